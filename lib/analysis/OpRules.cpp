@@ -1,0 +1,76 @@
+//===- lib/analysis/OpRules.cpp - families of ops ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/OpRules.h"
+
+#include "lib/ops/OpTable.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+struct NamedRules {
+  const char *Op;
+  OpRules Rules;
+};
+
+constexpr NamedRules Table[] = {
+#define GRAFT_RULE(Op, Shape, Type)                                            \
+  {#Op, {ShapeRule::Shape, TypeRule::Type}},
+#include "lib/analysis/OpRules.def"
+};
+
+constexpr const char *OnceOps[] = {
+#define GRAFT_ONCE(Op) #Op,
+#include "lib/analysis/OpRules.def"
+};
+
+/// Op names by table; asked once per distinct op of a graph.
+const StringMap<OpRules> &ruleMap() {
+  static const StringMap<OpRules> Map = [] {
+    StringMap<OpRules> M;
+    for (const NamedRules &R : Table)
+      M[R.Op] = R.Rules;
+    return M;
+  }();
+  return Map;
+}
+
+} // namespace
+
+OpRules rulesOf(StringRef Op) {
+  auto It = ruleMap().find(Op);
+  return It == ruleMap().end() ? OpRules() : It->second;
+}
+
+bool isOnceOp(StringRef Op) {
+  for (const char *Name : OnceOps)
+    if (Op == Name)
+      return true;
+  // Stateful ops with a resource that is no variable: queues, tables, readers,
+  // iterators, writers, stages. Updates and reads of variables are not, nor
+  // are draws of random numbers.
+  const OpDef *Def = findOp(Op);
+  if (!Def || !Def->isStateful() || Def->update().Kind != UpdateKind::None ||
+      Def->readsVariable() || isRandomOp(Op) || Op == "VarHandleOp" ||
+      Op == "VariableV2" || Op == "Variable" || Op == "Assert")
+    return false;
+  return Def->hasSharedName() || llvm::any_of(Def->inputs(), [](const ArgDef &A) {
+           return A.Type == DT_RESOURCE || A.IsRef;
+         });
+}
+
+bool isRandomOp(StringRef Op) {
+  if (rulesOf(Op).Type == TypeRule::Random)
+    return true;
+  const OpDef *Def = findOp(Op);
+  return Def && Def->isStateful() && Def->attr("seed") && Def->attr("seed2");
+}
+
+} // namespace graft

@@ -1,0 +1,51 @@
+//===- lib/analysis/OpRules.h - families of ops -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which rule gives the shapes of an op's outputs, and which rule gives their
+// replication types. The table is OpRules.def; an op that it does not list has
+// no rule, and its result is Varying unless everything that it reads is equal
+// on all replicas.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_ANALYSIS_OPRULES_H
+#define GRAFT_LIB_ANALYSIS_OPRULES_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+
+namespace graft {
+
+enum class ShapeRule : uint8_t {
+  None, ///< Nothing but the attribute `_output_shapes`.
+#define GRAFT_SHAPE_RULE(Name) Name,
+#include "lib/analysis/OpRules.def"
+};
+
+enum class TypeRule : uint8_t {
+  None, ///< Varying, unless all inputs are Replicated.
+#define GRAFT_TYPE_RULE(Name) Name,
+#include "lib/analysis/OpRules.def"
+};
+
+struct OpRules {
+  ShapeRule Shape = ShapeRule::None;
+  TypeRule Type = TypeRule::None;
+};
+
+/// The rules of \p Op.
+OpRules rulesOf(llvm::StringRef Op);
+
+/// Ops that may exist only once in a step, whatever they read: summaries,
+/// prints, file writes, queues, tables, readers, python functions. They read
+/// merged values.
+bool isOnceOp(llvm::StringRef Op);
+
+/// Ops that draw random numbers (and so differ from copy to copy).
+bool isRandomOp(llvm::StringRef Op);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_ANALYSIS_OPRULES_H

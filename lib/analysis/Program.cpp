@@ -1,0 +1,73 @@
+//===- lib/analysis/Program.cpp - facts about a program ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Program.h"
+
+using namespace llvm;
+
+namespace graft {
+
+Mesh readMesh(const Graph &G) {
+  Mesh M;
+  for (NodeId N = G.size(); N-- > 0;) {
+    if (!G.isLive(N) || !G.isOp(N, MeshOp))
+      continue;
+    M.Node = N;
+    if (auto Devices = G.stringListAttr(N, "devices"))
+      for (StringRef D : *Devices)
+        M.Devices.push_back(D.str());
+    break;
+  }
+  return M;
+}
+
+static DimOptions optionsOf(const Graph &G) {
+  DimOptions Options;
+  Options.Replicas = std::max(1u, readMesh(G).replicas());
+  return Options;
+}
+
+ProgramFacts::ProgramFacts(const Graph &G, DimOptions Options)
+    : Order(topologicalOrder(G)), Vars(G, Order), Dims(G, Order, Options),
+      Types(G, Order, Dims, Vars) {}
+
+ProgramFacts::ProgramFacts(const Graph &G) : ProgramFacts(G, optionsOf(G)) {}
+
+bool spreadCopies(Graph &G, const VariableIndex &Vars,
+                  std::vector<NodeId> Work) {
+  std::vector<bool> Once(G.numOps());
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    Once[Op] = isOnceOp(G.opNameOf(Op)) || G.opNameOf(Op) == "_FromReplicas";
+  bool Any = false;
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    G.forEachUse(N, [&](Use U) {
+      Node &User = G.node(U.User);
+      if (U.Index >= User.NumData || User.Count == Copies::PerReplica ||
+          Once[User.Op])
+        return;
+      if (Vars.isUpdate(G, U.User)) {
+        NodeId Var = Vars.variableOf(G.input(U.User, 0));
+        if (Var != NoNode && G.node(Var).Count == Copies::Once)
+          return;
+      }
+      User.Count = Copies::PerReplica;
+      G.markModified();
+      Any = true;
+      Work.push_back(U.User);
+    });
+  }
+  return Any;
+}
+
+StringRef originName(const Graph &G, NodeId N) {
+  if (auto Origin = G.stringAttr(N, OriginAttr))
+    return *Origin;
+  return G.name(N);
+}
+
+} // namespace graft

@@ -1,0 +1,64 @@
+//===- lib/analysis/Program.h - facts about a program -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_ANALYSIS_PROGRAM_H
+#define GRAFT_LIB_ANALYSIS_PROGRAM_H
+
+#include "lib/analysis/Topology.h"
+#include "lib/analysis/Types.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// Attributes of the `_GraftMesh` node and of variables between passes.
+inline constexpr llvm::StringRef MeshOp = "_GraftMesh";
+inline constexpr llvm::StringRef PolicyAttr = "_graft_policy";
+/// The name in the input of a node that lost it to its merged value.
+inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
+/// The value in the input of a constant whose batch sizes were made local.
+inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
+/// Marks a reduction that the user or a fallback asked for, unproved.
+inline constexpr llvm::StringRef AssumedAttr = "_graft_assumed";
+/// What an output of graft carries, with the number of replicas.
+inline constexpr llvm::StringRef StampAttr = "_graft_replicas";
+
+/// The devices that replicas run on, one each.
+struct Mesh {
+  NodeId Node = NoNode;
+  std::vector<std::string> Devices;
+  unsigned replicas() const { return static_cast<unsigned>(Devices.size()); }
+};
+
+/// The mesh of \p G; without devices when it is not a replicated program.
+Mesh readMesh(const Graph &G);
+
+/// All analyses of a program in the order in which they need each other.
+struct ProgramFacts {
+  explicit ProgramFacts(const Graph &G, DimOptions Options);
+  /// Facts of a replicated program with the replicas of its mesh.
+  explicit ProgramFacts(const Graph &G);
+
+  std::vector<NodeId> Order;
+  VariableIndex Vars;
+  DimAnalysis Dims;
+  TypeAnalysis Types;
+};
+
+/// Marks the users of what is in \p Work, and theirs, as per-replica: a node
+/// with a per-replica input is per-replica. Ops that may exist only once stop
+/// it, and so do updates of a variable that exists once. Returns whether
+/// anything was marked.
+bool spreadCopies(Graph &G, const VariableIndex &Vars,
+                  std::vector<NodeId> Work);
+
+/// The name that copies of \p N are called after: its name in the input.
+llvm::StringRef originName(const Graph &G, NodeId N);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_ANALYSIS_PROGRAM_H

@@ -1,0 +1,449 @@
+//===- lib/analysis/TypeRules.cpp - rules for types -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// One round over the nodes, the operands, and the families; the families that
+// mix axes are in TypeRulesAxes.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/TypeRules.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
+    : T(T), G(T.G), D(T.Dims), Order(Order) {
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    Rules.push_back(rulesOf(G.opNameOf(Op)).Type);
+    Random.push_back(isRandomOp(G.opNameOf(Op)));
+  }
+}
+
+void TypeRules::round() {
+  Asked.clear();
+  T.Unproved.clear();
+  T.Sources.clear();
+  T.Reasons.clear();
+  T.Written = 0;
+  for (NodeId Node : Order)
+    visit(Node);
+}
+
+void TypeRules::visit(NodeId Node) {
+  N = Node;
+  const struct Node &This = G.node(N);
+  Assumes = 0;
+  bool AllTrue = true, AnySymbolic = false;
+  for (unsigned I = 0; I < This.NumData; ++I) {
+    RType In = operand(I);
+    AllTrue &= In.isTrue() && !In.Zero;
+    AnySymbolic |= In.Symbolic;
+    Assumes |= In.Assumes;
+  }
+  const UpdateDef &U = T.Vars.update(G, N);
+  if (U.Kind != UpdateKind::None) {
+    update(U);
+    return;
+  }
+  unsigned Outputs = D.numOutputs(N);
+  if (Outputs == 0)
+    return;
+  TypeRule Rule = Rules[This.Op];
+  bool PerReplica = This.Count == Copies::PerReplica;
+  bool Draws = Random[This.Op] && PerReplica;
+  bool IsConst = G.isOp(N, "Const");
+  bool Special = Rule == TypeRule::ToReplicas || Rule == TypeRule::Fill ||
+                 Rule == TypeRule::FromReplicas || Rule == TypeRule::Tile ||
+                 Rule == TypeRule::ShapeOf || Rule == TypeRule::Reduce ||
+                 Rule == TypeRule::CollectiveReduce || Rule == TypeRule::Scale ||
+                 Rule == TypeRule::Zeros || IsConst;
+  if (AllTrue && !Draws && !Special && This.NumData > 0) {
+    // A function of values that are equal and true is equal and true.
+    setAll(RType::replicated());
+    return;
+  }
+  if (AnySymbolic || IsConst)
+    for (unsigned Port = 0; Port < Outputs; ++Port)
+      if (auto Value = D.value(out(Port))) {
+        // Shape arithmetic: the local value is used unchanged as a size.
+        RType Type = RType::replicated();
+        Type.Symbolic = any_of(*Value, [&](DimId Dim) {
+          return D.table().hasSym(Dim) || !D.table().isKnown(Dim);
+        });
+        setAll(Type);
+        return;
+      }
+  if (IsConst) {
+    RType Type = RType::replicated();
+    if (auto Tensor = constValue(G, N))
+      Type.Zero = Tensor->AllZero;
+    setAll(Type);
+    return;
+  }
+  if (Draws && Rule != TypeRule::Random) {
+    setAll(varying("draws other random numbers on each replica"));
+    return;
+  }
+  if (This.NumData == 0 && !Draws) {
+    setAll(RType::replicated());
+    return;
+  }
+  apply(Rule);
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+RType TypeRules::operand(unsigned I) const {
+  Endpoint E = G.input(N, I);
+  RType Type = T.type(E);
+  // A node that exists once reads what merge-fetches will make of a
+  // per-replica tensor: the true value.
+  if (G.node(N).Count == Copies::Once && !Type.isVarying() &&
+      G.node(E.Node).Count == Copies::PerReplica && !G.isOp(N, "_FromReplicas")) {
+    RType Merged = RType::replicated();
+    Merged.Assumes = Type.Assumes;
+    return Merged;
+  }
+  return Type;
+}
+
+RType TypeRules::numeric(unsigned I) {
+  RType Type = operand(I);
+  if (!Type.Symbolic)
+    return Type;
+  RType Number = T.number(G.input(N, I));
+  if (Number.isVarying())
+    return varying("uses a size that does not follow the batch by a factor");
+  return Number;
+}
+
+RType TypeRules::reduced(unsigned I) {
+  RType Type = numeric(I);
+  if (!Type.isPartial())
+    return Type;
+  Demand A;
+  A.Kind = Demand::Reduce;
+  A.Source = hoist(G.input(N, I));
+  A.Because = N;
+  Asked.push_back(A);
+  RType Result = RType::replicated();
+  Result.Assumes = Type.Assumes;
+  return Result;
+}
+
+RType TypeRules::gathered(unsigned I, RType Is) {
+  Demand A;
+  A.Kind = Demand::Gather;
+  A.Source = G.input(N, I);
+  A.User = A.Because = N;
+  A.Index = I;
+  A.Axis = Is.Axis;
+  A.Power = -Is.K;
+  Asked.push_back(A);
+  RType Result = RType::replicated();
+  Result.Assumes = Is.Assumes;
+  return Result;
+}
+
+RType TypeRules::scaled(unsigned I, RType Is, int ToK) {
+  if (Is.K == ToK || Is.Zero || Is.isVarying())
+    return Is;
+  Demand A;
+  A.Kind = Demand::Scale;
+  A.Source = G.input(N, I);
+  A.User = A.Because = N;
+  A.Index = I;
+  A.Power = ToK - Is.K;
+  Asked.push_back(A);
+  Is.K = static_cast<int8_t>(ToK);
+  Is.Symbolic = false;
+  return Is;
+}
+
+RType TypeRules::plain(unsigned I) {
+  RType Type = reduced(I);
+  return Type.K != 0 ? scaled(I, Type, 0) : Type;
+}
+
+RType TypeRules::whole(unsigned I) {
+  RType Type = reduced(I);
+  if (Type.isSharded())
+    return gathered(I, Type);
+  return scaled(I, Type, 0);
+}
+
+/// Linear ops with one interesting operand are passed on the way up: reducing
+/// there serves every user of the raw tensor.
+Endpoint TypeRules::hoist(Endpoint E) const {
+  for (;;) {
+    const Node &P = G.node(E.Node);
+    if (P.Count != Copies::PerReplica || P.Kind != Inserted::No)
+      return E;
+    int Partial = -1;
+    bool Others = true;
+    for (unsigned I = 0; I < P.NumData; ++I) {
+      RType In = T.type(G.input(E.Node, I));
+      if (In.isPartial()) {
+        if (Partial >= 0)
+          return E;
+        Partial = static_cast<int>(I);
+      } else if (!In.isReplicated()) {
+        Others = false;
+      }
+    }
+    if (Partial < 0 || !Others)
+      return E;
+    switch (Rules[P.Op]) {
+    case TypeRule::Pass:
+    case TypeRule::Linear:
+    case TypeRule::Relayout:
+      if (Partial != int(G.isOp(E.Node, "IdentityN") ? E.Port : 0))
+        return E;
+      break;
+    case TypeRule::Cast:
+      if (!isFloating(G.outputType(E.Node, 0)) ||
+          !isFloating(G.outputType(G.input(E.Node, 0).Node,
+                                   G.input(E.Node, 0).Port)))
+        return E;
+      break;
+    case TypeRule::Mul:
+    case TypeRule::Add:
+      break;
+    case TypeRule::Div:
+      if (Partial != 0)
+        return E;
+      break;
+    default:
+      return E;
+    }
+    E = G.input(E.Node, Partial);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+void TypeRules::set(unsigned Port, RType Type) {
+  if (Port >= D.numOutputs(N))
+    return;
+  Type.Assumes |= Assumes;
+  T.Types[D.outputIndex(out(Port))] = Type;
+}
+
+void TypeRules::setAll(RType Type) {
+  for (unsigned Port = 0; Port < D.numOutputs(N); ++Port)
+    set(Port, Type);
+}
+
+RType TypeRules::varying(const Twine &Why) {
+  T.Reasons.try_emplace(N, Why.str());
+  return RType::varying(N);
+}
+
+RType TypeRules::varyingLike(RType From) {
+  return RType::varying(From.Cause == NoNode ? N : From.Cause);
+}
+
+int TypeRules::rank(Endpoint E) const {
+  auto S = D.shape(E);
+  return S ? static_cast<int>(S->size()) : -1;
+}
+
+int TypeRules::alignedAxis(unsigned I, int Axis) const {
+  int In = rank(G.input(N, I)), Out = rank(out());
+  return In < 0 || Out < In ? -1 : Axis + Out - In;
+}
+
+bool TypeRules::broadcastsAlong(unsigned I, int OutAxis) const {
+  auto S = D.shape(G.input(N, I));
+  int Out = rank(out());
+  if (!S || Out < 0)
+    return false;
+  int Axis = OutAxis - (Out - static_cast<int>(S->size()));
+  return Axis < 0 || D.table().isOne((*S)[Axis]);
+}
+
+//===----------------------------------------------------------------------===//
+// Element-wise families
+//===----------------------------------------------------------------------===//
+
+/// Sums: what is added must have one relation.
+RType TypeRules::add(ArrayRef<unsigned> Operands) {
+  SmallVector<RType, 8> Types;
+  bool AnySharded = false, AnyPartial = false, AllZero = true;
+  for (unsigned I : Operands) {
+    Types.push_back(numeric(I));
+    const RType &X = Types.back();
+    if (X.isVarying())
+      return varyingLike(X);
+    AnySharded |= X.isSharded();
+    AnyPartial |= X.isPartial() && !X.Zero;
+    AllZero &= X.Zero;
+  }
+  if (AnySharded) {
+    int Axis = -1;
+    std::optional<int> K;
+    for (size_t J = 0; J < Types.size(); ++J) {
+      RType &X = Types[J];
+      unsigned I = Operands[J];
+      if (X.isPartial())
+        X = reduced(I);
+      if (X.isSharded()) {
+        int At = alignedAxis(I, X.Axis);
+        if (At < 0 || (Axis >= 0 && At != Axis))
+          return varying("adds values that are split along different axes");
+        Axis = At;
+      }
+      if (!X.Zero && (!K || X.K == 0))
+        K = X.K;
+    }
+    for (size_t J = 0; J < Types.size(); ++J) {
+      if (!Types[J].isSharded() && !broadcastsAlong(Operands[J], Axis) &&
+          !Types[J].Zero)
+        return varying("adds rows of one replica and rows that all have");
+      scaled(Operands[J], Types[J], K.value_or(0));
+    }
+    RType Result = RType::sharded(Axis, K.value_or(0));
+    Result.Zero = AllZero;
+    return Result;
+  }
+  if (AnyPartial) {
+    // Partial(k) goes with Partial(k), and with Replicated(k-1), which is
+    // Partial(k) as well: N equal terms.
+    std::optional<int> K;
+    bool Fits = true;
+    for (const RType &X : Types) {
+      if (X.Zero)
+        continue;
+      if (X.isPartial() && X.Op != Combine::Sum)
+        Fits = false;
+      int As = X.isPartial() ? X.K : X.K + 1;
+      Fits &= !K || *K == As;
+      K = As;
+    }
+    if (Fits)
+      return RType::partial(*K);
+    bool OnlyPartials = all_of(Types, [](const RType &X) {
+      return X.Zero || (X.isPartial() && X.Op == Combine::Sum);
+    });
+    if (OnlyPartials) {
+      for (size_t J = 0; J < Types.size(); ++J)
+        scaled(Operands[J], Types[J], 0);
+      return RType::partial(0);
+    }
+    for (size_t J = 0; J < Types.size(); ++J)
+      Types[J] = plain(Operands[J]);
+    return RType::replicated();
+  }
+  std::optional<int> K;
+  for (const RType &X : Types)
+    if (!X.Zero && (!K || X.K == 0))
+      K = X.K;
+  for (size_t J = 0; J < Types.size(); ++J)
+    scaled(Operands[J], Types[J], K.value_or(0));
+  RType Result = RType::replicated(K.value_or(0));
+  Result.Zero = AllZero;
+  return Result;
+}
+
+/// Products and quotients of operands \p I and \p J.
+RType TypeRules::multiply(unsigned I, RType X, unsigned J, RType Y, int Sign) {
+  if (X.isVarying())
+    return varyingLike(X);
+  if (Y.isVarying())
+    return varyingLike(Y);
+  auto Reduce = [&](unsigned Index, RType &Type) {
+    if (Type.isPartial())
+      Type = reduced(Index);
+  };
+  if (Sign < 0)
+    Reduce(J, Y);
+  if (X.isPartial() && !Y.isReplicated()) {
+    Reduce(I, X);
+    Reduce(J, Y);
+  } else if (Y.isPartial() && !X.isReplicated()) {
+    Reduce(J, Y);
+  }
+  int K = X.K + Sign * Y.K;
+  if (X.isPartial() || Y.isPartial()) {
+    RType P = X.isPartial() ? X : Y;
+    // A minimum does not pass a factor of unknown sign.
+    if (P.Op != Combine::Sum) {
+      Reduce(I, X);
+      Reduce(J, Y);
+      return RType::replicated(X.K + Sign * Y.K);
+    }
+    RType Result = RType::partial(K);
+    Result.Zero = X.Zero || (Y.Zero && Sign > 0);
+    return Result;
+  }
+  RType Result = RType::replicated(K);
+  if (X.isSharded() || Y.isSharded()) {
+    int AX = X.isSharded() ? alignedAxis(I, X.Axis) : -1;
+    int AY = Y.isSharded() ? alignedAxis(J, Y.Axis) : -1;
+    if ((X.isSharded() && AX < 0) || (Y.isSharded() && AY < 0))
+      return varying("works on a tensor of unknown rank");
+    int Axis = X.isSharded() ? AX : AY;
+    if (X.isSharded() && Y.isSharded() && AX != AY)
+      return varying("combines every row of the batch with every other row");
+    if ((!X.isSharded() && !broadcastsAlong(I, Axis) && !X.Zero) ||
+        (!Y.isSharded() && !broadcastsAlong(J, Axis) && !Y.Zero))
+      return varying("combines rows of one replica and rows that all have");
+    Result = RType::sharded(Axis, K);
+  }
+  Result.Zero = X.Zero || (Y.Zero && Sign > 0);
+  return Result;
+}
+
+/// Anything element-wise that is not linear: plain operands along one axis.
+RType TypeRules::elementwise(ArrayRef<unsigned> Operands) {
+  int Axis = -1;
+  SmallVector<RType, 4> Types;
+  for (unsigned I : Operands) {
+    RType X = plain(I);
+    if (X.isVarying())
+      return varyingLike(X);
+    if (X.isSharded()) {
+      int At = alignedAxis(I, X.Axis);
+      if (At < 0)
+        return varying("works on a tensor of unknown rank");
+      if (Axis >= 0 && At != Axis)
+        return varying("combines every row of the batch with every other row");
+      Axis = At;
+    }
+    Types.push_back(X);
+  }
+  if (Axis < 0)
+    return RType::replicated();
+  for (size_t J = 0; J < Types.size(); ++J)
+    if (!Types[J].isSharded() && !Types[J].Zero &&
+        !broadcastsAlong(Operands[J], Axis))
+      return varying("combines rows of one replica and rows that all have");
+  return RType::sharded(Axis);
+}
+
+//===----------------------------------------------------------------------===//
+// Updates of variables
+//===----------------------------------------------------------------------===//
+
+/// Every value that an update reads must be the true one. The op's gradient
+/// slot plays no part: an optimizer made of plain assignments is as good.
+void TypeRules::update(const UpdateDef &U) {
+  for (unsigned I = U.NumVars; I < numData(); ++I) {
+    RType Type = whole(I);
+    if (Type.isVarying())
+      T.Unproved.push_back({N, I});
+    T.Written |= Type.Assumes;
+  }
+  setAll(RType::replicated());
+}
+
+} // namespace graft

@@ -1,0 +1,81 @@
+//===- lib/analysis/TypeRules.h - rules for types (private) -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_ANALYSIS_TYPERULES_H
+#define GRAFT_LIB_ANALYSIS_TYPERULES_H
+
+#include "lib/analysis/Types.h"
+
+namespace graft {
+
+/// One round of inference over all nodes. A rule that cannot use an operand as
+/// it is asks for a reduction, a gather or a scale and goes on as if it had it;
+/// the round's demands are in Asked.
+class TypeRules {
+public:
+  TypeRules(TypeAnalysis &T, llvm::ArrayRef<NodeId> Order);
+  void round();
+
+  /// What this round asked for.
+  std::vector<Demand> Asked;
+
+private:
+  void visit(NodeId Node);
+  void apply(TypeRule Rule);
+  void update(const UpdateDef &U);
+
+  unsigned numData() const { return G.node(N).NumData; }
+  /// The type of an operand, with earlier demands in place.
+  RType operand(unsigned I) const;
+  /// Like operand, but local sizes count as numbers.
+  RType numeric(unsigned I);
+  /// An operand of something non-linear: k = 0 and not Partial.
+  RType plain(unsigned I);
+  /// Asks for what makes operand \p I Replicated with k = 0.
+  RType whole(unsigned I);
+  RType reduced(unsigned I);
+  RType gathered(unsigned I, RType Is);
+  RType scaled(unsigned I, RType Is, int ToK);
+
+  void set(unsigned Port, RType Type);
+  void setAll(RType Type);
+  RType varying(const llvm::Twine &Why);
+  RType varyingLike(RType From);
+
+  /// Axis of the result that axis \p Axis of operand \p I is, when shapes are
+  /// aligned at the right; -1 when a shape is not known.
+  int alignedAxis(unsigned I, int Axis) const;
+  /// Whether operand \p I does not vary along axis \p OutAxis of the result.
+  bool broadcastsAlong(unsigned I, int OutAxis) const;
+  int rank(Endpoint E) const;
+  Endpoint out(unsigned Port = 0) const { return {N, Port}; }
+
+  RType add(llvm::ArrayRef<unsigned> Operands);
+  RType multiply(unsigned I, RType X, unsigned J, RType Y, int Sign);
+  RType elementwise(llvm::ArrayRef<unsigned> Operands);
+  RType matMul(bool Batched);
+  RType reduction(TypeRule Rule);
+  RType relayout();
+  RType join();
+  RType part(unsigned I);
+  void batchNorm();
+  void batchNormGrad();
+  RType crossing();
+  Endpoint hoist(Endpoint E) const;
+
+  TypeAnalysis &T;
+  const Graph &G;
+  const DimAnalysis &D;
+  llvm::ArrayRef<NodeId> Order;
+  std::vector<TypeRule> Rules; ///< By op.
+  std::vector<uint8_t> Random; ///< By op.
+  uint8_t Assumes = 0;         ///< Of the node at hand.
+  NodeId N = NoNode;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_ANALYSIS_TYPERULES_H

@@ -1,0 +1,704 @@
+//===- lib/analysis/TypeRulesAxes.cpp - rules that mix axes -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The families whose rule depends on which axes an op mixes. An op that mixes
+// the axis of the batch in a way that no rule describes is Varying.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/TypeRules.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+RType TypeRules::matMul(bool Batched) {
+  RType X = numeric(0), Y = numeric(1);
+  if (X.isVarying())
+    return varyingLike(X);
+  if (Y.isVarying())
+    return varyingLike(Y);
+  int RX = rank(G.input(N, 0)), RY = rank(G.input(N, 1)), Out = rank(out());
+  if (X.isSharded() || Y.isSharded()) {
+    if (RX < 2 || RY < 2 || Out < 2)
+      return varying("works on a tensor of unknown rank");
+    if (X.isPartial())
+      X = reduced(0);
+    if (Y.isPartial())
+      Y = reduced(1);
+    bool TX = G.boolAttr(N, Batched ? "adj_x" : "transpose_a").value_or(false);
+    bool TY = G.boolAttr(N, Batched ? "adj_y" : "transpose_b").value_or(false);
+    int ContractX = RX - (TX ? 2 : 1), ContractY = RY - (TY ? 1 : 2);
+    bool InX = X.isSharded() && X.Axis == ContractX;
+    bool InY = Y.isSharded() && Y.Axis == ContractY;
+    int K = X.K + Y.K;
+    if (InX && InY)
+      return RType::partial(K);
+    if (InX || InY)
+      return varying("contracts the batch with something that is not split");
+    bool LeadX = X.isSharded() && X.Axis < RX - 2;
+    bool LeadY = Y.isSharded() && Y.Axis < RY - 2;
+    if (X.isSharded() && Y.isSharded()) {
+      int AX = X.Axis + Out - RX, AY = Y.Axis + Out - RY;
+      if (LeadX && LeadY && AX == AY)
+        return RType::sharded(AX, K);
+      return varying("multiplies every row of the batch with every other row");
+    }
+    if (X.isSharded())
+      return LeadX ? (broadcastsAlong(1, X.Axis + Out - RX)
+                          ? RType::sharded(X.Axis + Out - RX, K)
+                          : varying("multiplies rows of one replica and rows "
+                                    "that all have"))
+                   : RType::sharded(Out - 2, K);
+    return LeadY ? (broadcastsAlong(0, Y.Axis + Out - RY)
+                        ? RType::sharded(Y.Axis + Out - RY, K)
+                        : varying("multiplies rows of one replica and rows "
+                                  "that all have"))
+                 : RType::sharded(Out - 1, K);
+  }
+  return multiply(0, X, 1, Y, 1);
+}
+
+RType TypeRules::reduction(TypeRule Rule) {
+  bool Sum = Rule == TypeRule::SumReduction,
+       Mean = Rule == TypeRule::MeanReduction;
+  RType X = Sum || Mean ? numeric(0) : plain(0);
+  if (X.isVarying())
+    return varyingLike(X);
+  if (!X.isSharded())
+    return X;
+  auto Axes = D.numbers(G.input(N, 1));
+  int Rank = rank(G.input(N, 0));
+  if (!Axes || Rank < 0)
+    return varying("reduces axes that are not known");
+  bool Keep = G.boolAttr(N, "keep_dims").value_or(false);
+  int Before = 0;
+  for (int64_t A : *Axes) {
+    int Axis = static_cast<int>(A < 0 ? A + Rank : A);
+    if (Axis != X.Axis) {
+      Before += Axis < X.Axis;
+      continue;
+    }
+    switch (Rule) {
+    case TypeRule::SumReduction:
+      return RType::partial(X.K);
+    case TypeRule::MeanReduction:
+      // The mean of a part; parts have equally many rows.
+      return RType::partial(X.K + 1);
+    case TypeRule::MinReduction:
+      return RType::partial(0, Combine::Min);
+    case TypeRule::MaxReduction:
+      return RType::partial(0, Combine::Max);
+    case TypeRule::AndReduction:
+      return RType::partial(0, Combine::And);
+    case TypeRule::OrReduction:
+      return RType::partial(0, Combine::Or);
+    default:
+      return varying("selects along the batch");
+    }
+  }
+  X.Axis = static_cast<uint8_t>(X.Axis - (Keep ? 0 : Before));
+  return X;
+}
+
+/// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows stay
+/// whole when the sizes before the axis are the same on both sides.
+RType TypeRules::relayout() {
+  RType X = operand(0);
+  if (!X.isSharded())
+    return X;
+  auto In = D.shape(G.input(N, 0)), Out = D.shape(out());
+  if (!In || !Out)
+    return varying("changes the shape of the batch in an unknown way");
+  if (G.isOp(N, "Transpose")) {
+    auto Perm = D.numbers(G.input(N, 1));
+    if (!Perm)
+      return varying("permutes axes in an unknown order");
+    for (size_t I = 0; I < Perm->size(); ++I)
+      if ((*Perm)[I] == X.Axis)
+        return RType::sharded(static_cast<int>(I), X.K);
+    return varying("permutes axes in an unknown order");
+  }
+  int Axis = D.batchAxis(out());
+  auto Lead = [&](ArrayRef<DimId> Dims) -> std::optional<Sym> {
+    Sym Product;
+    for (DimId Dim : Dims) {
+      auto S = D.table().sym(Dim);
+      if (!S)
+        return std::nullopt;
+      Product.C *= S->C;
+      Product.B += S->B;
+      Product.R += S->R;
+    }
+    return Product;
+  };
+  if (Axis >= 0) {
+    auto Before = Lead(In->take_front(X.Axis)), After = Lead(Out->take_front(Axis));
+    if (Before && After && *Before == *After)
+      return RType::sharded(Axis, X.K);
+  }
+  return varying("reshapes so that the rows of a replica are not together");
+}
+
+/// Pack, Concat: along another axis than the batch.
+RType TypeRules::join() {
+  bool Pack = G.isOp(N, "Pack"), Old = G.isOp(N, "Concat");
+  unsigned First = Old ? 1 : 0, Count = Pack ? numData() : numData() - 1;
+  std::optional<int64_t> Axis;
+  if (Pack) {
+    Axis = G.intAttr(N, "axis").value_or(0);
+  } else if (auto V = D.numbers(G.input(N, Old ? 0 : numData() - 1));
+             V && V->size() == 1) {
+    Axis = (*V)[0];
+  }
+  SmallVector<unsigned, 8> Operands;
+  bool AnySharded = false;
+  for (unsigned I = First; I < First + Count; ++I) {
+    Operands.push_back(I);
+    AnySharded |= numeric(I).isSharded();
+  }
+  RType Sum = add(Operands);
+  if (!AnySharded || !Sum.isSharded()) {
+    Sum.Zero = false;
+    return Sum;
+  }
+  int Rank = rank(out());
+  if (!Axis || Rank < 0)
+    return varying("joins tensors of the batch along an unknown axis");
+  int At = static_cast<int>(*Axis < 0 ? *Axis + Rank : *Axis);
+  // add() aligned the operands at the right, which shifts by the new axis.
+  int Batch = Pack ? Sum.Axis - 1 : Sum.Axis;
+  if (!Pack && At == Batch)
+    return varying("joins rows along the batch");
+  for (unsigned I : Operands)
+    if (!operand(I).isSharded() && !operand(I).Zero)
+      return varying("joins rows of one replica and rows that all have");
+  Sum.Axis = static_cast<uint8_t>(Pack && At <= Batch ? Batch + 1 : Batch);
+  Sum.Zero = false;
+  return Sum;
+}
+
+/// Slice, Split, Pad and their like: the batch axis must be taken whole.
+RType TypeRules::part(unsigned I) {
+  RType X = numeric(I);
+  if (!X.isSharded())
+    return X;
+  auto In = D.shape(G.input(N, I));
+  for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
+    auto Out = D.shape(out(Port));
+    int Axis = D.batchAxis(out(Port));
+    if (!In || !Out || Axis < 0 ||
+        D.table().find((*Out)[Axis]) != D.table().find((*In)[X.Axis]))
+      return varying("takes a part of the rows of the batch");
+    X.Axis = static_cast<uint8_t>(Axis);
+  }
+  return X;
+}
+
+void TypeRules::batchNorm() {
+  RType X = plain(0);
+  for (unsigned I = 1; I < numData(); ++I)
+    if (RType Y = plain(I); !Y.isReplicated()) {
+      setAll(Y.isVarying() ? varyingLike(Y)
+                           : varying("scales every row differently"));
+      return;
+    }
+  if (X.isVarying() || X.isReplicated()) {
+    setAll(X.isVarying() ? varyingLike(X) : X);
+    return;
+  }
+  if (X.Axis != 0) {
+    setAll(varying("normalises along the batch"));
+    return;
+  }
+  if (G.boolAttr(N, "is_training").value_or(true)) {
+    Assumes |= AssumesLocalBatchNorm;
+    T.Sources.push_back({N, AssumesLocalBatchNorm});
+    set(0, RType::sharded(0));
+    set(1, RType::partial(1));
+    set(2, RType::partial(1));
+    for (unsigned Port = 3; Port < D.numOutputs(N); ++Port)
+      set(Port, varying("holds statistics of one replica's rows"));
+    return;
+  }
+  setAll(RType::replicated());
+  set(0, RType::sharded(0));
+}
+
+void TypeRules::batchNormGrad() {
+  RType Dy = numeric(0), X = plain(1), Scale = plain(2);
+  for (RType *Type : {&Dy, &X, &Scale})
+    if (Type->isVarying()) {
+      setAll(varyingLike(*Type));
+      return;
+    }
+  if (Dy.isPartial())
+    Dy = reduced(0);
+  if (!Dy.isSharded() || !X.isSharded() || Dy.Axis != 0 || X.Axis != 0 ||
+      !Scale.isReplicated()) {
+    setAll(Dy.isReplicated() && X.isReplicated() && Scale.isReplicated()
+               ? RType::replicated(Dy.K)
+               : varying("normalises along the batch"));
+    return;
+  }
+  setAll(RType::replicated());
+  set(0, RType::sharded(0, Dy.K));
+  set(1, RType::partial(Dy.K));
+  set(2, RType::partial(Dy.K));
+}
+
+/// The program's own ops, by what they say they do.
+RType TypeRules::crossing() {
+  RType X = numeric(0);
+  if (X.isVarying() && !G.boolAttr(N, "_graft_assumed").value_or(false))
+    return varyingLike(X);
+  int Power = static_cast<int>(G.intAttr(N, "power").value_or(0));
+  int Axis = static_cast<int>(G.intAttr(N, "axis").value_or(0));
+  StringRef Op = G.opName(N);
+  if (Op == "_ToReplicas")
+    return X.isReplicated() ? RType::sharded(Axis, X.K)
+                            : varying("splits a value that is already split");
+  if (Op == "_Scale") {
+    X.K = static_cast<int8_t>(X.K + Power);
+    return X;
+  }
+  StringRef Combine = G.stringAttr(N, "combine").value_or("sum");
+  if (Op == "CollectiveReduce") {
+    Combine = "sum";
+    if (G.stringAttr(N, "merge_op") != StringRef("Add"))
+      return varying("combines by another operation than a sum");
+    Power = G.stringAttr(N, "final_op") == StringRef("Div") ? -1 : 0;
+  }
+  if (Op == "_FromReplicas" && Combine == "pick")
+    return X.isReplicated() ? X : varying("picks one of different values");
+  if (Combine == "concat" || Op == "_Gather" || Op == "CollectiveGather")
+    return X.isSharded() && X.Axis == Axis
+               ? RType::replicated(X.K)
+               : varying("gathers a value that is not split along its axis");
+  if (G.boolAttr(N, "_graft_assumed").value_or(false)) {
+    Assumes |= AssumesReduction;
+    T.Sources.push_back({N, AssumesReduction});
+    return RType::replicated();
+  }
+  static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
+  // N equal terms are a sum, too.
+  if (X.isReplicated() && Combine == "sum")
+    return RType::replicated(X.K + 1 + Power);
+  if (X.isPartial() && Combine == Names[static_cast<int>(X.Op)])
+    return RType::replicated(X.K + Power);
+  return varying("reduces a value that is not partial in that way");
+}
+
+void TypeRules::apply(TypeRule Rule) {
+  auto Rows = [&](std::initializer_list<RType> Operands) {
+    // Axis 0 is the batch of all that are split; 1: split, 0: none, -1: bad.
+    int Result = 0;
+    for (const RType &X : Operands) {
+      if (X.isVarying() || (X.isSharded() && X.Axis != 0))
+        return -1;
+      Result |= X.isSharded();
+    }
+    return Result;
+  };
+  switch (Rule) {
+  case TypeRule::None: {
+    for (unsigned I = 0; I < numData(); ++I) {
+      RType X = numeric(I);
+      if (X.isVarying()) {
+        setAll(varyingLike(X));
+        return;
+      }
+    }
+    setAll(varying("no rule for op " + G.opName(N)));
+    return;
+  }
+  case TypeRule::Pass:
+    for (unsigned I = 0; I < numData(); ++I)
+      set(I, operand(I));
+    return;
+  case TypeRule::Linear:
+    setAll(numeric(0));
+    return;
+  case TypeRule::LinearFirst:
+  case TypeRule::LinearSecond: {
+    unsigned Lin = Rule == TypeRule::LinearFirst ? 0 : 1, Other = 1 - Lin;
+    RType Y = plain(Other);
+    setAll(multiply(Lin, numeric(Lin), Other, Y, 1));
+    return;
+  }
+  case TypeRule::NonLinear: {
+    SmallVector<unsigned, 3> All;
+    for (unsigned I = 0; I < numData(); ++I)
+      All.push_back(I);
+    setAll(elementwise(All));
+    return;
+  }
+  case TypeRule::Add: {
+    SmallVector<unsigned, 8> All;
+    for (unsigned I = 0; I < numData(); ++I)
+      All.push_back(I);
+    setAll(add(All));
+    return;
+  }
+  case TypeRule::Mul:
+    setAll(multiply(0, numeric(0), 1, numeric(1), 1));
+    return;
+  case TypeRule::Div:
+    setAll(multiply(0, numeric(0), 1, numeric(1), -1));
+    return;
+  case TypeRule::Select: {
+    RType C = plain(0);
+    RType Value = add({1, 2});
+    // Where the condition differs by rows, both sides do.
+    if (C.isSharded() && Value.isReplicated() && !C.isVarying()) {
+      int Axis = rank(G.input(N, 0)) == 1 && G.isOp(N, "Select")
+                     ? 0
+                     : alignedAxis(0, C.Axis);
+      bool Fits = Axis >= 0 && (broadcastsAlong(1, Axis) || operand(1).Zero) &&
+                  (broadcastsAlong(2, Axis) || operand(2).Zero);
+      setAll(Fits ? RType::sharded(Axis, Value.K)
+                  : varying("selects between rows that all have"));
+      return;
+    }
+    if (C.isSharded() && Value.isSharded()) {
+      int Axis = rank(G.input(N, 0)) == 1 && G.isOp(N, "Select")
+                     ? 0
+                     : alignedAxis(0, C.Axis);
+      setAll(Axis == Value.Axis ? Value
+                                : varying("selects by rows of another axis"));
+      return;
+    }
+    setAll(C.isVarying()   ? varyingLike(C)
+           : C.isSharded() ? varying("selects by row in a partial sum")
+                           : Value);
+    return;
+  }
+  case TypeRule::Zeros: {
+    RType X = operand(0);
+    int Axis = D.batchAxis(out());
+    RType Type = Axis >= 0 ? RType::sharded(Axis) : RType::replicated();
+    if (X.isVarying() && Axis < 0 && rank(out()) < 0)
+      Type = varyingLike(X);
+    Type.Zero = !Type.isVarying();
+    setAll(Type);
+    return;
+  }
+  case TypeRule::Cast: {
+    unsigned From = G.typeAttr(N, "SrcT").value_or(DT_INVALID);
+    unsigned To = G.typeAttr(N, "DstT").value_or(DT_INVALID);
+    bool Exact = isFloating(To) || (!isFloating(From) && To != DT_BOOL);
+    setAll(Exact ? numeric(0) : elementwise({0}));
+    return;
+  }
+  case TypeRule::ReadVariable:
+    // Shapes and values of variables are equal on all replicas; what is looked
+    // up by row goes through the rule of Gather.
+    setAll(RType::replicated());
+    return;
+  case TypeRule::ToReplicas:
+  case TypeRule::FromReplicas:
+  case TypeRule::Reduce:
+  case TypeRule::CollectiveReduce:
+  case TypeRule::GatherReplicas:
+  case TypeRule::Scale:
+    setAll(crossing());
+    return;
+  case TypeRule::MatMul:
+    setAll(matMul(false));
+    return;
+  case TypeRule::BatchMatMul:
+    setAll(matMul(true));
+    return;
+  case TypeRule::BiasAddGrad: {
+    RType X = numeric(0);
+    bool First = G.stringAttr(N, "data_format") == StringRef("NCHW");
+    int Channel = First ? 1 : rank(G.input(N, 0)) - 1;
+    if (X.isSharded())
+      X = Channel > 0 && X.Axis != Channel
+              ? RType::partial(X.K)
+              : varying("sums everything but the batch");
+    setAll(X);
+    return;
+  }
+  case TypeRule::Conv: {
+    RType X = numeric(0), F = numeric(1);
+    if (X.isSharded() && F.isPartial())
+      F = reduced(1);
+    if (X.isSharded() && !F.isVarying())
+      setAll(X.Axis == 0 && F.isReplicated()
+                 ? RType::sharded(0, X.K + F.K)
+                 : varying("convolves along the batch"));
+    else
+      setAll(F.isSharded() ? varying("filters differ by row")
+                           : multiply(0, X, 1, F, 1));
+    return;
+  }
+  case TypeRule::ConvBackpropInput: {
+    RType F = numeric(1), Dy = numeric(2);
+    if (Dy.isSharded() && F.isPartial())
+      F = reduced(1);
+    if (Dy.isSharded() && !F.isVarying())
+      setAll(Dy.Axis == 0 && F.isReplicated()
+                 ? RType::sharded(0, Dy.K + F.K)
+                 : varying("convolves along the batch"));
+    else
+      setAll(F.isSharded() ? varying("filters differ by row")
+                           : multiply(1, F, 2, Dy, 1));
+    return;
+  }
+  case TypeRule::ConvBackpropFilter: {
+    RType X = numeric(0), Dy = numeric(2);
+    if (X.isSharded() && Dy.isSharded())
+      setAll(X.Axis == 0 && Dy.Axis == 0
+                 ? RType::partial(X.K + Dy.K)
+                 : varying("convolves along the batch"));
+    else
+      setAll(X.isSharded() || Dy.isSharded()
+                 ? varying("contracts the batch with something not split")
+                 : multiply(0, X, 2, Dy, 1));
+    return;
+  }
+  case TypeRule::PerExample: {
+    bool Split = false;
+    for (unsigned I = 0; I < numData(); ++I) {
+      RType X = plain(I);
+      int Is = Rows({X});
+      if (Is < 0) {
+        setAll(X.isVarying() ? varyingLike(X)
+                             : varying("works along the batch"));
+        return;
+      }
+      Split |= Is;
+    }
+    setAll(Split ? RType::sharded(0) : RType::replicated());
+    return;
+  }
+  case TypeRule::GradThird: {
+    RType X = plain(0), Y = plain(1), Dy = numeric(2);
+    if (Dy.isPartial() && (X.isSharded() || Y.isSharded()))
+      Dy = reduced(2);
+    int Is = Rows({X, Y, Dy});
+    if (Is < 0)
+      setAll(varying("works along the batch"));
+    else
+      setAll(Is ? RType::sharded(0, Dy.K) : Dy);
+    return;
+  }
+  case TypeRule::GradSecond: {
+    RType Dy = numeric(1);
+    setAll(Rows({Dy}) < 0 ? (Dy.isVarying() ? varyingLike(Dy)
+                                            : varying("works along the batch"))
+                          : Dy);
+    return;
+  }
+  case TypeRule::BatchNorm:
+    batchNorm();
+    return;
+  case TypeRule::BatchNormGrad:
+    batchNormGrad();
+    return;
+  case TypeRule::LastAxis: {
+    RType X = plain(0);
+    if (X.isSharded() && X.Axis + 1 == rank(out()))
+      X = varying("normalises along the batch");
+    setAll(X);
+    return;
+  }
+  case TypeRule::Xent: {
+    RType X = plain(0), L = plain(1);
+    int Is = Rows({X, L});
+    if (Is < 0)
+      setAll(X.isVarying()   ? varyingLike(X)
+             : L.isVarying() ? varyingLike(L)
+                             : varying("works along the batch"));
+    else
+      setAll(Is ? RType::sharded(0) : RType::replicated());
+    return;
+  }
+  case TypeRule::SumReduction:
+  case TypeRule::MeanReduction:
+  case TypeRule::MinReduction:
+  case TypeRule::MaxReduction:
+  case TypeRule::AndReduction:
+  case TypeRule::OrReduction:
+  case TypeRule::ArgReduction:
+    setAll(reduction(Rule));
+    return;
+  case TypeRule::L2Loss: {
+    RType X = reduced(0);
+    if (X.isSharded())
+      X = RType::partial(2 * X.K);
+    else
+      X.K = static_cast<int8_t>(2 * X.K);
+    setAll(X);
+    return;
+  }
+  case TypeRule::ShapeOf: {
+    for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
+      RType Type = RType::replicated();
+      auto Value = D.value(out(Port));
+      if (Value)
+        Type.Symbolic = any_of(*Value, [&](DimId Dim) {
+          return D.table().hasSym(Dim) || !D.table().isKnown(Dim);
+        });
+      else
+        for (unsigned I = 0; I < numData(); ++I)
+          Type.Symbolic |= !operand(I).isReplicated() || operand(I).Symbolic;
+      set(Port, Type);
+    }
+    return;
+  }
+  case TypeRule::Relayout:
+    setAll(relayout());
+    return;
+  case TypeRule::Fill: {
+    RType Value = numeric(1);
+    int Axis = D.batchAxis(out());
+    if (Axis >= 0) {
+      if (Value.isPartial())
+        Value = reduced(1);
+      bool Zero = Value.Zero;
+      Value = Value.isVarying() ? varyingLike(Value)
+                                : RType::sharded(Axis, Value.K);
+      Value.Zero = Zero;
+    } else if (!D.shape(out())) {
+      Value = varying("makes a tensor of unknown shape");
+    }
+    setAll(Value);
+    return;
+  }
+  case TypeRule::Tile: {
+    RType X = numeric(0);
+    int Axis = D.batchAxis(out());
+    if (X.isVarying()) {
+      setAll(varyingLike(X));
+      return;
+    }
+    if (!D.shape(out())) {
+      setAll(X.isReplicated() && G.node(N).Count == Copies::Once
+                 ? X
+                 : varying("makes a tensor of unknown shape"));
+      return;
+    }
+    if (Axis < 0) {
+      setAll(X);
+      return;
+    }
+    if (X.isPartial())
+      X = reduced(0);
+    if (!X.isSharded()) {
+      setAll(RType::sharded(Axis, X.K));
+      return;
+    }
+    int At = alignedAxis(0, X.Axis);
+    auto In = D.shape(G.input(N, 0)), Out = D.shape(out());
+    setAll(At >= 0 && In && D.table().find((*In)[X.Axis]) ==
+                                D.table().find((*Out)[At])
+               ? RType::sharded(At, X.K)
+               : varying("repeats the rows of the batch"));
+    return;
+  }
+  case TypeRule::Random: {
+    int Axis = D.batchAxis(out());
+    if (Axis < 0) {
+      setAll(varying("draws other random numbers on each replica"));
+      return;
+    }
+    Assumes |= AssumesRandomDraw;
+    T.Sources.push_back({N, AssumesRandomDraw});
+    setAll(RType::sharded(Axis));
+    return;
+  }
+  case TypeRule::Join:
+    setAll(join());
+    return;
+  case TypeRule::Part:
+    setAll(part(G.isOp(N, "Split")             ? 1
+                : G.isOp(N, "StridedSliceGrad") ? 4
+                                                : 0));
+    return;
+  case TypeRule::Gather: {
+    RType Table = numeric(0), Index = plain(1);
+    if (Table.isVarying() || Index.isVarying()) {
+      setAll(varyingLike(Table.isVarying() ? Table : Index));
+      return;
+    }
+    if (Index.isReplicated()) {
+      setAll(Table.isSharded() ? varying("looks rows up in one replica's rows")
+                               : Table);
+      return;
+    }
+    if (Table.isPartial())
+      Table = reduced(0);
+    int64_t Axis = 0;
+    if (G.isOp(N, "GatherV2")) {
+      auto V = D.numbers(G.input(N, 2));
+      Axis = V && V->size() == 1 ? (*V)[0] : -1;
+    }
+    setAll(Table.isReplicated() && Axis >= 0
+               ? RType::sharded(static_cast<int>(Axis) + Index.Axis, Table.K)
+               : varying("looks rows up in one replica's rows"));
+    return;
+  }
+  case TypeRule::Unique: {
+    RType X = plain(0);
+    if (X.isSharded())
+      X = gathered(0, X);
+    setAll(X.isVarying() ? varyingLike(X) : RType::replicated());
+    return;
+  }
+  case TypeRule::UnsortedSegmentSum: {
+    RType X = numeric(0), Ids = plain(1);
+    if (X.isVarying() || Ids.isVarying()) {
+      setAll(varyingLike(X.isVarying() ? X : Ids));
+      return;
+    }
+    if (Ids.isReplicated()) {
+      // The rows belong to row numbers of the whole batch.
+      if (X.isSharded())
+        X = X.Axis == 0 ? gathered(0, X)
+                        : varying("sums rows of another axis");
+      setAll(X);
+      return;
+    }
+    bool Fixed = rank(out()) > 0 && D.batchAxis(out()) < 0 &&
+                 D.table().isKnown((*D.shape(out()))[0]);
+    setAll(X.isSharded() && X.Axis == Ids.Axis && Fixed
+               ? RType::partial(X.K)
+               : varying("sums rows by row numbers of one replica"));
+    return;
+  }
+  case TypeRule::OneHot:
+    setAll(plain(0));
+    return;
+  case TypeRule::TopK: {
+    RType X = plain(0);
+    if (X.isSharded() && X.Axis + 1 == rank(G.input(N, 0)))
+      X = varying("selects along the batch");
+    setAll(X);
+    return;
+  }
+  case TypeRule::Switch: {
+    RType X = numeric(0), Pred = plain(1);
+    setAll(Pred.isReplicated() ? X
+                               : varying("takes a branch of its own on each "
+                                         "replica"));
+    return;
+  }
+  case TypeRule::Merge: {
+    RType X = operand(0);
+    for (unsigned I = 1; I < numData(); ++I)
+      if (!operand(I).sameAs(X))
+        X = varying("merges branches whose values relate differently");
+    setAll(RType::replicated());
+    set(0, X);
+    return;
+  }
+  }
+}
+
+} // namespace graft

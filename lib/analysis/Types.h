@@ -1,0 +1,155 @@
+//===- lib/analysis/Types.h - replication types -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// For every tensor of a replicated program, how the tensors of the replicas
+// relate to the tensor of the single-device step, the *true* value:
+//
+//     true = N^-k * combine(local_0, ..., local_{N-1})
+//
+// where combine picks any (Replicated), concatenates along an axis (Sharded),
+// or adds, takes the minimum, ... (Partial). Varying means that no relation is
+// known. Gradients are found by these types, not by names or optimizers: what
+// reaches a write and is Partial must be reduced.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_ANALYSIS_TYPES_H
+#define GRAFT_LIB_ANALYSIS_TYPES_H
+
+#include "lib/analysis/Dims.h"
+#include "lib/analysis/OpRules.h"
+#include "lib/analysis/Variables.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+enum class Layout : uint8_t { Replicated, Sharded, Partial, Varying };
+enum class Combine : uint8_t { Sum, Min, Max, And, Or };
+
+/// What a type rests on besides the graph (a bit mask).
+enum Assumption : uint8_t {
+  AssumesLocalBatchNorm = 1, ///< Statistics of one replica's rows.
+  AssumesRandomDraw = 2,     ///< Equal in distribution, not in value.
+  AssumesReduction = 4,      ///< A reduction that was asked for, not proved.
+};
+
+struct RType {
+  Layout L = Layout::Replicated;
+  uint8_t Axis = 0;             ///< Of Sharded.
+  int8_t K = 0;                 ///< The power of N, see above.
+  Combine Op = Combine::Sum;    ///< Of Partial.
+  bool Zero = false;            ///< All zeros: has every layout and every k.
+  bool Symbolic = false;        ///< An integer made of local sizes.
+  uint8_t Assumes = 0;
+  NodeId Cause = NoNode;        ///< Of Varying: where it began.
+
+  static RType replicated(int K = 0) {
+    RType T;
+    T.K = static_cast<int8_t>(K);
+    return T;
+  }
+  static RType sharded(int Axis, int K = 0) {
+    RType T = replicated(K);
+    T.L = Layout::Sharded;
+    T.Axis = static_cast<uint8_t>(Axis);
+    return T;
+  }
+  static RType partial(int K, Combine Op = Combine::Sum) {
+    RType T = replicated(K);
+    T.L = Layout::Partial;
+    T.Op = Op;
+    return T;
+  }
+  static RType varying(NodeId Cause) {
+    RType T;
+    T.L = Layout::Varying;
+    T.Cause = Cause;
+    return T;
+  }
+  bool isTrue() const {
+    return L == Layout::Replicated && K == 0 && !Symbolic;
+  }
+  bool isReplicated() const { return L == Layout::Replicated; }
+  bool isSharded() const { return L == Layout::Sharded; }
+  bool isPartial() const { return L == Layout::Partial; }
+  bool isVarying() const { return L == Layout::Varying; }
+  bool sameAs(const RType &O) const {
+    return L == O.L && K == O.K && Symbolic == O.Symbolic &&
+           (L != Layout::Sharded || Axis == O.Axis) &&
+           (L != Layout::Partial || Op == O.Op);
+  }
+  /// "Sharded(0) k=1", as in remarks.
+  std::string str() const;
+};
+
+/// Something that must be inserted so that every rule holds.
+struct Demand {
+  enum KindTy : uint8_t {
+    Reduce, ///< Tensor Source becomes Replicated k=0 for all its users.
+    Gather, ///< Input Index of User is gathered along Axis, for it alone.
+    Scale,  ///< Input Index of User is multiplied by N^Power, for it alone.
+  };
+  KindTy Kind;
+  Endpoint Source;
+  NodeId User = NoNode;
+  unsigned Index = 0;
+  int Power = 0;
+  unsigned Axis = 0;
+  Combine Op = Combine::Sum;
+  NodeId Because = NoNode; ///< The node whose rule asked.
+};
+
+class TypeAnalysis {
+public:
+  /// Infers all types of \p G. Demands are collected to a fixpoint and taken to
+  /// be met. \p Order is topologicalOrder(G).
+  TypeAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order,
+               const DimAnalysis &Dims, const VariableIndex &Vars);
+
+  /// The type of a tensor, with the demanded reductions in place.
+  RType type(Endpoint E) const;
+  /// The type that the rule of the producer gives, without a reduction of E.
+  RType natural(Endpoint E) const;
+  /// The type of \p E used as a number: local sizes become values.
+  RType number(Endpoint E) const;
+
+  /// What has to be inserted, in node order; empty for a finished program.
+  const std::vector<Demand> &demands() const { return Demands; }
+
+  /// Why \p N is Varying at the node where that began.
+  std::string reason(NodeId N) const;
+
+  /// Inputs of update ops whose value no rule could relate: (node, input).
+  const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
+    return Unproved;
+  }
+  /// Nodes that introduce assumptions which reach a write: (node, bits).
+  const std::vector<std::pair<NodeId, uint8_t>> &assumptions() const {
+    return Sources;
+  }
+  /// Assumptions that reach a write of a variable.
+  uint8_t writtenAssumptions() const { return Written; }
+
+private:
+  friend class TypeRules;
+  const Graph &G;
+  const DimAnalysis &Dims;
+  const VariableIndex &Vars;
+  std::vector<RType> Types;   ///< By output, as the producer's rule gives it.
+  std::vector<bool> Reduced;  ///< By output: a reduction is demanded.
+  std::vector<Demand> Demands;
+  llvm::DenseMap<NodeId, std::string> Reasons;
+  std::vector<std::pair<NodeId, unsigned>> Unproved;
+  std::vector<std::pair<NodeId, uint8_t>> Sources;
+  uint8_t Written = 0;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_ANALYSIS_TYPES_H

@@ -1,0 +1,76 @@
+//===- lib/analysis/Variables.cpp - variables and their users ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Variables.h"
+
+using namespace llvm;
+
+namespace graft {
+
+bool isVariableOp(StringRef Op) {
+  return Op == "VarHandleOp" || Op == "VariableV2" || Op == "Variable";
+}
+
+VariableIndex::VariableIndex(const Graph &G, ArrayRef<NodeId> Order) {
+  enum : uint8_t { Other, Creates, PassesOn };
+  std::vector<uint8_t> Role(G.numOps(), Other);
+  UpdateOps.resize(G.numOps());
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    const OpDef *Def = G.opDefOf(Op);
+    StringRef Name = G.opNameOf(Op);
+    if (isVariableOp(Name)) {
+      Role[Op] = Creates;
+      continue;
+    }
+    // The crossing op of the program, and ops that return their operand: a
+    // reference for a reference, or a handle (checked below by its source).
+    if (!Def) {
+      if (Name == "_FromReplicas")
+        Role[Op] = PassesOn;
+      continue;
+    }
+    UpdateOps[Op] = Def->update();
+    if (Def->NumInputs == 0 || Def->NumOutputs == 0)
+      continue;
+    bool RefToRef = Def->inputs()[0].IsRef && Def->outputs()[0].IsRef;
+    bool AnyToAny = *Def->inputs()[0].TypeAttr && *Def->outputs()[0].TypeAttr &&
+                    StringRef(Def->inputs()[0].TypeAttr) ==
+                        Def->outputs()[0].TypeAttr &&
+                    !*Def->inputs()[0].NumberAttr;
+    if (RefToRef || (AnyToAny && (Name == "Identity" || Name == "Switch" ||
+                                  Name == "Enter" || Name == "Exit" ||
+                                  Name == "Merge")))
+      Role[Op] = PassesOn;
+  }
+  VarOf.assign(G.size(), NoNode);
+  for (NodeId N : Order) {
+    uint8_t R = Role[G.node(N).Op];
+    if (R == Creates) {
+      VarOf[N] = N;
+    } else if (R == PassesOn && G.node(N).NumData > 0) {
+      Endpoint In = G.input(N, 0);
+      NodeId Var = variableOf(In);
+      // Identity of a reference reads the variable; of a handle passes it on.
+      if (Var != NoNode && (G.opDef(N) == nullptr || G.isRefOutput(N, 0) ||
+                            G.isOp(Var, "VarHandleOp")))
+        VarOf[N] = Var;
+    }
+  }
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && VarOf[N] == N)
+      Vars.push_back(N);
+}
+
+bool VariableIndex::usesInPlace(const Graph &G, NodeId N,
+                                unsigned Index) const {
+  Endpoint In = G.input(N, Index);
+  NodeId Var = variableOf(In);
+  if (Var == NoNode)
+    return false;
+  return G.isOp(Var, "VarHandleOp") || G.isRefInput(N, Index);
+}
+
+} // namespace graft

@@ -1,0 +1,56 @@
+//===- lib/analysis/Variables.h - variables and their users -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_ANALYSIS_VARIABLES_H
+#define GRAFT_LIB_ANALYSIS_VARIABLES_H
+
+#include "lib/graph/Graph.h"
+
+#include <vector>
+
+namespace graft {
+
+/// Which tensors are variables. A handle or reference is followed through what
+/// passes it on: Identity, Switch, Enter of a handle, the reference that an
+/// update op returns. Found by op and argument kind, never by name.
+class VariableIndex {
+public:
+  /// \p Order is topologicalOrder(G).
+  VariableIndex(const Graph &G, llvm::ArrayRef<NodeId> Order);
+
+  /// The variables (VarHandleOp, VariableV2, ...), by node id.
+  llvm::ArrayRef<NodeId> variables() const { return Vars; }
+
+  /// The variable whose handle or reference \p E is, or NoNode.
+  NodeId variableOf(Endpoint E) const {
+    return E.isControl() || E.Port != 0 || E.Node >= VarOf.size()
+               ? NoNode
+               : VarOf[E.Node];
+  }
+  /// Whether input \p Index of \p N uses a variable in place: through a handle,
+  /// or through a reference that the op takes as one.
+  bool usesInPlace(const Graph &G, NodeId N, unsigned Index) const;
+
+  /// Whether \p N changes a variable.
+  bool isUpdate(const Graph &G, NodeId N) const {
+    return UpdateOps[G.node(N).Op].Kind != UpdateKind::None;
+  }
+  const UpdateDef &update(const Graph &G, NodeId N) const {
+    return UpdateOps[G.node(N).Op];
+  }
+
+private:
+  std::vector<NodeId> Vars;
+  std::vector<NodeId> VarOf; ///< By node: the variable that output 0 is.
+  std::vector<UpdateDef> UpdateOps; ///< By op.
+};
+
+/// Whether \p Op creates a variable.
+bool isVariableOp(llvm::StringRef Op);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_ANALYSIS_VARIABLES_H

@@ -1,0 +1,38 @@
+//===- lib/graph/DeviceName.h - device strings ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_GRAPH_DEVICENAME_H
+#define GRAFT_LIB_GRAPH_DEVICENAME_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+
+namespace graft {
+
+/// A device string taken apart. A part that the string leaves out, or that is
+/// `*`, is empty.
+struct DeviceName {
+  std::string Job;
+  std::optional<unsigned> Replica;
+  std::optional<unsigned> Task;
+  std::string Type; ///< In upper case.
+  std::optional<unsigned> Index;
+
+  /// Parses what TensorFlow accepts on a node: `/job:w/task:1/device:GPU:0`,
+  /// `/device:CPU:*`, `/CPU:1`, `cpu:1`; nothing for other text. The empty
+  /// string is a device without parts.
+  static std::optional<DeviceName> parse(llvm::StringRef Text);
+
+  /// The full form: `/job:w/replica:0/task:1/device:GPU:0`, without the parts
+  /// that are missing. Two strings that mean one device have one full form.
+  std::string str() const;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_GRAPH_DEVICENAME_H

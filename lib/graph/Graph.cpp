@@ -1,0 +1,328 @@
+//===- lib/graph/Graph.cpp - the graph that passes edit ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Edits, names and order. Reading is in GraphParse.cpp, attributes in
+// GraphAttrs.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/Graph.h"
+
+#include "llvm/ADT/Hashing.h"
+#include "llvm/Support/xxhash.h"
+
+#include <algorithm>
+#include <cassert>
+
+using namespace llvm;
+
+namespace graft {
+
+Graph::Graph() {
+  DeviceNames.push_back("");
+  DeviceIds[""] = 0;
+  reserveNames(0);
+}
+
+Graph::~Graph() = default;
+
+//===----------------------------------------------------------------------===//
+// Names: an open-addressing table of (32 bits of hash, node id) slots, twice
+// as fast to build and to ask as a map of strings at a million nodes.
+//===----------------------------------------------------------------------===//
+
+static constexpr uint64_t EmptySlot = ~uint64_t(0);
+static constexpr uint64_t Tombstone = ~uint64_t(1);
+
+static uint64_t slotOf(uint64_t Hash, NodeId N) {
+  // The tag's top bit is clear so that no slot equals the two marks above.
+  return (Hash >> 33 << 32) | N;
+}
+
+void Graph::reserveNames(size_t Capacity) {
+  size_t Size = 64;
+  while (Size < Capacity * 2 + 2)
+    Size *= 2;
+  NameSlots.assign(Size, EmptySlot);
+  UsedSlots = 0;
+}
+
+bool Graph::insertName(NodeId N) {
+  StringRef Name = name(N);
+  uint64_t Hash = xxh3_64bits(Name);
+  uint64_t Slot = slotOf(Hash, N);
+  size_t Mask = NameSlots.size() - 1;
+  size_t I = Hash & Mask;
+  for (; NameSlots[I] != EmptySlot; I = (I + 1) & Mask)
+    if (NameSlots[I] >> 32 == Slot >> 32 && NameSlots[I] != Tombstone &&
+        name(static_cast<NodeId>(NameSlots[I])) == Name)
+      return false;
+  NameSlots[I] = Slot;
+  if (++UsedSlots * 2 > NameSlots.size()) {
+    reserveNames(Live * 2);
+    for (NodeId Other = 0; Other < size(); ++Other)
+      if (isLive(Other))
+        insertName(Other);
+  }
+  return true;
+}
+
+void Graph::eraseName(NodeId N) {
+  size_t Mask = NameSlots.size() - 1;
+  uint64_t Hash = xxh3_64bits(name(N));
+  for (size_t I = Hash & Mask; NameSlots[I] != EmptySlot; I = (I + 1) & Mask)
+    if (NameSlots[I] == slotOf(Hash, N)) {
+      NameSlots[I] = Tombstone;
+      return;
+    }
+}
+
+NodeId Graph::find(StringRef Name) const {
+  size_t Mask = NameSlots.size() - 1;
+  uint64_t Hash = xxh3_64bits(Name);
+  for (size_t I = Hash & Mask; NameSlots[I] != EmptySlot; I = (I + 1) & Mask)
+    if (NameSlots[I] >> 32 == Hash >> 33 && NameSlots[I] != Tombstone &&
+        name(static_cast<NodeId>(NameSlots[I])) == Name)
+      return static_cast<NodeId>(NameSlots[I]);
+  return NoNode;
+}
+
+std::optional<Endpoint> Graph::findEndpoint(StringRef Text) const {
+  Endpoint E;
+  if (Text.consume_front("^"))
+    E.Port = ControlPort;
+  else if (size_t Colon = Text.rfind(':'); Colon != StringRef::npos) {
+    if (Text.substr(Colon + 1).getAsInteger(10, E.Port) ||
+        E.Port == ControlPort)
+      return std::nullopt;
+    Text = Text.substr(0, Colon);
+  }
+  E.Node = find(Text);
+  if (E.Node == NoNode)
+    return std::nullopt;
+  return E;
+}
+
+std::string Graph::uniqueName(StringRef Name) const {
+  std::string Result = Name.str();
+  for (unsigned I = 1; find(Result) != NoNode; ++I)
+    Result = (Name + "_" + Twine(I)).str();
+  return Result;
+}
+
+//===----------------------------------------------------------------------===//
+// Interned ops and devices
+//===----------------------------------------------------------------------===//
+
+uint32_t Graph::internOp(StringRef Name) {
+  auto [It, New] =
+      OpIds.try_emplace(Name, static_cast<uint32_t>(OpNames.size()));
+  if (New) {
+    OpNames.push_back(It->getKey());
+    OpDefs.push_back(findOp(Name));
+  }
+  return It->second;
+}
+
+uint32_t Graph::internDevice(StringRef Name) {
+  auto [It, New] =
+      DeviceIds.try_emplace(Name, static_cast<uint32_t>(DeviceNames.size()));
+  if (New)
+    DeviceNames.push_back(It->getKey());
+  return It->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Edges and uses
+//===----------------------------------------------------------------------===//
+
+void Graph::link(uint32_t Edge, NodeId User) {
+  Node &Source = Nodes[EdgeSources[Edge].Node];
+  Links[Edge] = {User, Source.FirstUse, NoEdge};
+  if (Source.FirstUse != NoEdge)
+    Links[Source.FirstUse].Prev = Edge;
+  Source.FirstUse = Edge;
+}
+
+void Graph::unlink(uint32_t Edge) {
+  const Link &L = Links[Edge];
+  if (L.Prev == NoEdge)
+    Nodes[EdgeSources[Edge].Node].FirstUse = L.Next;
+  else
+    Links[L.Prev].Next = L.Next;
+  if (L.Next != NoEdge)
+    Links[L.Next].Prev = L.Prev;
+}
+
+SmallVector<Use, 8> Graph::uses(NodeId N) const {
+  SmallVector<Use, 8> Result;
+  forEachUse(N, [&](Use U) { Result.push_back(U); });
+  llvm::sort(Result, [](const Use &A, const Use &B) {
+    return std::tie(A.User, A.Index) < std::tie(B.User, B.Index);
+  });
+  return Result;
+}
+
+NodeId Graph::addNode(StringRef Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+                      NodeId After) {
+  assert(find(Name) == NoNode && "node names are unique");
+  NodeId N = size();
+  Node New;
+  StringRef Saved = save(Name);
+  New.NameData = Saved.data();
+  New.NameSize = static_cast<uint32_t>(Saved.size());
+  New.Op = internOp(Op);
+  New.After = After;
+  New.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
+  Nodes.push_back(New);
+  ++Live;
+  insertName(N);
+  touch(N);
+  setInputs(N, Inputs);
+  return N;
+}
+
+void Graph::rename(NodeId N, StringRef NewName) {
+  assert(find(NewName) == NoNode && "node names are unique");
+  eraseName(N);
+  StringRef Saved = save(NewName);
+  Nodes[N].NameData = Saved.data();
+  Nodes[N].NameSize = static_cast<uint32_t>(Saved.size());
+  insertName(N);
+  touch(N);
+  // Users name their inputs in the file, so their bytes change too.
+  forEachUse(N, [&](Use U) { touch(U.User); });
+}
+
+void Graph::setOp(NodeId N, StringRef Op) {
+  Nodes[N].Op = internOp(Op);
+  touch(N);
+}
+
+void Graph::setDevice(NodeId N, StringRef Device) {
+  uint32_t Id = internDevice(Device);
+  if (Nodes[N].Device == Id)
+    return;
+  Nodes[N].Device = Id;
+  touch(N);
+}
+
+void Graph::setInput(NodeId N, unsigned Index, Endpoint Source) {
+  assert(Index < Nodes[N].NumInputs &&
+         Source.isControl() == (Index >= Nodes[N].NumData));
+  uint32_t Edge = Nodes[N].FirstEdge + Index;
+  unlink(Edge);
+  EdgeSources[Edge] = Source;
+  link(Edge, N);
+  touch(N);
+}
+
+void Graph::setInputs(NodeId N, ArrayRef<Endpoint> Inputs) {
+  // Inputs may point into EdgeSources, which grows below.
+  SmallVector<Endpoint, 8> Sources(Inputs.begin(), Inputs.end());
+  Node &This = Nodes[N];
+  for (uint32_t I = 0; I < This.NumInputs; ++I)
+    unlink(This.FirstEdge + I);
+  if (Sources.size() > This.NumInputs) {
+    This.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
+    EdgeSources.resize(EdgeSources.size() + Sources.size());
+    Links.resize(EdgeSources.size());
+  }
+  This.NumInputs = static_cast<uint32_t>(Sources.size());
+  This.NumData = static_cast<uint32_t>(
+      llvm::find_if(Sources, [](Endpoint E) { return E.isControl(); }) -
+      Sources.begin());
+  for (uint32_t I = 0; I < Sources.size(); ++I) {
+    assert(Sources[I].isControl() == (I >= This.NumData) &&
+           "control inputs come last");
+    EdgeSources[This.FirstEdge + I] = Sources[I];
+    link(This.FirstEdge + I, N);
+  }
+  touch(N);
+}
+
+void Graph::addControlInput(NodeId N, NodeId Source) {
+  Endpoint E{Source, ControlPort};
+  if (llvm::is_contained(controlInputs(N), E))
+    return;
+  SmallVector<Endpoint, 8> Inputs(inputs(N).begin(), inputs(N).end());
+  Inputs.push_back(E);
+  setInputs(N, Inputs);
+}
+
+void Graph::replaceUses(Endpoint From, Endpoint To, NodeId Except) {
+  for (const Use &U : uses(From.Node))
+    if (U.User != Except && input(U.User, U.Index) == From)
+      setInput(U.User, U.Index, To);
+}
+
+void Graph::remove(NodeId N) {
+  assert(!hasUses(N) && "a node with users cannot be removed");
+  setInputs(N, {});
+  eraseName(N);
+  Nodes[N].Flags |= NF_Dead;
+  --Live;
+}
+
+//===----------------------------------------------------------------------===//
+// Whole graph
+//===----------------------------------------------------------------------===//
+
+std::vector<NodeId> Graph::order() const {
+  std::vector<NodeId> Result;
+  Result.reserve(Live);
+  if (size() == InputCount) {
+    for (NodeId N = 0; N < size(); ++N)
+      if (isLive(N))
+        Result.push_back(N);
+    return Result;
+  }
+  // New nodes as lists under the node that they follow, in order of creation.
+  std::vector<NodeId> FirstNew(size() + 1, NoNode);
+  std::vector<NodeId> NextNew(size() - InputCount, NoNode);
+  for (NodeId N = size(); N-- > InputCount;) {
+    NodeId After = Nodes[N].After == NoNode ? size() : Nodes[N].After;
+    NextNew[N - InputCount] = FirstNew[After];
+    FirstNew[After] = N;
+  }
+  SmallVector<NodeId, 8> Stack;
+  auto Emit = [&](NodeId Root) {
+    Stack.push_back(Root);
+    while (!Stack.empty()) {
+      NodeId N = Stack.pop_back_val();
+      if (N != size() && isLive(N))
+        Result.push_back(N);
+      // The next sibling waits below this node's own followers.
+      if (N != size() && N >= InputCount && N != Root &&
+          NextNew[N - InputCount] != NoNode)
+        Stack.push_back(NextNew[N - InputCount]);
+      if (FirstNew[N] != NoNode)
+        Stack.push_back(FirstNew[N]);
+    }
+  };
+  for (NodeId N = 0; N < InputCount; ++N)
+    Emit(N);
+  Emit(size());
+  return Result;
+}
+
+uint64_t Graph::fingerprint() const {
+  uint64_t Hash = Live;
+  auto Mix = [&](uint64_t V) { Hash = llvm::hashing::detail::hash_16_bytes(Hash, V); };
+  for (NodeId N : order()) {
+    const Node &This = Nodes[N];
+    Mix(xxh3_64bits(name(N)));
+    Mix(This.Op);
+    Mix(This.Device);
+    Mix(xxh3_64bits(StringRef(This.AttrData, This.AttrSize)));
+    Mix(This.NameSplit);
+    Mix((uint64_t(This.Count) << 16) | (uint64_t(This.Kind) << 8) |
+        (This.Flags & ~NF_Modified));
+    for (Endpoint E : inputs(N))
+      Mix((uint64_t(E.Node) << 32) | E.Port);
+  }
+  return Hash;
+}
+
+} // namespace graft

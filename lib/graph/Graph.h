@@ -1,0 +1,378 @@
+//===- lib/graph/Graph.h - the graph that passes edit -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A TensorFlow graph as flat arrays: 32-bit node ids, interned ops and devices,
+// inputs as (node, port) with control inputs last, an index of users that every
+// edit keeps right, and attributes as the raw bytes of the file until somebody
+// asks. Names, attributes and node bodies are slices of the mapped input; what
+// edits add lives in an arena that dies with the graph.
+//
+// Between passes a Graph is a *replicated program* (docs/Design.md): each node
+// says whether it exists once or once per replica. That and the other fields
+// of Node marked "program" are written as attributes with the prefix `_graft_`
+// when a program is printed, and read back from them, so that any pass can run
+// alone on a text file.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_GRAPH_GRAPH_H
+#define GRAFT_LIB_GRAPH_GRAPH_H
+
+#include "lib/ops/OpTable.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/iterator_range.h"
+#include "llvm/Support/Allocator.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/StringSaver.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace graft {
+
+using NodeId = uint32_t;
+inline constexpr NodeId NoNode = ~NodeId(0);
+
+/// Port of a control edge.
+inline constexpr uint32_t ControlPort = ~uint32_t(0);
+
+/// One input of a node: an output of another node, or a control edge.
+struct Endpoint {
+  NodeId Node = NoNode;
+  uint32_t Port = 0;
+  bool isControl() const { return Port == ControlPort; }
+  bool operator==(const Endpoint &O) const {
+    return Node == O.Node && Port == O.Port;
+  }
+  bool operator!=(const Endpoint &O) const { return !(*this == O); }
+};
+
+/// How many copies of a node run in one step (program).
+enum class Copies : uint8_t { Once, PerReplica };
+
+/// Why a node that the input does not have is in the program (program). Erasing
+/// a node by its kind's meaning on true values gives the input back.
+enum class Inserted : uint8_t {
+  No,        ///< From the input.
+  Split,     ///< `_ToReplicas`: the slice of this replica.
+  Merge,     ///< `_FromReplicas`: the combined value.
+  Reduce,    ///< `_Reduce`, or one of the nodes that it became.
+  Gather,    ///< `_Gather`, or one of the nodes that it became.
+  Scale,     ///< `_Scale`: times a power of the number of replicas.
+  Identity,  ///< Identity: a place, a mirror or a name.
+  Gate,      ///< NoOp that holds the members of a collective together.
+  Constant,  ///< A constant operand of an inserted node.
+  Mesh,      ///< `_GraftMesh`.
+};
+
+/// Properties of a node, in Node::Flags (program unless said otherwise).
+enum NodeFlag : uint8_t {
+  NF_Dead = 1,         ///< Removed. Not visited, not written.
+  NF_Modified = 2,     ///< The bytes read from the input no longer hold.
+  NF_LocalName = 4,    ///< Copy 0 is `replica_0/<name>`: its value is local.
+  NF_Led = 8,          ///< Copy 0 waits for the other copies.
+  NF_ElidePrimary = 16, ///< Copy 0 does not exist; its users read its input.
+  NF_FixedDevice = 32,  ///< Every copy is on the device that is written.
+};
+
+struct Node {
+  const char *NameData = nullptr;
+  const char *AttrData = nullptr; ///< Run of NodeDef fields other than 1 to 4.
+  const char *RawData = nullptr;  ///< The NodeDef as read, or null.
+  uint32_t NameSize = 0;
+  uint32_t AttrSize = 0;
+  uint32_t RawSize = 0;
+  uint32_t Op = 0;       ///< Index for Graph::opName.
+  uint32_t Device = 0;   ///< Index for Graph::deviceName; 0 is "".
+  uint32_t FirstEdge = 0;
+  uint32_t NumInputs = 0;
+  uint32_t NumData = 0;  ///< The first NumData inputs are data inputs.
+  uint32_t FirstUse = ~uint32_t(0); ///< Head of the list of uses.
+  NodeId After = NoNode; ///< A new node follows this one in the output.
+  /// Where `/replica_<i>` goes in the name of copy i; 0: `replica_<i>/<name>`
+  /// (program).
+  uint32_t NameSplit = 0;
+  Copies Count = Copies::Once;
+  Inserted Kind = Inserted::No;
+  uint8_t Flags = 0;
+
+  bool isDead() const { return Flags & NF_Dead; }
+};
+
+/// An attribute: its key and the wire bytes of its AttrValue.
+struct AttrEntry {
+  llvm::StringRef Key;
+  llvm::StringRef Value;
+  llvm::StringRef Whole; ///< The field-5 entry, tag and length included.
+};
+
+/// A shape attribute or a constant's shape. Dimensions of -1 are unknown.
+struct ShapeValue {
+  bool UnknownRank = false;
+  llvm::SmallVector<int64_t, 4> Dims;
+};
+
+/// A use of a node: input \p Index of \p User.
+struct Use {
+  NodeId User;
+  uint32_t Index;
+};
+
+class Graph {
+public:
+  Graph();
+  Graph(const Graph &) = delete;
+  Graph &operator=(const Graph &) = delete;
+  ~Graph();
+
+  //===--------------------------------------------------------------------===//
+  // Reading
+  //===--------------------------------------------------------------------===//
+
+  /// Builds the graph of the serialized GraphDef \p Bytes, which must outlive
+  /// it. Errors name the offset or the node: malformed wire format, a node
+  /// without name or op, a duplicate name, an input that does not resolve, a
+  /// data input after a control input.
+  llvm::Error parse(llvm::StringRef Bytes);
+
+  /// Fields of the GraphDef other than nodes (versions, library, unknown), as
+  /// read.
+  llvm::ArrayRef<llvm::StringRef> otherFields() const { return Others; }
+
+  /// Nodes that were read, before any edit. Ids below are those of the input,
+  /// in the order of the file.
+  NodeId numInputNodes() const { return InputCount; }
+  /// One more than the largest id, dead nodes included.
+  NodeId size() const { return static_cast<NodeId>(Nodes.size()); }
+  /// Number of nodes that are not dead.
+  NodeId numLive() const { return Live; }
+
+  const Node &node(NodeId N) const { return Nodes[N]; }
+  Node &node(NodeId N) { return Nodes[N]; }
+  bool isLive(NodeId N) const { return !Nodes[N].isDead(); }
+
+  llvm::StringRef name(NodeId N) const {
+    return {Nodes[N].NameData, Nodes[N].NameSize};
+  }
+  /// The node called \p Name, or NoNode.
+  NodeId find(llvm::StringRef Name) const;
+  /// The tensor or control edge that \p Text ("x", "x:1", "^x") names.
+  std::optional<Endpoint> findEndpoint(llvm::StringRef Text) const;
+
+  llvm::StringRef opName(NodeId N) const { return OpNames[Nodes[N].Op]; }
+  /// The op's definition, or null when TensorFlow's registry has none.
+  const OpDef *opDef(NodeId N) const { return OpDefs[Nodes[N].Op]; }
+  /// The number of distinct ops; a per-op table is indexed by node(N).Op.
+  uint32_t numOps() const { return static_cast<uint32_t>(OpNames.size()); }
+  llvm::StringRef opNameOf(uint32_t Op) const { return OpNames[Op]; }
+  const OpDef *opDefOf(uint32_t Op) const { return OpDefs[Op]; }
+  bool isOp(NodeId N, llvm::StringRef Name) const { return opName(N) == Name; }
+
+  llvm::StringRef device(NodeId N) const {
+    return DeviceNames[Nodes[N].Device];
+  }
+  llvm::StringRef deviceName(uint32_t Id) const { return DeviceNames[Id]; }
+  uint32_t numDevices() const {
+    return static_cast<uint32_t>(DeviceNames.size());
+  }
+
+  llvm::ArrayRef<Endpoint> inputs(NodeId N) const {
+    return {EdgeSources.data() + Nodes[N].FirstEdge, Nodes[N].NumInputs};
+  }
+  llvm::ArrayRef<Endpoint> dataInputs(NodeId N) const {
+    return {EdgeSources.data() + Nodes[N].FirstEdge, Nodes[N].NumData};
+  }
+  llvm::ArrayRef<Endpoint> controlInputs(NodeId N) const {
+    return inputs(N).drop_front(Nodes[N].NumData);
+  }
+  Endpoint input(NodeId N, unsigned I) const { return inputs(N)[I]; }
+
+  /// Calls \p F(Use) for each use of \p N, data and control. \p F must not
+  /// edit the graph: collect first (uses()).
+  template <typename Fn> void forEachUse(NodeId N, Fn F) const {
+    for (uint32_t E = Nodes[N].FirstUse; E != NoEdge; E = Links[E].Next)
+      F(Use{Links[E].User, E - Nodes[Links[E].User].FirstEdge});
+  }
+  /// The uses of \p N, sorted by user and index.
+  llvm::SmallVector<Use, 8> uses(NodeId N) const;
+  bool hasUses(NodeId N) const { return Nodes[N].FirstUse != NoEdge; }
+
+  //===--------------------------------------------------------------------===//
+  // Attributes
+  //===--------------------------------------------------------------------===//
+
+  /// The raw AttrValue bytes of \p Key, or nothing.
+  std::optional<llvm::StringRef> attr(NodeId N, llvm::StringRef Key) const;
+  bool hasAttr(NodeId N, llvm::StringRef Key) const {
+    return attr(N, Key).has_value();
+  }
+  /// All attributes, in the order of the file.
+  llvm::SmallVector<AttrEntry, 8> attrs(NodeId N) const;
+
+  /// Typed values; the op's default when the node does not have the attribute;
+  /// nothing when neither has it or it is of another kind.
+  std::optional<int64_t> intAttr(NodeId N, llvm::StringRef Key) const;
+  std::optional<bool> boolAttr(NodeId N, llvm::StringRef Key) const;
+  std::optional<unsigned> typeAttr(NodeId N, llvm::StringRef Key) const;
+  std::optional<llvm::StringRef> stringAttr(NodeId N,
+                                            llvm::StringRef Key) const;
+  std::optional<ShapeValue> shapeAttr(NodeId N, llvm::StringRef Key) const;
+  std::optional<llvm::SmallVector<int64_t, 4>>
+  intListAttr(NodeId N, llvm::StringRef Key) const;
+  std::optional<llvm::SmallVector<ShapeValue, 2>>
+  shapeListAttr(NodeId N, llvm::StringRef Key) const;
+  std::optional<llvm::SmallVector<llvm::StringRef, 2>>
+  stringListAttr(NodeId N, llvm::StringRef Key) const;
+
+  /// The number of outputs of \p N by its op's definition; nothing for an
+  /// unknown op.
+  std::optional<unsigned> numOutputs(NodeId N) const;
+  /// The DataType of output \p Port (references give the type referred to), or
+  /// DT_INVALID when it is not known.
+  unsigned outputType(NodeId N, uint32_t Port) const;
+  /// Whether output \p Port is a reference to a variable.
+  bool isRefOutput(NodeId N, uint32_t Port) const;
+  /// Whether input \p Index of \p N takes a reference (the op's definition).
+  bool isRefInput(NodeId N, unsigned Index) const;
+
+  //===--------------------------------------------------------------------===//
+  // Edits. Each keeps names, inputs and uses consistent.
+  //===--------------------------------------------------------------------===//
+
+  /// Adds a node. \p Name must be new (see uniqueName); \p After is the node
+  /// that it follows in the output. Control inputs come last.
+  NodeId addNode(llvm::StringRef Name, llvm::StringRef Op,
+                 llvm::ArrayRef<Endpoint> Inputs, NodeId After);
+  /// \p Name, or \p Name with the first free suffix `_1`, `_2`, ...
+  std::string uniqueName(llvm::StringRef Name) const;
+  void rename(NodeId N, llvm::StringRef NewName);
+  /// Gives \p N the op \p Op; its inputs and attributes stay as they are.
+  void setOp(NodeId N, llvm::StringRef Op);
+  void setDevice(NodeId N, llvm::StringRef Device);
+  void setInput(NodeId N, unsigned Index, Endpoint Source);
+  void setInputs(NodeId N, llvm::ArrayRef<Endpoint> Inputs);
+  /// Adds control input \p Source to \p N unless it is there already.
+  void addControlInput(NodeId N, NodeId Source);
+  /// Makes every data user of \p From read \p To instead, except \p Except.
+  void replaceUses(Endpoint From, Endpoint To, NodeId Except = NoNode);
+  /// Removes \p N, which must have no uses.
+  void remove(NodeId N);
+
+  /// Sets an attribute to the AttrValue \p Value (wire bytes).
+  void setAttr(NodeId N, llvm::StringRef Key, llvm::StringRef Value);
+  void setIntAttr(NodeId N, llvm::StringRef Key, int64_t Value);
+  void setBoolAttr(NodeId N, llvm::StringRef Key, bool Value);
+  void setTypeAttr(NodeId N, llvm::StringRef Key, unsigned Type);
+  void setStringAttr(NodeId N, llvm::StringRef Key, llvm::StringRef Value);
+  void removeAttr(NodeId N, llvm::StringRef Key);
+
+  /// Adds a Const node of \p Type holding \p Values (integers or floats; rank
+  /// 0 when \p Scalar, else rank 1).
+  NodeId addIntConst(llvm::StringRef Name, unsigned Type,
+                     llvm::ArrayRef<int64_t> Values, bool Scalar, NodeId After);
+  NodeId addFloatConst(llvm::StringRef Name, unsigned Type, double Value,
+                       NodeId After);
+
+  /// Whether anything was edited since the graph was read.
+  bool modified() const { return Changed; }
+  void markModified() { Changed = true; }
+
+  /// A copy of \p Text that lives as long as the graph.
+  llvm::StringRef save(const llvm::Twine &Text) { return Saver.save(Text); }
+
+  /// A hash of everything that is written, for "Unchanged means identical".
+  uint64_t fingerprint() const;
+
+  /// Live node ids in output order: input order, each new node after the node
+  /// that it derives from.
+  std::vector<NodeId> order() const;
+
+private:
+  static constexpr uint32_t NoEdge = ~uint32_t(0);
+  struct Link {
+    NodeId User;
+    uint32_t Next;
+    uint32_t Prev;
+  };
+
+  llvm::Error parseNode(llvm::StringRef Body, uint64_t Offset,
+                        std::vector<llvm::StringRef> &InputNames);
+  llvm::Error resolveInputs(const std::vector<llvm::StringRef> &InputNames);
+  void readProgramAttrs(NodeId N);
+  uint32_t internOp(llvm::StringRef Name);
+  uint32_t internDevice(llvm::StringRef Name);
+  void link(uint32_t Edge, NodeId User);
+  void unlink(uint32_t Edge);
+  void touch(NodeId N) {
+    Nodes[N].Flags |= NF_Modified;
+    Changed = true;
+  }
+  bool insertName(NodeId N);
+  void eraseName(NodeId N);
+  /// Empties the table of names and makes room for \p Capacity of them.
+  void reserveNames(size_t Capacity);
+
+  std::vector<Node> Nodes;
+  std::vector<Endpoint> EdgeSources;
+  std::vector<Link> Links;
+  std::vector<uint64_t> NameSlots; ///< tag << 32 | id; all ones: empty.
+  size_t UsedSlots = 0;
+  std::vector<llvm::StringRef> OpNames;
+  std::vector<const OpDef *> OpDefs;
+  std::vector<llvm::StringRef> DeviceNames;
+  llvm::StringMap<uint32_t> OpIds;
+  llvm::StringMap<uint32_t> DeviceIds;
+  std::vector<llvm::StringRef> Others;
+  llvm::BumpPtrAllocator Arena;
+  llvm::StringSaver Saver{Arena};
+  NodeId InputCount = 0;
+  NodeId Live = 0;
+  bool Changed = false;
+};
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// AttrValue bytes of simple values.
+std::string encodeIntAttr(int64_t Value);
+std::string encodeBoolAttr(bool Value);
+std::string encodeTypeAttr(unsigned Type);
+std::string encodeStringAttr(llvm::StringRef Value);
+std::string encodeStringListAttr(llvm::ArrayRef<llvm::StringRef> Values);
+std::string encodeShapeAttr(const ShapeValue &Shape);
+std::string encodeIntListAttr(llvm::ArrayRef<int64_t> Values);
+/// A list of types; \p Types holds one DataType per character.
+std::string encodeTypeListAttr(llvm::StringRef Types);
+
+/// A constant tensor, decoded as far as passes need it.
+struct TensorValue {
+  unsigned Type = DT_INVALID;
+  ShapeValue Shape;
+  int64_t NumElements = 0;
+  /// The elements of an integer tensor, if there are at most 64 of them.
+  llvm::SmallVector<int64_t, 4> Ints;
+  bool HasInts = false;
+  /// Whether every element is zero (numeric tensors only).
+  bool AllZero = false;
+};
+
+/// Decodes the value of the Const node \p N; nothing if it is malformed.
+std::optional<TensorValue> constValue(const Graph &G, NodeId N);
+
+/// AttrValue bytes of an integer or floating tensor.
+std::string encodeIntTensor(unsigned Type, llvm::ArrayRef<int64_t> Shape,
+                            llvm::ArrayRef<int64_t> Values);
+std::string encodeFloatTensor(unsigned Type, llvm::ArrayRef<int64_t> Shape,
+                              llvm::ArrayRef<double> Values);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_GRAPH_GRAPH_H

@@ -1,0 +1,53 @@
+//===- lib/graph/Verifier.h - is this graph legal? --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What TensorFlow refuses, silently changes or hangs on is an error here, on
+// load, between passes and before the output is written.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_GRAPH_VERIFIER_H
+#define GRAFT_LIB_GRAPH_VERIFIER_H
+
+#include "lib/graph/Graph.h"
+#include "lib/support/Diagnostics.h"
+
+namespace graft {
+
+/// Checks names, ports, numbers of inputs, cycles, `_class`, devices, and in a
+/// graph that graft made, collectives and initializers. Reports to \p Diags;
+/// true when there was no error.
+bool verifyGraph(const Graph &G, DiagnosticEngine &Diags);
+
+/// The collective rules alone: groups are complete, agree, sit on distinct
+/// devices, and every result is read behind a gate that runs all members.
+void verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
+
+/// Every copy `<variable>/replica_<i>` of a lowered graph must be assigned by a
+/// control input of \p Initializer, which assigns the variable itself.
+void verifyCopiesInitialized(const Graph &G, NodeId Variable,
+                             NodeId Initializer, DiagnosticEngine &Diags);
+
+/// Whether graft made this graph: a node has the stamp `_graft_replicas`.
+bool hasGraftStamp(const Graph &G);
+
+/// Reports the first few of many errors of one kind, then how many more there
+/// were.
+class ErrorCap {
+public:
+  ErrorCap(DiagnosticEngine &Diags, std::string What)
+      : Diags(Diags), What(std::move(What)) {}
+  ~ErrorCap();
+  void error(llvm::StringRef Node, const llvm::Twine &Message);
+
+private:
+  static constexpr unsigned Shown = 10;
+  DiagnosticEngine &Diags;
+  std::string What;
+  unsigned Count = 0;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_GRAPH_VERIFIER_H

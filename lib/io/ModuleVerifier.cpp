@@ -1,0 +1,277 @@
+//===- lib/io/ModuleVerifier.cpp - names around the graph -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/ModuleVerifier.h"
+
+#include "lib/graph/Verifier.h"
+
+#include "tensorflow/core/framework/variable.pb.h"
+#include "tensorflow/core/protobuf/control_flow.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/protobuf/queue_runner.pb.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <functional>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// Where a name stands: "collection 'train_op'", and whether TensorFlow only
+/// looks it up when it is used.
+struct Place {
+  std::string Where;
+  bool IsCollection;
+};
+
+using Visitor = std::function<void(const Place &, StringRef Name)>;
+
+/// The message type of a collection of bytes; TensorFlow registers these.
+enum class BytesKind : uint8_t {
+  Opaque,
+  Variable,
+  Saver,
+  QueueRunner,
+  CondContext,
+  WhileContext,
+};
+
+BytesKind bytesKind(StringRef Collection) {
+  return StringSwitch<BytesKind>(Collection)
+      .Cases("variables", "trainable_variables", "local_variables",
+             "model_variables", "moving_average_variables", "metric_variables",
+             "global_step", BytesKind::Variable)
+      .Cases("concatenated_variables", "trainable_resource_variables",
+             BytesKind::Variable)
+      .Case("savers", BytesKind::Saver)
+      .Case("queue_runners", BytesKind::QueueRunner)
+      .Case("cond_context", BytesKind::CondContext)
+      .Case("while_context", BytesKind::WhileContext)
+      .Default(BytesKind::Opaque);
+}
+
+class NameWalk {
+public:
+  NameWalk(const tensorflow::MetaGraphDef &Meta, Visitor Visit)
+      : Meta(Meta), Visit(std::move(Visit)) {}
+
+  void run() {
+    if (Meta.has_saver_def())
+      saver({"saver_def", false}, Meta.saver_def());
+    // Protobuf's maps have no order of their own.
+    std::map<StringRef, const tensorflow::CollectionDef *> Collections;
+    for (const auto &[Key, Value] : Meta.collection_def())
+      Collections[Key] = &Value;
+    for (auto [Key, Value] : Collections)
+      collection(Key, *Value);
+    std::map<StringRef, const tensorflow::SignatureDef *> Signatures;
+    for (const auto &[Key, Value] : Meta.signature_def())
+      Signatures[Key] = &Value;
+    for (auto [Key, Value] : Signatures) {
+      Place P{formatv("signature '{0}'", Key), false};
+      tensors(P, Value->inputs());
+      // The output of an init signature is an operation, which also resolves.
+      tensors(P, Value->outputs());
+    }
+    for (const tensorflow::AssetFileDef &Asset : Meta.asset_file_def())
+      tensor({"asset_file_def", false}, Asset.tensor_info());
+  }
+
+private:
+  void name(const Place &P, StringRef Name) {
+    if (!Name.empty())
+      Visit(P, Name);
+  }
+
+  void saver(const Place &P, const tensorflow::SaverDef &S) {
+    name(P, S.filename_tensor_name());
+    name(P, S.save_tensor_name());
+    name(P, S.restore_op_name());
+  }
+
+  template <typename Map> void tensors(const Place &P, const Map &Infos) {
+    std::map<StringRef, const tensorflow::TensorInfo *> Sorted;
+    for (const auto &[Key, Value] : Infos)
+      Sorted[Key] = &Value;
+    for (auto [Key, Value] : Sorted)
+      tensor(P, *Value);
+  }
+
+  void tensor(const Place &P, const tensorflow::TensorInfo &T) {
+    name(P, T.name());
+    name(P, T.coo_sparse().values_tensor_name());
+    name(P, T.coo_sparse().indices_tensor_name());
+    name(P, T.coo_sparse().dense_shape_tensor_name());
+    for (const tensorflow::TensorInfo &C : T.composite_tensor().components())
+      tensor(P, C);
+  }
+
+  void values(const Place &P, const tensorflow::ValuesDef &V) {
+    for (const std::string &Name : V.values())
+      name(P, Name);
+  }
+
+  void cond(const Place &P, const tensorflow::CondContextDef &C) {
+    name(P, C.pred_name());
+    name(P, C.pivot_name());
+    values(P, C.values_def());
+    nested(P, C.nested_contexts());
+  }
+
+  void loop(const Place &P, const tensorflow::WhileContextDef &C) {
+    name(P, C.pivot_name());
+    name(P, C.pivot_for_pred_name());
+    name(P, C.pivot_for_body_name());
+    name(P, C.maximum_iterations_name());
+    for (const std::string &Name : C.loop_exit_names())
+      name(P, Name);
+    for (const std::string &Name : C.loop_enter_names())
+      name(P, Name);
+    values(P, C.values_def());
+    nested(P, C.nested_contexts());
+  }
+
+  template <typename List> void nested(const Place &P, const List &Contexts) {
+    for (const tensorflow::ControlFlowContextDef &C : Contexts) {
+      if (C.has_cond_ctxt())
+        cond(P, C.cond_ctxt());
+      if (C.has_while_ctxt())
+        loop(P, C.while_ctxt());
+    }
+  }
+
+  template <typename Message, typename Fn>
+  void parsed(const std::string &Bytes, Fn Do) {
+    Message M;
+    // A user's collection may hold other bytes under a well-known key.
+    if (M.ParseFromString(Bytes))
+      Do(M);
+  }
+
+  void collection(StringRef Key, const tensorflow::CollectionDef &C) {
+    Place P{formatv("collection '{0}'", Key), true};
+    for (const std::string &Name : C.node_list().value())
+      name(P, Name);
+    BytesKind Kind = bytesKind(Key);
+    for (const std::string &Bytes : C.bytes_list().value())
+      switch (Kind) {
+      case BytesKind::Opaque:
+        break;
+      case BytesKind::Variable:
+        parsed<tensorflow::VariableDef>(Bytes, [&](const auto &V) {
+          name(P, V.variable_name());
+          name(P, V.initial_value_name());
+          name(P, V.initializer_name());
+          name(P, V.snapshot_name());
+        });
+        break;
+      case BytesKind::Saver:
+        parsed<tensorflow::SaverDef>(Bytes,
+                                     [&](const auto &S) { saver(P, S); });
+        break;
+      case BytesKind::QueueRunner:
+        parsed<tensorflow::QueueRunnerDef>(Bytes, [&](const auto &Q) {
+          name(P, Q.queue_name());
+          name(P, Q.close_op_name());
+          name(P, Q.cancel_op_name());
+          for (const std::string &Op : Q.enqueue_op_name())
+            name(P, Op);
+        });
+        break;
+      case BytesKind::CondContext:
+        parsed<tensorflow::CondContextDef>(Bytes,
+                                           [&](const auto &X) { cond(P, X); });
+        break;
+      case BytesKind::WhileContext:
+        parsed<tensorflow::WhileContextDef>(Bytes,
+                                            [&](const auto &X) { loop(P, X); });
+        break;
+      }
+  }
+
+  const tensorflow::MetaGraphDef &Meta;
+  Visitor Visit;
+};
+
+/// Whether \p Name is there for a loader of the output: in a program whose
+/// expansion is next, a node without a true value gives its name away.
+bool resolves(const Module &M, StringRef Name) {
+  const Graph &G = M.graph();
+  std::optional<Endpoint> E = G.findEndpoint(Name);
+  if (!E)
+    return false;
+  if (!E->isControl() && Name.contains(':'))
+    if (auto Outputs = G.numOutputs(E->Node); Outputs && E->Port >= *Outputs)
+      return false;
+  const Node &N = G.node(E->Node);
+  return !M.Lowered || N.Count != Copies::PerReplica ||
+         !(N.Flags & (NF_LocalName | NF_ElidePrimary));
+}
+
+std::string danglingKey(const Place &P, StringRef Name) {
+  return P.Where + ": " + Name.str();
+}
+
+/// The initializers that the collections declare initialise all copies.
+void verifyDeclaredInitializers(const Module &M, DiagnosticEngine &Diags) {
+  const Graph &G = M.graph();
+  for (StringRef Key : {"variables", "local_variables"}) {
+    auto It = M.metaGraph()->collection_def().find(Key.str());
+    if (It == M.metaGraph()->collection_def().end())
+      continue;
+    for (const std::string &Bytes : It->second.bytes_list().value()) {
+      tensorflow::VariableDef V;
+      if (!V.ParseFromString(Bytes))
+        continue;
+      auto Variable = G.findEndpoint(V.variable_name());
+      auto Initializer = G.findEndpoint(V.initializer_name());
+      // The usual name is checked with the graph.
+      if (Variable && Initializer &&
+          G.name(Initializer->Node) !=
+              (G.name(Variable->Node) + "/Assign").str())
+        verifyCopiesInitialized(G, Variable->Node, Initializer->Node, Diags);
+    }
+  }
+}
+
+} // namespace
+
+StringSet<> findDanglingNames(const Module &M) {
+  StringSet<> Result;
+  if (M.metaGraph())
+    NameWalk(*M.metaGraph(), [&](const Place &P, StringRef Name) {
+      if (P.IsCollection && !resolves(M, Name))
+        Result.insert(danglingKey(P, Name));
+    }).run();
+  return Result;
+}
+
+bool verifyModule(const Module &M, DiagnosticEngine &Diags,
+                  const Module *Original) {
+  unsigned Before = Diags.errorCount();
+  verifyGraph(M.graph(), Diags);
+  if (!M.metaGraph())
+    return Diags.errorCount() == Before;
+  const StringSet<> &Tolerated = (Original ? Original : &M)->danglingNames();
+  {
+    ErrorCap Errors(Diags, "names that do not resolve");
+    NameWalk(*M.metaGraph(), [&](const Place &P, StringRef Name) {
+      if (!resolves(M, Name) &&
+          !(P.IsCollection && Tolerated.contains(danglingKey(P, Name))))
+        Errors.error("", formatv("{0}: names '{1}', which does not exist in "
+                                 "the graph",
+                                 P.Where, Name));
+    }).run();
+  }
+  if (hasGraftStamp(M.graph()))
+    verifyDeclaredInitializers(M, Diags);
+  return Diags.errorCount() == Before;
+}
+
+} // namespace graft

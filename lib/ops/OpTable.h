@@ -1,0 +1,119 @@
+//===- lib/ops/OpTable.h - what TensorFlow's registry says ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A read-only table of TensorFlow's ops, generated from its registry by
+// tools/scripts/gen_op_table.py. Nothing in it is written by hand. An op that
+// is not in the table is legal in a graph; it only has no rules.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_OPS_OPTABLE_H
+#define GRAFT_LIB_OPS_OPTABLE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+
+namespace graft {
+
+/// TensorFlow's DataType numbers (tensorflow/core/framework/types.proto).
+enum DataType : uint8_t {
+  DT_INVALID = 0,
+  DT_FLOAT = 1,
+  DT_DOUBLE = 2,
+  DT_INT32 = 3,
+  DT_UINT8 = 4,
+  DT_INT16 = 5,
+  DT_INT8 = 6,
+  DT_STRING = 7,
+  DT_INT64 = 9,
+  DT_BOOL = 10,
+  DT_BFLOAT16 = 14,
+  DT_HALF = 19,
+  DT_RESOURCE = 20,
+  DT_VARIANT = 21,
+};
+
+/// Adding this to a DataType gives the type of a reference to it.
+inline constexpr unsigned RefTypeOffset = 100;
+
+bool isFloating(unsigned Type);
+
+/// One input or output of an op (OpDef.ArgDef).
+struct ArgDef {
+  const char *Name;
+  uint8_t Type;             ///< DataType, or 0: see the attrs below.
+  const char *TypeAttr;     ///< Attr that holds the type, or "".
+  const char *NumberAttr;   ///< Attr that holds a repeat count, or "".
+  const char *TypeListAttr; ///< Attr that holds a list of types, or "".
+  bool IsRef;
+};
+
+/// One attribute of an op (OpDef.AttrDef).
+struct AttrDef {
+  const char *Name;
+  const char *Type; ///< "type", "int", "list(type)", ...
+  bool HasDefault;
+  const char *Default; ///< The default in text form.
+};
+
+/// What an op that changes a variable in place does with it.
+enum class UpdateKind : uint8_t {
+  None,
+  Apply,
+  Assign,
+  AssignAdd,
+  Scatter,
+  StridedSliceAssign,
+  Count,
+};
+
+/// Slots of an op that changes variables: inputs 0..NumVars-1 are variables.
+struct UpdateDef {
+  UpdateKind Kind = UpdateKind::None;
+  uint8_t NumVars = 0;
+  int8_t Grad = -1;    ///< The value or gradient that is written, or -1.
+  int8_t Indices = -1; ///< Row indices of a sparse update, or -1.
+};
+
+struct OpDef {
+  enum : uint8_t {
+    Stateful = 1,
+    Commutative = 2,
+    Aggregate = 4,
+    AllowsUninitialized = 8,
+    Deprecated = 16,
+  };
+
+  const char *Name;
+  uint32_t FirstArg;
+  uint16_t NumInputs;
+  uint16_t NumOutputs;
+  uint32_t FirstAttr;
+  uint16_t NumAttrs;
+  uint8_t Flags;
+
+  bool isStateful() const { return Flags & Stateful; }
+  llvm::ArrayRef<ArgDef> inputs() const;
+  llvm::ArrayRef<ArgDef> outputs() const;
+  llvm::ArrayRef<AttrDef> attrs() const;
+  const AttrDef *attr(llvm::StringRef Name) const;
+  /// How this op changes variables, or kind None.
+  UpdateDef update() const;
+  /// Whether this op reads a variable without changing it (ReadVariableOp,
+  /// ResourceGather, VarIsInitializedOp, ...).
+  bool readsVariable() const;
+  bool hasSharedName() const;
+};
+
+/// All ops, sorted by name.
+llvm::ArrayRef<OpDef> allOps();
+
+/// The op called \p Name, or null.
+const OpDef *findOp(llvm::StringRef Name);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_OPS_OPTABLE_H

@@ -1,0 +1,231 @@
+//===- lib/pass/PassManager.cpp - runs pipelines ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/pass/PassManager.h"
+
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/Write.h"
+
+#include "llvm/ADT/StringSet.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+std::string summaryOf(const Module &M) {
+  StringSink Sink;
+  if (Error E = writeModule(M, OutputFormat::Summary, Sink))
+    return "<" + toString(std::move(E)) + ">\n";
+  return std::move(Sink.Text);
+}
+
+/// Prints the program around one pass as the options ask.
+class Printer {
+public:
+  Printer(const Instrumentation &Show, StringRef Pass, bool IsFirst)
+      : Show(Show), OS(*Show.OS), Pass(Pass), IsFirst(IsFirst) {}
+
+  void before(const Module &M) {
+    if (Show.PrintChanged != Instrumentation::Changed::Off) {
+      Old = summaryOf(M);
+      if (IsFirst && Show.PrintChanged == Instrumentation::Changed::Verbose)
+        OS << "*** IR Dump At Start ***\n" << Old;
+    }
+    if (Show.PrintBeforeAll || is_contained(Show.PrintBefore, Pass))
+      OS << "*** IR Dump Before " << Pass << " ***\n" << summaryOf(M);
+  }
+
+  void after(const Module &M) {
+    if (Show.PrintAfterAll || is_contained(Show.PrintAfter, Pass))
+      OS << "*** IR Dump After " << Pass << " ***\n" << summaryOf(M);
+    if (Show.PrintChanged == Instrumentation::Changed::Off)
+      return;
+    std::string New = summaryOf(M);
+    if (New == Old) {
+      if (Show.PrintChanged == Instrumentation::Changed::Verbose)
+        OS << "*** IR Dump After " << Pass
+           << " omitted because no change ***\n";
+      return;
+    }
+    OS << "*** IR Dump After " << Pass << " ***\n"
+       << (Show.PrintChanged == Instrumentation::Changed::Diff
+               ? lineDiff(Old, New)
+               : New);
+  }
+
+private:
+  const Instrumentation &Show;
+  raw_ostream &OS;
+  StringRef Pass;
+  bool IsFirst;
+  std::string Old;
+};
+
+/// What the pass said it did, held against what it did.
+bool checkResult(PassResult Result, bool SameGraph, unsigned ErrorsBefore,
+                 StringRef Pass, DiagnosticEngine &Diags) {
+  if (Result == PassResult::Failure) {
+    if (Diags.errorCount() == ErrorsBefore)
+      Diags.error("", "failed without saying why: report this as a bug of '" +
+                          Pass.str() + "'");
+    return false;
+  }
+  if (Diags.errorCount() != ErrorsBefore)
+    return false;
+  if (Result == PassResult::Unchanged && !SameGraph) {
+    Diags.error("", "reported that it changed nothing, but the graph is "
+                    "different: report this as a bug of '" +
+                        Pass.str() + "'");
+    return false;
+  }
+  return true;
+}
+
+} // namespace
+
+bool PassManager::run(Module &M, DiagnosticEngine &Diags,
+                      const Instrumentation &Show) {
+  bool IsFirst = true, Good = true;
+  for (Step &S : Passes) {
+    StringRef Name = S.P->info().Name;
+    Printer Print(Show, Name, IsFirst);
+    IsFirst = false;
+    Diags.setPass(Name);
+    Print.before(M);
+    uint64_t Before = Show.VerifyEach ? M.graph().fingerprint() : 0;
+    unsigned Errors = Diags.errorCount();
+    double Start = now();
+    PassResult Result = S.P->run(M, Diags);
+    S.Seconds += now() - Start;
+    bool Same = !Show.VerifyEach || M.graph().fingerprint() == Before;
+    Good = checkResult(Result, Same, Errors, Name, Diags);
+    if (!Good)
+      break;
+    Print.after(M);
+    if (Show.VerifyEach) {
+      Start = now();
+      Good = verifyModule(M, Diags);
+      S.VerifySeconds += now() - Start;
+      if (!Good)
+        break;
+    }
+  }
+  Diags.setPass("");
+  return Good;
+}
+
+void PassManager::report(const Instrumentation &Show) const {
+  if (Show.TimePasses) {
+    double Total = 0, Verify = 0;
+    for (const Step &S : Passes) {
+      Total += S.Seconds;
+      Verify += S.VerifySeconds;
+    }
+    *Show.OS << "===--- Pass execution time ---===\n"
+             << "   wall (s)       %  pass\n";
+    auto Row = [&](double Seconds, StringRef Name) {
+      double Share = Total + Verify > 0 ? 100 * Seconds / (Total + Verify) : 0;
+      *Show.OS << fmt::format("{:>11.6f}  {:>5.1f}%  {}\n", Seconds, Share,
+                              std::string_view(Name));
+    };
+    for (const Step &S : Passes)
+      Row(S.Seconds, S.P->info().Name);
+    if (Verify > 0)
+      Row(Verify, "verify");
+    Row(Total + Verify, "total");
+  }
+  if (Show.Statistics) {
+    *Show.OS << "===--- Pass statistics ---===\n";
+    for (const Step &S : Passes) {
+      *Show.OS << S.P->info().Name << '\n';
+      for (const auto &[What, Count] : S.P->Statistics)
+        *Show.OS << fmt::format("{:>11}  {}\n", Count, What);
+    }
+  }
+}
+
+std::string lineDiff(StringRef Before, StringRef After) {
+  SmallVector<StringRef, 0> Old, New;
+  Before.split(Old, '\n', -1, /*KeepEmpty=*/false);
+  After.split(New, '\n', -1, /*KeepEmpty=*/false);
+  // Node names make lines unique, so sets of lines are enough; a line that
+  // moved is not shown.
+  StringSet<> InOld, InNew;
+  for (StringRef Line : Old)
+    InOld.insert(Line);
+  for (StringRef Line : New)
+    InNew.insert(Line);
+  std::string Out;
+  size_t J = 0;
+  auto Added = [&] {
+    for (; J < New.size() && !InOld.contains(New[J]); ++J)
+      Out += ("+" + New[J] + "\n").str();
+  };
+  for (StringRef Line : Old) {
+    if (!InNew.contains(Line)) {
+      Out += ("-" + Line + "\n").str();
+      continue;
+    }
+    Added();
+    if (J < New.size())
+      ++J;
+  }
+  for (; J < New.size(); ++J)
+    if (!InOld.contains(New[J]))
+      Out += ("+" + New[J] + "\n").str();
+  return Out;
+}
+
+//===----------------------------------------------------------------------===//
+// Documentation
+//===----------------------------------------------------------------------===//
+
+std::string passHelp(const PassInfo &Info) {
+  std::string Out =
+      fmt::format("{}: {}\n\n{}\n", Info.Name, Info.Summary,
+                  std::string_view(StringRef(Info.Description).trim()));
+  if (!Info.Options.empty())
+    Out += "\nOptions:\n";
+  for (const PassOption &O : Info.Options) {
+    Out += fmt::format("  {:<18} {}", O.Name, O.Help);
+    Out += *O.Default ? fmt::format(" (default {})\n", O.Default) : "\n";
+  }
+  return Out;
+}
+
+std::string passesMarkdown(const PassRegistry &Registry) {
+  std::string Out =
+      "# Passes\n\n"
+      "Generated by `graft-opt --print-passes-md`; edit the passes instead. A "
+      "pipeline is written\n`a,b{option=value}`; see `graft-opt --help`.\n";
+  for (const PassRegistry::Entry &E : Registry.entries()) {
+    if (E.Hidden)
+      continue;
+    const PassInfo &I = *E.Info;
+    Out += fmt::format("\n## `{}`\n\n{}.\n\n{}\n", I.Name, I.Summary,
+                       std::string_view(StringRef(I.Description).trim()));
+    if (I.Options.empty())
+      continue;
+    Out += "\n| option | default | meaning |\n|---|---|---|\n";
+    for (const PassOption &O : I.Options)
+      Out +=
+          fmt::format("| `{}` | {} | {} |\n", O.Name,
+                      *O.Default ? fmt::format("`{}`", O.Default) : "", O.Help);
+  }
+  return Out;
+}
+
+} // namespace graft

@@ -1,0 +1,75 @@
+//===- lib/pass/PassManager.h - runs pipelines ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every pass has in common is done here and never by a pass: verifying,
+// printing, timing, and checking that "unchanged" is true.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_PASS_PASSMANAGER_H
+#define GRAFT_LIB_PASS_PASSMANAGER_H
+
+#include "lib/pass/Registry.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace graft {
+
+struct Instrumentation {
+  enum class Changed : uint8_t { Off, Verbose, Quiet, Diff };
+
+  bool VerifyEach = false;
+  bool PrintBeforeAll = false;
+  bool PrintAfterAll = false;
+  std::vector<std::string> PrintBefore; ///< Names of passes.
+  std::vector<std::string> PrintAfter;
+  Changed PrintChanged = Changed::Off;
+  bool TimePasses = false;
+  bool Statistics = false;
+  llvm::raw_ostream *OS = &llvm::errs();
+};
+
+class PassManager {
+public:
+  explicit PassManager(const PassRegistry &Registry) : Registry(Registry) {}
+
+  /// Adds the passes of \p Text: `a,b{k=v,k2='v w'}`. An error shows the whole
+  /// text with a caret under the place.
+  llvm::Error parse(llvm::StringRef Text);
+
+  /// The pipeline as text that parse() takes; options at their default are
+  /// left out.
+  std::string str() const;
+
+  bool empty() const { return Passes.empty(); }
+
+  /// Runs the passes in order and stops at the first failure. Times and
+  /// statistics add up over several runs; report() prints them.
+  bool run(Module &M, DiagnosticEngine &Diags, const Instrumentation &Show);
+  void report(const Instrumentation &Show) const;
+
+private:
+  struct Step {
+    std::unique_ptr<Pass> P;
+    double Seconds = 0;
+    double VerifySeconds = 0;
+  };
+
+  /// Options come from the command line, so a pass instance is kept per step.
+  const PassRegistry &Registry;
+  std::vector<Step> Passes;
+};
+
+/// The lines of \p After and \p Before that the other does not have, in order,
+/// marked `+` and `-`.
+std::string lineDiff(llvm::StringRef Before, llvm::StringRef After);
+
+/// docs/Passes.md: a section per listed pass.
+std::string passesMarkdown(const PassRegistry &Registry);
+/// The text of --help-pass.
+std::string passHelp(const PassInfo &Info);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_PASS_PASSMANAGER_H

@@ -1,0 +1,48 @@
+//===- lib/pass/Registry.h - passes by name ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_PASS_REGISTRY_H
+#define GRAFT_LIB_PASS_REGISTRY_H
+
+#include "lib/pass/Pass.h"
+
+namespace graft {
+
+/// The passes that a pipeline can name, sorted by name. Filled explicitly
+/// (passes/Registry.cpp): no static initializers, so no pass is lost in a
+/// static library.
+class PassRegistry {
+public:
+  using Factory = std::unique_ptr<Pass> (*)();
+
+  struct Entry {
+    const PassInfo *Info;
+    Factory Create;
+    bool Hidden; ///< Not listed: a pass for tests.
+  };
+
+  void add(const PassInfo &Info, Factory Create, bool Hidden = false);
+
+  /// The entry called \p Name, or null.
+  const Entry *find(llvm::StringRef Name) const;
+  llvm::ArrayRef<Entry> entries() const { return Entries; }
+  /// Names of the passes that are listed.
+  std::vector<std::string> names() const;
+
+private:
+  std::vector<Entry> Entries;
+};
+
+/// Hidden passes with which the tests of the pass manager change, fail and
+/// lie (`test-edit`).
+void registerTestPasses(PassRegistry &Registry);
+
+/// All passes of passes/Passes.def.
+void registerAllPasses(PassRegistry &Registry);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_PASS_REGISTRY_H

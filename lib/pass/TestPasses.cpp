@@ -1,0 +1,70 @@
+//===- lib/pass/TestPasses.cpp - a pass for tests ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pass manager promises to catch passes that fail in silence, break the
+// graph or claim that they changed nothing. `test-edit` does each of these on
+// demand. It is not listed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/Module.h"
+#include "lib/pass/Registry.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption TestEditOptions[] = {
+    {"node", "The node to edit", ""},
+    {"do",
+     "none, rename, break, lie, fail, silent-fail, warn, unproved or "
+     "remark",
+     "none"},
+    {"to", "The new name, or the device of 'break'", "renamed"},
+};
+
+class TestEdit final : public PassBase<TestEdit> {
+public:
+  static constexpr PassInfo Info = {"test-edit", "Edit one node, for tests",
+                                    "For tests of the pass manager.",
+                                    TestEditOptions};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override {
+    StringRef Name = option("node"), Do = option("do");
+    Graph &G = M.graph();
+    NodeId N = G.find(Name);
+    ++Statistics["runs"];
+    if (Do == "warn")
+      Diags.warning(Name, "as asked");
+    else if (Do == "unproved")
+      Diags.unproved("as-asked", Name, "is not proved, as asked");
+    else if (Do == "remark")
+      Diags.remark("variable", Name, "is mirrored, as asked").Facts = {
+          {"policy", "mirrored"}, {"reduction", "mean"}};
+    else if (Do == "fail")
+      Diags.error(Name, "as asked")
+          .Notes.push_back({option("to").str(), "this one too"});
+    if (Do == "fail" || Do == "silent-fail")
+      return PassResult::Failure;
+    if (N == NoNode || (Do != "rename" && Do != "break" && Do != "lie"))
+      return PassResult::Unchanged;
+    if (Do == "break")
+      G.setDevice(N, option("to"));
+    else
+      G.rename(N, option("to"));
+    return Do == "lie" ? PassResult::Unchanged : PassResult::Changed;
+  }
+};
+
+} // namespace
+
+void registerTestPasses(PassRegistry &Registry) {
+  Registry.add(
+      TestEdit::Info,
+      []() -> std::unique_ptr<Pass> { return std::make_unique<TestEdit>(); },
+      /*Hidden=*/true);
+}
+
+} // namespace graft

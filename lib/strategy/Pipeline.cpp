@@ -1,0 +1,78 @@
+//===- lib/strategy/Pipeline.cpp - options to pipeline text -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/strategy/Pipeline.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <utility>
+
+using namespace llvm;
+
+namespace graft {
+
+std::vector<std::string> strategyNames() { return {"all-reduce", "ps"}; }
+
+std::string quotePipelineValue(StringRef Value) {
+  if (!Value.empty() && Value.find_first_of(",{}' \t\n") == StringRef::npos)
+    return Value.str();
+  std::string Out = "'";
+  for (char C : Value) {
+    Out += C;
+    if (C == '\'')
+      Out += C;
+  }
+  return Out + "'";
+}
+
+namespace {
+
+using OptionList = std::vector<std::pair<std::string, std::string>>;
+
+void addPass(std::string &Pipeline, StringRef Name,
+             const OptionList &Options = {}) {
+  if (!Pipeline.empty())
+    Pipeline += ',';
+  Pipeline += Name;
+  std::string Text;
+  for (const auto &[Key, Value] : Options)
+    if (!Value.empty())
+      Text += (Text.empty() ? "" : ",") + Key + "=" + quotePipelineValue(Value);
+  if (!Text.empty())
+    Pipeline += "{" + Text + "}";
+}
+
+std::string list(const std::vector<std::string> &Values) {
+  return join(Values, ";");
+}
+
+} // namespace
+
+std::string buildPipeline(const StrategyOptions &O) {
+  std::string P;
+  std::string Slots = O.NoGradientSlots ? "true" : "";
+  addPass(P, "assign-strategy",
+          {{"strategy", O.Strategy == "all-reduce" ? "" : O.Strategy}});
+  addPass(P, "replicate",
+          {{"replicas", O.Replicas ? utostr(O.Replicas) : ""},
+           {"device-type", O.DeviceType},
+           {"devices", list(O.Devices)},
+           {"feed", list(O.Feeds)}});
+  addPass(P, "mirror-variables");
+  addPass(P, "share-variables");
+  addPass(P, "insert-reductions",
+          {{"grad", list(O.Grads)}, {"no-gradient-slots", Slots}});
+  addPass(P, "refine-copies");
+  addPass(P, "merge-fetches", {{"fetch", list(O.Fetches)}});
+  addPass(P, "insert-collectives",
+          {{"reduction", O.Reduction == "auto" ? "" : O.Reduction}});
+  addPass(P, "place");
+  addPass(P, "check-replication");
+  addPass(P, "expand-replicas");
+  return P;
+}
+
+} // namespace graft

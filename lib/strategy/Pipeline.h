@@ -1,0 +1,45 @@
+//===- lib/strategy/Pipeline.h - options to pipeline text -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A strategy is a pipeline. It is made as text, the same that --passes takes,
+// so that what a command line means can be printed, edited and run again.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_STRATEGY_PIPELINE_H
+#define GRAFT_LIB_STRATEGY_PIPELINE_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// What the command line says about the wanted distribution.
+struct StrategyOptions {
+  std::string Strategy = "all-reduce";
+  unsigned Replicas = 0;            ///< 0: see Devices.
+  std::string DeviceType;           ///< Empty: the default of `replicate`.
+  std::vector<std::string> Devices; ///< Full device names.
+  std::vector<std::string> Feeds;   ///< NAME or NAME=HOW.
+  std::vector<std::string> Fetches;
+  std::string Reduction;          ///< Empty: auto.
+  std::vector<std::string> Grads; ///< VAR=TENSOR,mean|sum.
+  bool NoGradientSlots = false;
+};
+
+/// The strategies that buildPipeline knows.
+std::vector<std::string> strategyNames();
+
+/// The pipeline of \p Options.Strategy, which must be a known one. Options
+/// that say nothing are left out.
+std::string buildPipeline(const StrategyOptions &Options);
+
+/// \p Value as the value of an option in a pipeline: in quotes if it must be.
+std::string quotePipelineValue(llvm::StringRef Value);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_STRATEGY_PIPELINE_H

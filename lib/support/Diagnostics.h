@@ -1,0 +1,85 @@
+//===- lib/support/Diagnostics.h - errors, warnings, remarks ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_SUPPORT_DIAGNOSTICS_H
+#define GRAFT_LIB_SUPPORT_DIAGNOSTICS_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace graft {
+
+enum class Severity : uint8_t { Error, Warning, Remark, Note };
+
+/// One message about a node or about the whole graph.
+struct Diagnostic {
+  Severity Level = Severity::Error;
+  std::string Message; ///< Starts in lower case and says what to do.
+  std::string Node;    ///< Name in the input, empty: the whole graph.
+  std::string Pass;    ///< The pass that reports; filled in by the engine.
+  std::string Id;      ///< Stable id of a remark or warning ("reduction").
+  unsigned Line = 0;   ///< 1-based line of the node in a text input, or 0.
+  unsigned Column = 0;
+  /// Facts for the YAML form of a remark, in a fixed order.
+  std::vector<std::pair<std::string, std::string>> Facts;
+  /// Further messages: (node, message).
+  std::vector<std::pair<std::string, std::string>> Notes;
+};
+
+/// Collects the diagnostics of a run in the order in which they are reported.
+/// Nothing is printed here: the tool decides what is shown and how.
+class DiagnosticEngine {
+public:
+  /// Resolves a node's name to its line and column in a text input.
+  using Locator =
+      std::function<std::pair<unsigned, unsigned>(llvm::StringRef Node)>;
+
+  void setLocator(Locator L) { Locate = std::move(L); }
+  void setPass(llvm::StringRef Name) { CurrentPass = Name.str(); }
+
+  /// Under --strict what is not proved is an error: see unproved().
+  void setStrict(bool On) { Strict = On; }
+
+  Diagnostic &error(llvm::StringRef Node, std::string Message);
+  Diagnostic &warning(llvm::StringRef Node, std::string Message);
+  /// A warning that something is not proved, or rests on an assumption; an
+  /// error under --strict.
+  Diagnostic &unproved(llvm::StringRef Id, llvm::StringRef Node,
+                       std::string Message);
+  Diagnostic &remark(llvm::StringRef Id, llvm::StringRef Node,
+                     std::string Message);
+
+  bool hasErrors() const { return Errors != 0; }
+  unsigned errorCount() const { return Errors; }
+  const std::vector<Diagnostic> &all() const { return List; }
+  void clear() {
+    List.clear();
+    Errors = 0;
+  }
+
+private:
+  Diagnostic &add(Severity Level, llvm::StringRef Id, llvm::StringRef Node,
+                  std::string Message);
+
+  std::vector<Diagnostic> List;
+  std::string CurrentPass;
+  Locator Locate;
+  unsigned Errors = 0;
+  bool Strict = false;
+};
+
+/// The candidate nearest to \p Word by edit distance, or an empty string when
+/// none is near enough to be meant (a third of the word's length).
+std::string nearest(llvm::StringRef Word,
+                    const std::vector<std::string> &Candidates);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_SUPPORT_DIAGNOSTICS_H

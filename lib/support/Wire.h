@@ -1,0 +1,156 @@
+//===- lib/support/Wire.h - protobuf wire format ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Readers and writers of protobuf's wire format over borrowed bytes
+// (https://protobuf.dev/programming-guides/encoding). Graphs are read and
+// written with these instead of with message objects, which cost about sixty
+// times a copy of the bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_SUPPORT_WIRE_H
+#define GRAFT_LIB_SUPPORT_WIRE_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace graft::wire {
+
+enum class Type : uint8_t { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
+
+/// Number of bytes of \p V as a varint.
+inline unsigned varintSize(uint64_t V) {
+  return static_cast<unsigned>((64 - __builtin_clzll(V | 1) + 6) / 7);
+}
+
+/// Size of a length-delimited field with a one-byte tag and \p Len bytes.
+inline uint64_t bytesFieldSize(uint64_t Len) {
+  return 1 + varintSize(Len) + Len;
+}
+
+inline char *putVarint(char *P, uint64_t V) {
+  while (V >= 0x80) {
+    *P++ = static_cast<char>(V | 0x80);
+    V >>= 7;
+  }
+  *P++ = static_cast<char>(V);
+  return P;
+}
+
+inline void appendVarint(std::string &S, uint64_t V) {
+  char Buffer[10];
+  S.append(Buffer, putVarint(Buffer, V) - Buffer);
+}
+
+inline void appendTag(std::string &S, unsigned Field, Type T) {
+  appendVarint(S, (uint64_t(Field) << 3) | unsigned(T));
+}
+
+inline void appendBytes(std::string &S, unsigned Field, llvm::StringRef V) {
+  appendTag(S, Field, Type::Bytes);
+  appendVarint(S, V.size());
+  S.append(V.data(), V.size());
+}
+
+inline void appendInt(std::string &S, unsigned Field, uint64_t V) {
+  appendTag(S, Field, Type::Varint);
+  appendVarint(S, V);
+}
+
+/// One field of a message: its number, type, value and the bytes that hold it
+/// (tag included).
+struct Field {
+  unsigned Number = 0;
+  Type WireType = Type::Varint;
+  uint64_t Varint = 0;      ///< Varint, Fixed32 and Fixed64 values.
+  llvm::StringRef Bytes;    ///< Contents of a length-delimited field.
+  llvm::StringRef Whole;    ///< Tag, length and contents.
+};
+
+/// Walks the fields of one message. A malformed field stops the walk with
+/// failed() set; nothing is ever read beyond the message.
+class Reader {
+public:
+  explicit Reader(llvm::StringRef Message)
+      : Cursor(Message.begin()), End(Message.end()) {}
+
+  bool failed() const { return Failed; }
+  const char *position() const { return Cursor; }
+
+  /// Moves to the next field; false at the end or at a malformed field.
+  bool next(Field &F) {
+    if (Cursor == End)
+      return false;
+    const char *Start = Cursor;
+    uint64_t Tag;
+    if (!varint(Tag) || Tag >> 3 == 0 || Tag >> 3 > 0x1fffffff)
+      return fail();
+    F.Number = static_cast<unsigned>(Tag >> 3);
+    F.WireType = static_cast<Type>(Tag & 7);
+    switch (Tag & 7) {
+    case 0:
+      if (!varint(F.Varint))
+        return fail();
+      break;
+    case 1:
+      if (!fixed(F.Varint, 8))
+        return fail();
+      break;
+    case 2: {
+      uint64_t Length;
+      if (!varint(Length) || Length > static_cast<uint64_t>(End - Cursor))
+        return fail();
+      F.Bytes = llvm::StringRef(Cursor, Length);
+      Cursor += Length;
+      break;
+    }
+    case 5:
+      if (!fixed(F.Varint, 4))
+        return fail();
+      break;
+    default:
+      return fail();
+    }
+    F.Whole = llvm::StringRef(Start, Cursor - Start);
+    return true;
+  }
+
+  /// Reads one varint (for packed fields).
+  bool varint(uint64_t &V) {
+    V = 0;
+    for (unsigned Shift = 0; Shift < 70 && Cursor != End; Shift += 7) {
+      auto Byte = static_cast<uint8_t>(*Cursor++);
+      V |= Shift < 64 ? uint64_t(Byte & 0x7f) << Shift : 0;
+      if (Byte < 0x80)
+        return true;
+    }
+    return false;
+  }
+
+private:
+  bool fixed(uint64_t &V, unsigned Size) {
+    if (End - Cursor < static_cast<ptrdiff_t>(Size))
+      return false;
+    V = 0;
+    std::memcpy(&V, Cursor, Size);
+    Cursor += Size;
+    return true;
+  }
+  bool fail() {
+    Failed = true;
+    Cursor = End;
+    return false;
+  }
+
+  const char *Cursor;
+  const char *End;
+  bool Failed = false;
+};
+
+} // namespace graft::wire
+
+#endif // GRAFT_LIB_SUPPORT_WIRE_H

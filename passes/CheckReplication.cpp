@@ -1,0 +1,70 @@
+//===- passes/CheckReplication.cpp - check-replication ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The certificate. Compares the program with the graph that was read: what was
+// inserted, erased by its meaning on true values, must give the input back edge
+// for edge, and the replication types, inferred from scratch, must prove that
+// the erasure changes nothing (lib/analysis/Certificate.h).
+//
+//     g/reduce = _Reduce*(g)  erased  →  g      because g is Partial, k=1,
+//     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1
+//
+// Alone on a text file the input graph is another file: {input=FILE}.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Certificate.h"
+#include "lib/analysis/Program.h"
+#include "lib/io/Read.h"
+#include "lib/pass/Pass.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"input", "The single-device graph; default: the file that was read", ""},
+};
+
+class CheckReplication final : public PassBase<CheckReplication> {
+public:
+  static constexpr PassInfo Info = {
+      "check-replication", "Prove that the program computes the input's step",
+      "Erases what was inserted and compares with the input graph; infers all\n"
+      "replication types again to prove that the erasure changes nothing.",
+      Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+};
+
+PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
+  const Graph &G = M.graph();
+  if (readMesh(G).Node == NoNode)
+    return PassResult::Unchanged;
+  StringRef File = option("input");
+  bool Same = false;
+  if (File.empty()) {
+    Graph Input;
+    if (Error E = Input.parse(M.graphBytes())) {
+      Diags.error("", toString(std::move(E)));
+      return PassResult::Failure;
+    }
+    Same = certify(Input, G, Diags);
+  } else {
+    Expected<Module> Input = readModule(File);
+    if (!Input) {
+      Diags.error("", toString(Input.takeError()));
+      return PassResult::Failure;
+    }
+    Same = certify(Input->graph(), G, Diags);
+  }
+  return Same ? PassResult::Unchanged : PassResult::Failure;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(CheckReplication)
+
+} // namespace graft

@@ -1,0 +1,72 @@
+//===- passes/ExpandReplicas.cpp - expand-replicas --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lowering for in-graph replication, always the last pass: what is written
+// has N copies of every per-replica node, replica i's on device i.
+//
+//     x/split = _ToReplicas(x)        x/split = Split(dim, x) num_split=2
+//     y = MatMul*(x/split, w)    →    y = MatMul(x/split, w) @.../CPU:0
+//                                     replica_1/y = MatMul(x/split:1, w/replica_1)
+//
+// Nothing is cloned in memory: the program stays as it is and the writer
+// multiplies it (lib/lower/Expand.h).
+//
+// Relies on: a finished program, which check-replication proves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/Module.h"
+#include "lib/lower/Expand.h"
+#include "lib/pass/Pass.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class ExpandReplicas final : public PassBase<ExpandReplicas> {
+public:
+  static constexpr PassInfo Info = {
+      "expand-replicas", "Write N copies of every per-replica node",
+      "Lowers the program to a plain TensorFlow graph with one copy of each\n"
+      "per-replica node on each device of the mesh.",
+      {}};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+};
+
+PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
+  Graph &G = M.graph();
+  Mesh Devices = readMesh(G);
+  if (Devices.Node == NoNode)
+    return PassResult::Unchanged;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    if (G.isOp(N, "_Reduce") || G.isOp(N, "_Gather")) {
+      Diags.error(G.name(N), "a reduction has no form yet; run "
+                             "insert-collectives before expand-replicas");
+      return PassResult::Failure;
+    }
+    if (G.node(N).Count == Copies::PerReplica || G.isOp(N, "_FromReplicas"))
+      continue;
+    for (Endpoint E : G.dataInputs(N))
+      if (G.node(E.Node).Count == Copies::PerReplica) {
+        Diags.error(G.name(N), "exists once and reads '" +
+                                   G.name(E.Node).str() +
+                                   "', which exists per replica; run "
+                                   "merge-fetches before expand-replicas");
+        return PassResult::Failure;
+      }
+  }
+  M.Lowered = std::make_unique<ReplicaExpander>(G, Devices);
+  Statistics["replicas"] = Devices.replicas();
+  return PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(ExpandReplicas)
+
+} // namespace graft

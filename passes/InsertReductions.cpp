@@ -1,0 +1,264 @@
+//===- passes/InsertReductions.cpp - insert-reductions ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one place that decides where replicas exchange values. The replication
+// types say what must hold (a write takes the true value, a square root takes
+// no partial sum); this pass inserts what they demand:
+//
+//     g = MatMul*(x, dy)                  g = MatMul*(x, dy)
+//                                         g/reduce = _Reduce*(g) power=-1
+//     Apply*(w, lr, g)               →    Apply*(w, lr, g/reduce)
+//
+//   _Reduce   a partial value becomes the same, true value everywhere, for all
+//             of its users, so that each gradient is reduced once
+//   _Gather   the rows of all replicas, for one user (a de-duplication)
+//   _Scale    times a power of the number of replicas
+//
+// Whether a gradient is averaged or added is the scale of its type: it is found
+// and not configured. Where no rule can relate the replicas' values and an
+// optimizer's gradient slot is written, the mean is taken with a warning;
+// --grad settles it.
+//
+// Relies on: lib/analysis/Types.h; variables decided.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Program.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"grad", "VAR=TENSOR,mean|sum, separated by ;: reduce TENSOR so", ""},
+    {"no-gradient-slots",
+     "Do not fall back to the mean at an optimizer's gradient slot", "false"},
+};
+
+class InsertReductions final : public PassBase<InsertReductions> {
+public:
+  static constexpr PassInfo Info = {
+      "insert-reductions", "Reduce, gather and scale where the types demand it",
+      "Inserts `_Reduce`, `_Gather` and `_Scale` so that every write of a\n"
+      "variable and every op reads values that its rule allows.",
+      Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  bool userGradients();
+  bool fallBack(const TypeAnalysis &Types);
+  void insert(const Demand &D);
+  void report(const ProgramFacts &Facts);
+  NodeId reduce(Endpoint Source, StringRef Combine, int Power, bool Assumed);
+
+  Graph *G = nullptr;
+  DiagnosticEngine *Diags = nullptr;
+  bool Changed = false;
+};
+
+NodeId InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
+                                bool Assumed) {
+  NodeId N =
+      G->addNode(G->uniqueName((G->name(Source.Node) + "/reduce").str()),
+                 "_Reduce", {}, Source.Node);
+  G->replaceUses(Source, {N, 0});
+  G->setInputs(N, Source);
+  G->setTypeAttr(N, "T", G->outputType(Source.Node, Source.Port));
+  G->setStringAttr(N, "combine", Combine);
+  if (Power != 0)
+    G->setIntAttr(N, "power", Power);
+  if (Assumed)
+    G->setBoolAttr(N, AssumedAttr, true);
+  G->node(N).Kind = Inserted::Reduce;
+  G->node(N).Count = Copies::PerReplica;
+  Changed = true;
+  ++Statistics["reductions"];
+  return N;
+}
+
+/// --grad=VAR=TENSOR,mean|sum: the user says what TENSOR is.
+bool InsertReductions::userGradients() {
+  SmallVector<StringRef, 4> Rules;
+  option("grad").split(Rules, ';', -1, false);
+  for (StringRef Rule : Rules) {
+    auto [Var, Rest] = Rule.split('=');
+    auto [Tensor, How] = Rest.rsplit(',');
+    NodeId V = G->find(Var);
+    if (V == NoNode || !isVariableOp(G->opName(V))) {
+      Diags->error("", "--grad: the graph has no variable '" + Var.str() + "'");
+      return false;
+    }
+    auto Source = G->findEndpoint(Tensor);
+    if (!Source || Source->isControl()) {
+      Diags->error("", "--grad: the graph has no tensor '" + Tensor.str() + "'");
+      return false;
+    }
+    if (How != "mean" && How != "sum") {
+      Diags->error("", "--grad: '" + How.str() + "' is not a reduction; use mean "
+                                               "or sum");
+      return false;
+    }
+    if (G->node(Source->Node).Count != Copies::PerReplica) {
+      Diags->error(G->name(Source->Node),
+                   "--grad: this tensor is the same for all replicas, so there "
+                   "is nothing to reduce");
+      return false;
+    }
+    reduce(*Source, "sum", How == "mean" ? -1 : 0, true);
+    Diags->unproved("grad", G->name(Source->Node),
+                    "the gradient of '" + Var.str() + "' is reduced by " +
+                        How.str() + " because --grad says so");
+  }
+  return true;
+}
+
+/// A write that no rule could prove, of an optimizer's gradient: take the mean
+/// there and say so. Returns whether anything was inserted.
+bool InsertReductions::fallBack(const TypeAnalysis &Types) {
+  if (option("no-gradient-slots") == "true")
+    return false;
+  SmallVector<Endpoint, 4> Sources;
+  for (auto [N, I] : Types.unprovedWrites()) {
+    const OpDef *Def = G->opDef(N);
+    UpdateDef U = Def->update();
+    if (U.Kind != UpdateKind::Apply || U.Grad != int(I) || U.Indices >= 0 ||
+        G->node(N).Count != Copies::PerReplica ||
+        !isFloating(G->outputType(G->input(N, I).Node, G->input(N, I).Port)))
+      continue;
+    Endpoint Source = G->input(N, I);
+    if (is_contained(Sources, Source))
+      continue;
+    Sources.push_back(Source);
+    NodeId Cause = Types.type(Source).Cause;
+    Diagnostic &D = Diags->unproved(
+        "fallback", G->name(Source.Node),
+        "how the gradients of the replicas relate is not proved, so their mean "
+        "is taken; settle it with --grad=VAR=" +
+            G->name(Source.Node).str() + ",mean|sum");
+    if (Cause != NoNode)
+      D.Notes.push_back({G->name(Cause).str(), Types.reason(Cause)});
+  }
+  for (Endpoint Source : Sources)
+    reduce(Source, "sum", -1, true);
+  return !Sources.empty();
+}
+
+void InsertReductions::insert(const Demand &D) {
+  static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
+  if (D.Kind == Demand::Reduce) {
+    reduce(D.Source, Names[static_cast<int>(D.Op)], D.Power, false);
+    return;
+  }
+  Endpoint Source = G->input(D.User, D.Index);
+  auto Chain = [&](StringRef Op, StringRef Suffix, Inserted Kind) {
+    NodeId N =
+        G->addNode(G->uniqueName((G->name(Source.Node) + Suffix).str()), Op,
+                   Source, Source.Node);
+    G->setTypeAttr(N, "T", G->outputType(Source.Node, Source.Port));
+    G->node(N).Kind = Kind;
+    G->node(N).Count = G->node(Source.Node).Count;
+    Source = {N, 0};
+    Changed = true;
+    return N;
+  };
+  if (D.Kind == Demand::Gather) {
+    NodeId N = Chain("_Gather", "/gather", Inserted::Gather);
+    G->setIntAttr(N, "axis", D.Axis);
+    ++Statistics["gathers"];
+  }
+  if (D.Power != 0) {
+    NodeId N = Chain("_Scale", "/scale", Inserted::Scale);
+    G->setIntAttr(N, "power", D.Power);
+    ++Statistics["scales"];
+  }
+  G->setInput(D.User, D.Index, Source);
+}
+
+void InsertReductions::report(const ProgramFacts &Facts) {
+  const TypeAnalysis &Types = Facts.Types;
+  for (const Demand &D : Types.demands()) {
+    if (D.Kind == Demand::Scale)
+      continue;
+    StringRef Scale = D.Power == 0 ? "sum" : D.Power == -1 ? "mean" : "scaled sum";
+    if (D.Kind == Demand::Gather)
+      Scale = D.Power == 0 ? "rows" : "rows, mean";
+    Diags
+        ->remark("reduction", G->name(D.Source.Node),
+                 formatv("{0} is {1}: {2} over the replicas, for '{3}'",
+                         Types.natural(D.Source).str(),
+                         D.Kind == Demand::Gather ? "gathered" : "reduced",
+                         Scale, G->name(D.Because)))
+        .Facts = {{"type", Types.natural(D.Source).str()},
+                  {"scale", std::to_string(D.Power)},
+                  {"for", G->name(D.Because).str()}};
+  }
+  // One warning for a cause, however many writes it spoils.
+  SmallVector<NodeId, 4> Causes;
+  for (auto [N, I] : Types.unprovedWrites()) {
+    NodeId Cause = Types.type(G->input(N, I)).Cause;
+    if (Cause != NoNode && is_contained(Causes, Cause))
+      continue;
+    Causes.push_back(Cause);
+    Diagnostic &D = Diags->unproved(
+        "write", G->name(N),
+        formatv("input {0} is not proved to be the value of the single-device "
+                "step on every replica",
+                I));
+    if (Cause != NoNode)
+      D.Notes.push_back({G->name(Cause).str(), Types.reason(Cause)});
+  }
+  for (auto [N, Bits] : Types.assumptions()) {
+    if (!(Bits & Types.writtenAssumptions()))
+      continue;
+    if (Bits & AssumesLocalBatchNorm)
+      Diags->unproved("local-batch-norm", G->name(N),
+                      "batch normalisation uses the statistics of each "
+                      "replica's rows, not of the whole batch");
+    if (Bits & AssumesRandomDraw)
+      Diags->unproved("random", G->name(N),
+                      "each replica draws its own random numbers: equal in "
+                      "distribution, not in value");
+  }
+}
+
+PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
+  G = &M.graph();
+  Diags = &D;
+  if (readMesh(*G).Node == NoNode)
+    return PassResult::Unchanged;
+  if (!userGradients())
+    return PassResult::Failure;
+  auto Facts = std::make_unique<ProgramFacts>(*G);
+  if (fallBack(Facts->Types))
+    Facts = std::make_unique<ProgramFacts>(*G);
+  report(*Facts);
+  bool AnyWrite = any_of(Facts->Order, [&](NodeId N) {
+    return Facts->Vars.isUpdate(*G, N) &&
+           any_of(G->dataInputs(N), [&](Endpoint E) {
+             return Facts->Types.type(E).isPartial() ||
+                    Facts->Types.natural(E).isPartial();
+           });
+  });
+  if (Facts->Types.demands().empty() && !AnyWrite &&
+      Facts->Types.unprovedWrites().empty())
+    Diags->unproved("no-gradient", "",
+                    "no gradient was found: nothing that depends on the batch "
+                    "is written to a variable as a sum over rows");
+  for (const Demand &Needed : Facts->Types.demands())
+    insert(Needed);
+  return Changed ? PassResult::Changed : PassResult::Unchanged;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(InsertReductions)
+
+} // namespace graft

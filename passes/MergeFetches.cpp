@@ -1,0 +1,288 @@
+//===- passes/MergeFetches.cpp - merge-fetches ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What leaves the replicas becomes the value of the single-device step under
+// its original name: fetches, results that nothing reads, and what ops that
+// exist once take from a replica.
+//
+//     loss = Mean*(x/split, i)         replica/loss = Mean*(x/split, i)
+//     ScalarSummary(tag, loss)    →    loss/merged = _FromReplicas(replica/loss)
+//                                      loss = _Scale(loss/merged) power=-1
+//                                      ScalarSummary(tag, loss)
+//
+// Equal values are picked from replica 0, partial ones are combined, rows are
+// concatenated. A node whose local value is not the true one loses its name:
+// copy i is `replica_<i>/<name>`, so that asking for an undeclared name fails
+// instead of giving a shard.
+//
+// Relies on: replication types; reductions inserted.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Program.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"fetch", "Further tensors that are fetched, separated by ;", ""},
+};
+
+class MergeFetches final : public PassBase<MergeFetches> {
+public:
+  static constexpr PassInfo Info = {
+      "merge-fetches", "Give fetches and once-ops the global value",
+      "Inserts `_FromReplicas` wherever a value leaves the replicas and moves\n"
+      "the original name to the merged value.",
+      Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  using Tensor = std::pair<NodeId, uint32_t>;
+
+  bool collectFetches(const Module &M);
+  void collectSinks();
+  bool isGlobalName(NodeId N) const;
+  Endpoint merge(Endpoint E);
+  void nameMerged(NodeId N);
+  NodeId insert(StringRef Op, const Twine &Name, Endpoint Source, Inserted Kind);
+  void warnVarying(Endpoint E, StringRef What);
+
+  Graph *G = nullptr;
+  DiagnosticEngine *Diags = nullptr;
+  std::unique_ptr<ProgramFacts> Facts;
+  std::map<Tensor, Endpoint> Merged;
+  std::map<Tensor, bool> Fetched; ///< To whether the user named it.
+};
+
+/// Tensors of collections and signatures, and those named with --fetch.
+bool MergeFetches::collectFetches(const Module &M) {
+  SmallVector<StringRef, 4> Names;
+  option("fetch").split(Names, ';', -1, false);
+  for (StringRef Name : Names) {
+    auto E = G->findEndpoint(Name);
+    if (!E || E->isControl()) {
+      std::vector<std::string> Known;
+      for (NodeId N = 0; N < G->numInputNodes(); ++N)
+        Known.push_back(G->name(N).str());
+      std::string Near = nearest(Name, Known);
+      Diags->error("", "--fetch: the graph has no tensor '" + Name.str() + "'" +
+                           (Near.empty() ? "" : "; did you mean '" + Near + "'?"));
+      return false;
+    }
+    Fetched[{E->Node, E->Port}] = true;
+  }
+  const tensorflow::MetaGraphDef *Meta = M.metaGraph();
+  if (!Meta)
+    return true;
+  auto Add = [&](StringRef Name) {
+    auto E = G->findEndpoint(Name);
+    if (E && !E->isControl() && Facts->Dims.validPort(*E))
+      Fetched.try_emplace({E->Node, E->Port}, false);
+  };
+  // Hash-ordered maps of protobuf only fill the sorted map above.
+  for (const auto &[Key, Collection] : Meta->collection_def())
+    for (const std::string &Name : Collection.node_list().value())
+      if (Name.find(':') != std::string::npos)
+        Add(Name);
+  for (const auto &[Key, Signature] : Meta->signature_def())
+    for (const auto &[Output, Info] : Signature.outputs())
+      Add(Info.name());
+  return true;
+}
+
+/// Results that nothing reads, or only ops that exist once read.
+void MergeFetches::collectSinks() {
+  for (NodeId N : Facts->Order) {
+    if (G->node(N).Count != Copies::PerReplica ||
+        G->node(N).Kind != Inserted::No || Facts->Vars.isUpdate(*G, N) ||
+        Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const"))
+      continue;
+    bool Read = false;
+    G->forEachUse(N, [&](Use U) {
+      Read |= U.Index < G->node(U.User).NumData &&
+              G->node(U.User).Count == Copies::PerReplica;
+    });
+    if (Read)
+      continue;
+    for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
+      if (RType Type = Facts->Types.number({N, Port});
+          !Type.isVarying() && !(Type.isTrue()))
+        Fetched.try_emplace({N, Port}, false);
+  }
+}
+
+/// Whether all outputs of copy 0 are true values.
+bool MergeFetches::isGlobalName(NodeId N) const {
+  for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
+    if (!Facts->Types.number({N, Port}).isTrue())
+      return false;
+  return true;
+}
+
+NodeId MergeFetches::insert(StringRef Op, const Twine &Name, Endpoint Source,
+                            Inserted Kind) {
+  NodeId N = G->addNode(G->uniqueName(Name.str()), Op, Source, Source.Node);
+  G->setTypeAttr(N, "T", G->outputType(Source.Node, Source.Port));
+  G->node(N).Kind = Kind;
+  return N;
+}
+
+void MergeFetches::warnVarying(Endpoint E, StringRef What) {
+  RType Type = Facts->Types.number(E);
+  Diagnostic &D = Diags->unproved(
+      "fetch", originName(*G, E.Node),
+      (What + " gets the value of replica 0, which is not proved to be the "
+              "value of the single-device step")
+          .str());
+  if (Type.Cause != NoNode)
+    D.Notes.push_back(
+        {originName(*G, Type.Cause).str(), Facts->Types.reason(Type.Cause)});
+}
+
+/// The true value of a per-replica tensor, as a node that exists once.
+Endpoint MergeFetches::merge(Endpoint E) {
+  auto [It, New] = Merged.try_emplace({E.Node, E.Port});
+  if (!New)
+    return It->second;
+  RType Type = Facts->Types.number(E);
+  std::string Base = originName(*G, E.Node).str();
+  static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
+  StringRef Combine = "pick";
+  if (Type.isPartial())
+    Combine = Names[static_cast<int>(Type.Op)];
+  else if (Type.isSharded())
+    Combine = "concat";
+  NodeId N = insert("_FromReplicas",
+                    Base + (Combine == "pick" ? "/pick" : "/merged"), E,
+                    Inserted::Merge);
+  G->setStringAttr(N, "combine", Combine);
+  if (Type.isSharded())
+    G->setIntAttr(N, "axis", Type.Axis);
+  // An equal value, or a handle, is read from copy 0 without a node between.
+  if (Combine == "pick" && !Type.isVarying())
+    G->node(N).Flags |= NF_ElidePrimary;
+  if (!Type.isVarying() && Type.K != 0) {
+    NodeId Scale = insert("_Scale", Base + "/scale", {N, 0}, Inserted::Scale);
+    G->setIntAttr(Scale, "power", -Type.K);
+    N = Scale;
+  }
+  ++Statistics["merged"];
+  return It->second = {N, 0};
+}
+
+/// Moves the name of \p N to the merged values of its outputs.
+void MergeFetches::nameMerged(NodeId N) {
+  std::string Name = G->name(N).str();
+  SmallVector<Endpoint, 2> Values;
+  for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port) {
+    auto It = Merged.find({N, Port});
+    if (It == Merged.end())
+      break;
+    Values.push_back(It->second);
+  }
+  G->setStringAttr(N, OriginAttr, Name);
+  G->rename(N, G->uniqueName("replica/" + Name));
+  G->node(N).NameSplit = strlen("replica");
+  G->node(N).Flags |= NF_LocalName;
+  if (Values.size() == 1 && Facts->Dims.numOutputs(N) == 1) {
+    G->rename(Values[0].Node, Name);
+    return;
+  }
+  if (Values.empty())
+    return;
+  NodeId All = G->addNode(Name, "IdentityN", Values, N);
+  std::string Types;
+  for (Endpoint E : Values)
+    Types += static_cast<char>(G->outputType(E.Node, E.Port));
+  G->setAttr(All, "T", encodeTypeListAttr(Types));
+  G->node(All).Kind = Inserted::Identity;
+}
+
+PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
+  G = &M.graph();
+  Diags = &D;
+  if (readMesh(*G).Node == NoNode)
+    return PassResult::Unchanged;
+  Facts = std::make_unique<ProgramFacts>(*G);
+  if (!collectFetches(M))
+    return PassResult::Failure;
+  collectSinks();
+  NodeId Size = G->size();
+  bool Changed = false, Reached = false;
+  // Values that ops take which exist once.
+  for (NodeId User : Facts->Order) {
+    if (G->node(User).Count != Copies::Once || G->isOp(User, "_FromReplicas"))
+      continue;
+    for (unsigned I = 0; I < G->node(User).NumData; ++I) {
+      Endpoint E = G->input(User, I);
+      if (G->node(E.Node).Count != Copies::PerReplica)
+        continue;
+      if (Facts->Types.number(E).isVarying())
+        warnVarying(E, ("'" + G->name(User) + "'").str());
+      if (Facts->Vars.isUpdate(*G, User) && Facts->Types.number(E).isPartial())
+        D.remark("reduction", originName(*G, E.Node),
+                 formatv("{0} is reduced: {1} over the replicas, for '{2}'",
+                         Facts->Types.number(E).str(),
+                         Facts->Types.number(E).K == 1 ? "mean" : "sum",
+                         G->name(User)))
+            .Facts = {{"type", Facts->Types.number(E).str()},
+                      {"scale", std::to_string(-Facts->Types.number(E).K)},
+                      {"for", G->name(User).str()}};
+      G->setInput(User, I, merge(E));
+      Changed = true;
+    }
+  }
+  for (const auto &[Tensor, Named] : Fetched) {
+    Endpoint E{Tensor.first, Tensor.second};
+    if (G->node(E.Node).Count != Copies::PerReplica) {
+      continue;
+    }
+    Reached = true;
+    RType Type = Facts->Types.number(E);
+    if (Facts->Vars.variableOf(E) != NoNode || Type.isTrue())
+      continue;
+    if (Type.isVarying())
+      warnVarying(E, "this fetch");
+    merge(E);
+    if (!Type.isVarying())
+      D.remark("fetch", G->name(E.Node), Type.str() + " is merged");
+    Changed = true;
+  }
+  for (const auto &[Tensor, Named] : Fetched)
+    if (Named && !Reached) {
+      D.error(G->name(Tensor.first), "no fetch depends on a feed that is split");
+      return PassResult::Failure;
+    }
+  for (NodeId N = 0; N < Size; ++N) {
+    if (!G->isLive(N) || G->node(N).Count != Copies::PerReplica ||
+        G->node(N).Flags & NF_LocalName || isGlobalName(N) ||
+        G->node(N).Kind == Inserted::Split)
+      continue;
+    if (G->node(N).Kind == Inserted::No && Merged.count({N, 0}))
+      nameMerged(N);
+    else
+      G->node(N).Flags |= NF_LocalName;
+    G->markModified();
+    Changed = true;
+  }
+  return Changed ? PassResult::Changed : PassResult::Unchanged;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(MergeFetches)
+
+} // namespace graft

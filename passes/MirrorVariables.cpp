@@ -1,0 +1,207 @@
+//===- passes/MirrorVariables.cpp - mirror-variables ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gives every replica its own copy of the variables that replicas use. The
+// variable becomes a per-replica node, and so do its readers and writers:
+//
+//     w = VarHandleOp()                    w = VarHandleOp*()
+//     w/Assign = AssignVariableOp(w, i) →  w/Initializer/Identity = Identity*(i)
+//                                          w/Assign = AssignVariableOp*(w, ..)
+//     y = MatMul*(x/split, read)           read = ReadVariableOp*(w)
+//
+// The initial value exists once, so that copies start equal even when it is
+// random; copy 0 takes it as it is, the others through an Identity on their
+// device. Writers (restore, assignments) reach every copy because they are
+// per-replica too, and copy 0 of a writer waits for the others, so whatever ran
+// the writer in the input writes all copies.
+//
+// A variable that no replica uses in place, and whose value no replica reads
+// except as a scalar (counters, learning rates, beta powers), stays once.
+//
+// Relies on: `_graft_policy` (assign-strategy), per-replica nodes (replicate).
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Program.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class MirrorVariables final : public PassBase<MirrorVariables> {
+public:
+  static constexpr PassInfo Info = {
+      "mirror-variables", "One copy of a variable per replica",
+      "Makes the variables with policy `mirrored` that replicas use, their\n"
+      "readers and their writers per-replica.",
+      {}};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  bool replicasUse(NodeId Var) const;
+  void nameCopies(NodeId Var);
+  void mirrorInitialValue(NodeId Var);
+  /// Calls \p F(Use) for each use of the variable's handle or reference.
+  template <typename Fn> void forEachUse(NodeId Var, Fn F) const;
+
+  Graph *G = nullptr;
+  const VariableIndex *Vars = nullptr;
+};
+
+template <typename Fn>
+void MirrorVariables::forEachUse(NodeId Var, Fn F) const {
+  SmallVector<NodeId, 4> Aliases{Var};
+  while (!Aliases.empty()) {
+    NodeId A = Aliases.pop_back_val();
+    G->forEachUse(A, [&](Use U) {
+      if (U.Index >= G->node(U.User).NumData ||
+          Vars->variableOf(G->input(U.User, U.Index)) != Var)
+        return;
+      F(U);
+      if (Vars->variableOf({U.User, 0}) == Var)
+        Aliases.push_back(U.User);
+    });
+  }
+}
+
+bool MirrorVariables::replicasUse(NodeId Var) const {
+  bool Result = false;
+  auto Shape = G->shapeAttr(Var, "shape");
+  bool Scalar = Shape && !Shape->UnknownRank && Shape->Dims.empty();
+  auto IsPerReplica = [&](NodeId N) {
+    return G->node(N).Count == Copies::PerReplica;
+  };
+  forEachUse(Var, [&](Use U) {
+    if (Vars->usesInPlace(*G, U.User, U.Index) && IsPerReplica(U.User))
+      Result = true;
+    if (Vars->isUpdate(*G, U.User))
+      for (Endpoint E : G->dataInputs(U.User))
+        Result |= IsPerReplica(E.Node);
+    // What reads the value, itself or through one op.
+    if (Scalar || Vars->isUpdate(*G, U.User))
+      return;
+    Result |= IsPerReplica(U.User);
+    G->forEachUse(U.User, [&](Use Reader) {
+      Result |= Reader.Index < G->node(Reader.User).NumData &&
+                IsPerReplica(Reader.User);
+    });
+  });
+  return Result;
+}
+
+void MirrorVariables::nameCopies(NodeId Var) {
+  auto Prefix = (G->name(Var) + "/").str();
+  auto Length = static_cast<uint32_t>(Prefix.size() - 1);
+  G->node(Var).NameSplit = Length;
+  forEachUse(Var, [&](Use U) {
+    if (G->name(U.User).starts_with(Prefix))
+      G->node(U.User).NameSplit = Length;
+    if (Vars->isUpdate(*G, U.User))
+      G->node(U.User).Flags |= NF_Led;
+  });
+}
+
+/// The assignment of the initial value: the only one from inside the graph that
+/// restores nothing.
+void MirrorVariables::mirrorInitialValue(NodeId Var) {
+  SmallVector<NodeId, 2> Found;
+  forEachUse(Var, [&](Use U) {
+    if (Vars->update(*G, U.User).Kind != UpdateKind::Assign || U.Index != 0)
+      return;
+    NodeId Value = G->input(U.User, 1).Node;
+    if (G->node(Value).Count == Copies::Once && !isOnceOp(G->opName(Value)) &&
+        !G->opName(Value).starts_with("Placeholder"))
+      Found.push_back(U.User);
+  });
+  if (Found.size() != 1)
+    return;
+  Endpoint Value = G->input(Found[0], 1);
+  NodeId N = G->addNode(
+      G->uniqueName((G->name(Var) + "/Initializer/Identity").str()), "Identity",
+      Value, Found[0]);
+  G->setTypeAttr(N, "T", G->outputType(Value.Node, Value.Port));
+  G->setAttr(N, "_class",
+             encodeStringListAttr(G->save("loc:@" + G->name(Var))));
+  Node &New = G->node(N);
+  New.Kind = Inserted::Identity;
+  New.Count = Copies::PerReplica;
+  New.Flags |= NF_ElidePrimary;
+  New.NameSplit = G->node(Var).NameSplit;
+  G->setInput(Found[0], 1, {N, 0});
+}
+
+PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
+  G = &M.graph();
+  Mesh Devices = readMesh(*G);
+  if (Devices.Node == NoNode)
+    return PassResult::Unchanged;
+  std::vector<NodeId> Order = topologicalOrder(*G);
+  VariableIndex Index(*G, Order);
+  Vars = &Index;
+  std::vector<NodeId> Waiting, Mirrored;
+  for (NodeId Var : Index.variables())
+    if (G->node(Var).Count == Copies::Once &&
+        G->stringAttr(Var, PolicyAttr).value_or("") == "mirrored")
+      Waiting.push_back(Var);
+  // A variable that becomes per-replica may make others so: slots by their
+  // update op, the source of a copy by the copy.
+  for (bool Changed = true; Changed;) {
+    std::vector<NodeId> New, Rest;
+    for (NodeId Var : Waiting)
+      (replicasUse(Var) ? New : Rest).push_back(Var);
+    for (NodeId Var : New)
+      G->node(Var).Count = Copies::PerReplica;
+    spreadCopies(*G, Index, New);
+    Mirrored.insert(Mirrored.end(), New.begin(), New.end());
+    Waiting = Rest;
+    Changed = !New.empty();
+  }
+  llvm::sort(Mirrored);
+  for (NodeId Var : Mirrored) {
+    for (unsigned I = 0; I < Devices.replicas(); ++I)
+      if (NodeId Copy = G->find((G->name(Var) + "/replica_" + Twine(I)).str());
+          Copy != NoNode) {
+        Diags.error(G->name(Copy), "this is the name of a copy of variable '" +
+                                       G->name(Var).str() +
+                                       "': the graph is already distributed");
+        return PassResult::Failure;
+      }
+    nameCopies(Var);
+    mirrorInitialValue(Var);
+    ++Statistics["variables mirrored"];
+    bool Written = false;
+    forEachUse(Var, [&](Use U) {
+      Written |= Index.isUpdate(*G, U.User) &&
+                 any_of(G->dataInputs(U.User), [&](Endpoint E) {
+                   return G->node(E.Node).Count == Copies::PerReplica &&
+                          Index.variableOf(E) == NoNode &&
+                          G->node(E.Node).Kind != Inserted::Identity;
+                 });
+    });
+    Diags.remark("variable", G->name(Var),
+                 formatv("mirrored on {0} replicas{1}", Devices.replicas(),
+                         Written ? "" : "; the step does not write it"))
+        .Facts = {{"policy", "mirrored"}};
+  }
+  for (NodeId Var : Waiting)
+    Diags.remark("variable", G->name(Var),
+                 "exists once: no replica writes it, or reads it but as a scalar")
+        .Facts = {{"policy", "once"}};
+  if (Mirrored.empty())
+    return PassResult::Unchanged;
+  G->markModified();
+  return PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(MirrorVariables)
+
+} // namespace graft

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the conformance tier, and the table that a full run writes."""
+
+import collections
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import cases
+import harness
+
+RESULTS = collections.defaultdict(lambda: [0, 0])  # a case's text: checks passed, checks made
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("graft conformance")
+    group.addoption("--full", action="store_true", help="run the whole matrix and write the table of results")
+    group.addoption(
+        "--conformance-table",
+        default=os.path.join(harness.ROOT, "docs", "Conformance.md"),
+        help="where --full writes its table (default: docs/Conformance.md)",
+    )
+
+
+def pytest_report_header(config):
+    found = "" if os.path.exists(harness.graft_opt()) else " (missing: every test that needs it fails)"
+    return f"graft-opt: {harness.graft_opt()}{found}"
+
+
+def pytest_runtest_logreport(report):
+    case = dict(report.user_properties).get("case")
+    if case and (report.when == "call" or report.failed):
+        RESULTS[case][0] += report.passed
+        RESULTS[case][1] += 1
+
+
+def pytest_sessionfinish(session, exitstatus):
+    config = session.config
+    if config.getoption("--full") and set(RESULTS) == {str(case) for case in cases.matrix(full=True)}:
+        cases.write_table(config.getoption("--conformance-table"), RESULTS)

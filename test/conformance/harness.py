@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a model before and after graft-opt in real TensorFlow, and compares.
+
+    export(spec)                      the model's MetaGraphDef, written once
+    reference(spec)                   what the single-device graph (or, for batch norm, the tower graph) computes
+    rewrite(path, Options(...))       graft-opt on a file; raises GraftError when it fails
+    Session(path, replicas)           the rewritten graph, loaded by its original names
+
+The environment variable GRAFT_OPT names the compiler; the default is build/release/bin/graft-opt.
+"""
+
+import atexit
+import collections
+import dataclasses
+import functools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import models
+import numpy as np
+import tensorflow as tf
+from google.protobuf import text_format
+from models import STEPS, Spec
+
+tf1 = tf.compat.v1
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RUN_TIMEOUT_MS = 60000  # a collective that lacks a member must fail, not hang
+
+
+def graft_opt() -> str:
+    return os.environ.get("GRAFT_OPT") or os.path.join(ROOT, "build", "release", "bin", "graft-opt")
+
+
+@functools.lru_cache(maxsize=None)
+def workdir() -> str:
+    directory = tempfile.mkdtemp(prefix="graft-conformance-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+# --- Running graft-opt. ---
+
+
+class GraftError(AssertionError):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a graph is rewritten."""
+
+    replicas: int
+    strategy: str = "all-reduce"
+    reduction: str = "auto"
+    extra: Tuple[str, ...] = ()
+
+    def arguments(self) -> List[str]:
+        flags = [f"--replicas={self.replicas}", "--device-type=CPU", f"--strategy={self.strategy}"]
+        return flags + [f"--reduction={self.reduction}", *self.extra]
+
+
+def run_graft(arguments: Sequence[str], check: bool = True) -> subprocess.CompletedProcess:
+    command = [graft_opt(), *arguments]
+    if not os.path.exists(command[0]):
+        raise GraftError(f"there is no {command[0]}: build the preset 'release', or set GRAFT_OPT")
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
+    if check and done.returncode != 0:
+        raise GraftError(f"exit status {done.returncode} of {' '.join(command)}\n{done.stderr}")
+    return done
+
+
+def rewrite(path: str, options: Options, suffix: Optional[str] = None) -> Tuple[str, str]:
+    """Returns the output's path and what was said on stderr."""
+    handle, out = tempfile.mkstemp(suffix=suffix or os.path.splitext(path)[1], dir=workdir())
+    os.close(handle)
+    done = run_graft([path, "-o", out, *options.arguments()])
+    return out, done.stderr
+
+
+# --- Comparing. ---
+
+
+def assert_close(got, want, what: str, slack: float = 1.0):
+    """|got - want| <= 1e-5 * max(1e-2, max|want|), 1e-10 for float64, both times `slack`; integers are equal."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, not {want.shape}"
+    assert got.dtype == want.dtype, f"{what}: type {got.dtype}, not {want.dtype}"
+    if not np.issubdtype(want.dtype, np.floating):
+        assert np.array_equal(got, want), f"{what}: {got}, not {want}"
+        return
+    assert np.all(np.isfinite(got)), f"{what}: not finite"
+    limit, worst = slack * tolerance(want), float(np.max(np.abs(got - want), initial=0.0))
+    assert worst <= limit, f"{what}: off by {worst:.3g}, more than {limit:.3g} (largest value {np.max(np.abs(want)):.3g})"
+
+
+def tolerance(want) -> float:
+    relative = 1e-10 if want.dtype == np.float64 else 1e-5
+    return relative * max(1e-2, float(np.max(np.abs(want), initial=0.0)))
+
+
+def assert_all_close(got: Dict[str, np.ndarray], want: Dict[str, np.ndarray], what: str, slack: float = 1.0):
+    assert sorted(got) == sorted(want), f"{what}: other variables: {sorted(set(got) ^ set(want))}"
+    errors = []
+    for name in want:
+        try:
+            assert_close(got[name], want[name], name, slack)
+        except AssertionError as error:
+            errors.append(str(error))
+    assert not errors, f"{what}:\n  " + "\n  ".join(errors)
+
+
+# --- Graphs in a session. ---
+
+
+def read_name(variable) -> str:
+    """The declared tensor that holds a variable's value: '<v>/read:0' or '<v>/Read/ReadVariableOp:0'."""
+    return variable.to_proto().snapshot_name
+
+
+class Session:
+    """A graph file in a TensorFlow session of its own, used through the names that the input file declares."""
+
+    def __init__(self, path: str, replicas: int = 1):
+        self.replicas = replicas
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            self.saver = tf1.train.import_meta_graph(path)
+            self.variables = {v.op.name: read_name(v) for v in tf1.global_variables()}
+            self.trainable = [v.op.name for v in tf1.trainable_variables()]
+            self.copies = self._find_copies()
+        self.session = None
+        self.restart(init=False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        if self.session is not None:
+            self.session.close()
+        self.session = None
+
+    def restart(self, init: bool = True, grappler: bool = True):
+        """A new session: no variable has a value, and seeded random operations start again."""
+        self.close()
+        config = tf1.ConfigProto(
+            device_count={"CPU": self.replicas},
+            allow_soft_placement=False,
+            inter_op_parallelism_threads=2,
+            intra_op_parallelism_threads=1,
+        )
+        if not grappler:
+            config.graph_options.rewrite_options.disable_meta_optimizer = True
+        self.session = tf1.Session(graph=self.graph, config=config)
+        if init:
+            self.run("init")
+
+    def _find_copies(self) -> Dict[str, Dict[int, tf.Tensor]]:
+        """Tensors that hold the copies `<v>/replica_<i>` of each variable."""
+        copies = {name: {} for name in self.variables}
+        for op in self.graph.get_operations():
+            match = re.fullmatch(r"(.*)/replica_(\d+)", op.name)
+            if not match or match[1] not in copies:
+                continue
+            if op.type == "VarHandleOp":
+                with tf1.device(op.device):
+                    value = tf.raw_ops.ReadVariableOp(resource=op.outputs[0], dtype=op.get_attr("dtype"))
+            elif op.type in ("VariableV2", "Variable"):
+                value = op.outputs[0]
+            else:
+                continue
+            copies[match[1]][int(match[2])] = value
+        return copies
+
+    def run(self, fetches, feeds=None, metadata=None, trace=False):
+        options = tf1.RunOptions(timeout_in_ms=RUN_TIMEOUT_MS)
+        if trace:
+            options.trace_level = tf1.RunOptions.FULL_TRACE
+        return self.session.run(fetches, feeds, options=options, run_metadata=metadata)
+
+    def step(self, batch, **kwargs) -> np.ndarray:
+        """One training step on a global batch, in the input's names. Returns the loss."""
+        x, y = batch
+        return self.run(["loss:0", "train_op"], {"x:0": x, "y:0": y}, **kwargs)[0]
+
+    def values(self) -> Dict[str, np.ndarray]:
+        return self.run(self.variables)
+
+    def check_copies(self, what: str):
+        """Every copy of a variable equals the primary."""
+        values, copies = self.run([self.variables, self.copies])
+        for name, by_replica in copies.items():
+            for replica, value in by_replica.items():
+                assert_close(value, values[name], f"{what}: {name}/replica_{replica}")
+
+    def check(self, want: Dict[str, np.ndarray], what: str):
+        assert_all_close(self.values(), want, what)
+        self.check_copies(what)
+
+    def save(self) -> str:
+        prefix = os.path.join(tempfile.mkdtemp(dir=workdir()), "model")
+        return self.saver.save(self.session, prefix, write_meta_graph=False, write_state=False)
+
+    def restore(self, prefix: str):
+        self.saver.restore(self.session, prefix)
+
+
+# --- Exports and references, made once. ---
+
+
+@functools.lru_cache(maxsize=None)
+def export(spec: Spec, extension: str = ".meta") -> str:
+    return models.build(spec).write(os.path.join(workdir(), str(spec) + extension))
+
+
+@dataclasses.dataclass
+class Reference:
+    """A run of the oracle: the variables before step 0 and after each step, the losses, the checkpoint after step 1."""
+
+    variables: List[Dict[str, np.ndarray]]
+    losses: List[np.ndarray]
+    checkpoint: str
+
+
+def oracle(spec: Spec, replicas: int) -> str:
+    """The graph whose numbers a rewritten one must have: the input itself, but for local batch-norm statistics."""
+    if models.MODELS[spec.model].batch_norm and replicas > 1:
+        path = os.path.join(workdir(), f"{spec}-towers{replicas}.meta")
+        return path if os.path.exists(path) else models.build(spec, towers=replicas).write(path)
+    return export(spec)
+
+
+def run_reference(path: str, batches) -> Reference:
+    with Session(path) as session:
+        session.restart()
+        variables, losses, checkpoint = [session.values()], [], None
+        for batch in batches:
+            losses.append(session.step(batch))
+            variables.append(session.values())
+            checkpoint = checkpoint or session.save()
+        return Reference(variables, losses, checkpoint)
+
+
+def reference(spec: Spec, replicas: int = 1) -> Reference:
+    return _reference(spec, replicas if models.MODELS[spec.model].batch_norm else 1)
+
+
+@functools.lru_cache(maxsize=None)
+def _reference(spec: Spec, replicas: int) -> Reference:
+    return run_reference(oracle(spec, replicas), models.batches(spec.model, spec.dtype))
+
+
+# --- Checks on a rewritten graph. ---
+
+
+class Rewritten(Session):
+    """A model after graft-opt."""
+
+    def __init__(self, spec: Spec, options: Options, path: Optional[str] = None):
+        self.spec, self.options = spec, options
+        self.zoo = models.MODELS[spec.model]
+        self.batches = models.batches(spec.model, spec.dtype)
+        self.path, self.stderr = rewrite(path or export(spec), options)
+        super().__init__(self.path, options.replicas)
+
+    @property
+    def reference(self) -> Reference:
+        return reference(self.spec, self.replicas)
+
+    def check_steps(self):
+        """Initial values, then the loss of every step and the variables after the first and the last."""
+        self.restart()
+        self.check(self.reference.variables[0], "after init")
+        for i, batch in enumerate(self.batches, start=1):
+            loss = self.step(batch)
+            assert_close(loss, self.reference.losses[i - 1], f"loss of step {i}")
+            if i in (1, STEPS):
+                self.check(self.reference.variables[i], f"after step {i}")
+
+    def check_interface(self):
+        """Feeds keep their global shape; each replica owns a copy of each mirrored variable."""
+        want = models.build(self.spec).graph
+        for name in ("x:0", "y:0", "loss:0"):
+            got, expected = self.graph.get_tensor_by_name(name), want.get_tensor_by_name(name)
+            assert got.dtype == expected.dtype, name
+            assert got.shape.as_list() == expected.shape.as_list(), name
+        others = list(range(1, self.replicas))
+        for name, copies in self.copies.items():
+            wanted = [others] if self.options.strategy == "all-reduce" and name in self.trainable else [others, []]
+            assert sorted(copies) in wanted, f"{name} has copies {sorted(copies)}"
+            for replica, value in copies.items():
+                assert value.op.device.endswith(f"CPU:{replica}"), f"{value.op.name} is on {value.op.device}"
+
+    def check_diagnostics(self):
+        """Silent on success; what is assumed is a warning that names the op."""
+        if self.zoo.batch_norm and self.replicas > 1:
+            for op in self.graph.get_operations():
+                name = re.sub(r"^replica_\d+/", "", op.name)
+                if op.type.startswith("FusedBatchNorm") and "Grad" not in op.type:
+                    assert f"'{name}'" in self.stderr, f"no warning names '{name}':\n{self.stderr}"
+        else:
+            assert self.stderr == "", self.stderr
+
+    def check_checkpoints(self):
+        """The reference's checkpoint restores every copy here, and ours restores the single-device graph."""
+        want = self.reference
+        self.restore(want.checkpoint)
+        self.check(want.variables[1], "restored from the single-device checkpoint")
+        assert_close(self.step(self.batches[1]), want.losses[1], "loss after restore")
+        self.check(want.variables[2], "a step after restore")
+        ours = self.save()
+        reader = tf.train.load_checkpoint(ours)
+        keys = reader.get_variable_to_shape_map()
+        assert sorted(keys) == sorted(want.variables[2]), "the checkpoint has other keys"
+        with Session(oracle(self.spec, self.replicas)) as single:
+            single.restore(ours)
+            single.check(want.variables[2], "the single-device graph restored from our checkpoint")
+            assert_close(single.step(self.batches[2]), want.losses[2], "its loss")
+            single.check(want.variables[3], "a step of it")
+
+    def trace(self) -> List["Executed"]:
+        """Every node that ran in one step, with its device and the rows of its first output."""
+        metadata = tf1.RunMetadata()
+        self.restart(init=False, grappler=False)  # Grappler would fuse nodes into others
+        self.restore(self.reference.checkpoint)
+        self.step(self.batches[0], metadata=metadata, trace=True)
+        return executed(metadata)
+
+    def check_spread(self):
+        """Each replica works on its own device, on its share of the batch, and nobody works on the whole batch."""
+        ran = self.trace()
+        share = models.BATCH // self.replicas
+        seen = collections.defaultdict(list)
+        for node in ran:
+            match = re.fullmatch(r"(?:replica_(\d+)/)?(.*)", node.name)
+            replica = int(match[1]) if match[1] else None
+            if replica is not None:
+                assert node.device == replica, f"{node.name} ran on CPU:{node.device}"
+            if match[2].split(":")[0] == self.zoo.anchor and node.rows is not None:
+                seen[node.device].append((replica, node.rows))
+        for replica in range(self.replicas):
+            assert seen[replica], f"{self.zoo.anchor} did not run on CPU:{replica}"
+            for name, rows in seen[replica]:
+                assert rows == share, f"replica {replica}: {self.zoo.anchor} worked on {rows} rows, not {share}"
+                if self.replicas > 1:
+                    assert name == replica, f"{self.zoo.anchor} of replica {replica} has no prefix"
+
+
+@dataclasses.dataclass(frozen=True)
+class Executed:
+    name: str
+    device: int
+    rows: Optional[int]
+
+
+def executed(metadata) -> List[Executed]:
+    result = []
+    for device in metadata.step_stats.dev_stats:
+        match = re.fullmatch(r".*/device:CPU:(\d+)", device.device)
+        if not match:
+            continue
+        for node in device.node_stats:
+            shapes = [o.tensor_description.shape for o in node.output if o.slot == 0]
+            rows = shapes[0].dim[0].size if shapes and shapes[0].dim else None
+            result.append(Executed(node.node_name, int(match[1]), rows))
+    return result
+
+
+def read_graph_def(path: str) -> tf1.GraphDef:
+    graph = tf1.GraphDef()
+    with open(path, "rb") as file:
+        data = file.read()
+    if path.endswith(".pbtxt"):
+        text_format.Parse(data.decode("utf-8"), graph)
+    else:
+        graph.ParseFromString(data)
+    return graph
+
+
+def compare_graph_def(path: str, spec: Spec, options: Options):
+    """Runs a rewritten GraphDef, by name only."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf1.import_graph_def(read_graph_def(path), name="")
+    want = reference(spec, options.replicas)
+    names = {}
+    for name in want.variables[0]:
+        names[name] = f"{name}/Read/ReadVariableOp:0" if spec.kind == "resource" else f"{name}/read:0"
+    config = tf1.ConfigProto(device_count={"CPU": options.replicas}, inter_op_parallelism_threads=2)
+    run_options = tf1.RunOptions(timeout_in_ms=RUN_TIMEOUT_MS)
+    with tf1.Session(graph=graph, config=config) as session:
+        session.run("init", options=run_options)
+        for i, (x, y) in enumerate(models.batches(spec.model, spec.dtype), start=1):
+            feeds = {"x:0": x, "y:0": y}
+            loss, _ = session.run(["loss:0", "train_op"], feeds, options=run_options)
+            assert_close(loss, want.losses[i - 1], f"loss of step {i}")
+            assert_all_close(session.run(names), want.variables[i], f"after step {i}")

@@ -1,0 +1,406 @@
+//===- tools/graft-opt/Options.cpp - the command line -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names of flags are what build files are written against: they stay.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "lib/graph/DeviceName.h"
+
+#include "google/protobuf/stubs/common.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+Error failure(const Twine &Message) {
+  return createStringError(inconvertibleErrorCode(), Message);
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+cl::OptionCategory Files("Input and output");
+cl::OptionCategory Distribution("Distribution");
+cl::OptionCategory Pipelines("Passes");
+cl::OptionCategory Checking("Checking and reporting");
+cl::OptionCategory Debugging("Debugging");
+
+using Text = cl::opt<std::string>;
+using TextList = cl::list<std::string>;
+using Flag = cl::opt<bool>;
+
+Text Input(cl::Positional, cl::init("-"), cl::cat(Files),
+           cl::desc("<graph file or SavedModel directory>"));
+Text Output("o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
+            cl::desc("Output; text when it ends in .pbtxt. Of a SavedModel "
+                     "only the graph file is written. Default: stdout"));
+Flag AsText("S", cl::cat(Files), cl::desc("Write text"));
+Flag Force("f", cl::cat(Files), cl::desc("Write binary even to a terminal"));
+Text Kind("input-kind", cl::init("auto"), cl::value_desc("kind"),
+          cl::cat(Files),
+          cl::desc("What the input is: auto, graph, metagraph or savedmodel"));
+Text Emit("emit", cl::value_desc("format"), cl::cat(Files),
+          cl::desc("What to write: pb, pbtxt, summary (one line a node), dot "
+                   "or none"));
+Text Depfile("d", cl::value_desc("file"), cl::cat(Files),
+             cl::desc("Write a Make rule with all files read"));
+Flag IfChanged("write-if-changed", cl::cat(Files),
+               cl::desc("Leave the output alone when it has these bytes"));
+
+cl::opt<unsigned> Replicas("replicas", cl::value_desc("N"),
+                           cl::cat(Distribution),
+                           cl::desc("Replicas on this machine"));
+Text DeviceType("device-type", cl::value_desc("type"), cl::cat(Distribution),
+                cl::desc("Replica i is on /device:TYPE:i. Default: GPU"));
+TextList Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
+                 cl::cat(Distribution),
+                 cl::desc("The devices of the replicas, instead"));
+Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name"),
+              cl::cat(Distribution), cl::desc("all-reduce (default) or ps"));
+TextList Feed("feed", cl::value_desc("NAME[=how]"), cl::cat(Distribution),
+              cl::desc("A feed, and how replicas get it: split, split(AXIS) "
+                       "or copy"));
+TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
+               cl::desc("A tensor or operation that will be fetched"));
+Text Reduction("reduction", cl::init("auto"), cl::value_desc("how"),
+               cl::cat(Distribution),
+               cl::desc("How values are reduced: auto, add or collective"));
+TextList Grad("grad", cl::value_desc("VAR=TENSOR,how"), cl::cat(Distribution),
+              cl::desc("The gradient of a variable, to be reduced by mean or "
+                       "sum"));
+Flag NoGradientSlots("no-gradient-slots", cl::Hidden, cl::cat(Distribution),
+                     cl::desc("Forget which inputs of optimizers are "
+                              "gradients, for tests"));
+
+Text Passes("passes", cl::value_desc("pipeline"), cl::cat(Pipelines),
+            cl::desc("Run these passes, a,b{option=value}, instead of a "
+                     "strategy's"));
+Flag PrintPipeline("print-pipeline-passes", cl::cat(Pipelines),
+                   cl::desc("Print the pipeline and exit"));
+Flag ListPasses("list-passes", cl::cat(Pipelines),
+                cl::desc("List the passes and exit"));
+Text HelpPass("help-pass", cl::value_desc("pass"), cl::cat(Pipelines),
+              cl::desc("Describe a pass and its options and exit"));
+Flag PassesMarkdown("print-passes-md", cl::Hidden, cl::cat(Pipelines),
+                    cl::desc("Print docs/Passes.md and exit"));
+
+Flag Strict("strict", cl::cat(Checking), cl::desc("Refuse what is not proved"));
+Flag VerifyOutput("verify-output", cl::cat(Checking),
+                  cl::desc("Read the written file again and check it against "
+                           "the input"));
+Text Remarks("remarks", cl::ValueOptional, cl::value_desc("file"),
+             cl::cat(Checking),
+             cl::desc("Say what was done and why: as text, or as YAML to a "
+                      "file"));
+
+Flag VerifyEach("verify-each", cl::cat(Debugging),
+                cl::desc("Verify the graph after each pass"));
+TextList PrintBefore("print-before", cl::CommaSeparated,
+                     cl::value_desc("pass,..."), cl::cat(Debugging),
+                     cl::desc("Print the graph before these passes"));
+TextList PrintAfter("print-after", cl::CommaSeparated,
+                    cl::value_desc("pass,..."), cl::cat(Debugging),
+                    cl::desc("Print the graph after these passes"));
+Flag PrintBeforeAll("print-before-all", cl::cat(Debugging),
+                    cl::desc("Print the graph before each pass"));
+Flag PrintAfterAll("print-after-all", cl::cat(Debugging),
+                   cl::desc("Print the graph after each pass"));
+Text PrintChanged("print-changed", cl::ValueOptional, cl::value_desc("how"),
+                  cl::cat(Debugging),
+                  cl::desc("Print the graph after each pass that changed it; "
+                           "'diff': only the difference, 'quiet': say nothing "
+                           "of other passes"));
+Flag TimePasses("time-passes", cl::cat(Debugging),
+                cl::desc("Print the time that each pass took"));
+Flag Statistics("pass-statistics", cl::cat(Debugging),
+                cl::desc("Print what the passes counted"));
+Flag VerifyDiagnostics("verify-diagnostics", cl::cat(Debugging),
+                       cl::desc("Check messages against the "
+                                "'expected-error@below {{...}}' comments of "
+                                "the input"));
+Flag SplitInput("split-input-file", cl::cat(Debugging),
+                cl::desc("Take the text between '# -----' lines as one input "
+                         "each"));
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Refuses a \p Value of \p Flag that is not among \p Known.
+Error checkWord(StringRef Flag, StringRef Value,
+                const std::vector<std::string> &Known,
+                StringRef Noun = "value") {
+  if (is_contained(Known, Value))
+    return Error::success();
+  std::string Near = nearest(Value, Known);
+  return failure(Flag + ": unknown " + Noun + " '" + Value + "'" +
+                 (Near.empty() ? "; give one of " + join(Known, ", ")
+                               : "; did you mean '" + Near + "'?"));
+}
+
+Error checkPass(StringRef Flag, StringRef Name, const PassRegistry &Registry) {
+  // Passes for tests are known too, but not suggested.
+  if (Registry.find(Name))
+    return Error::success();
+  return checkWord(Flag, Name, Registry.names(), "pass");
+}
+
+Error checkFeed(StringRef Value) {
+  auto [Name, How] = Value.split('=');
+  if (Name.empty())
+    return failure("--feed: '" + Value + "' names no feed");
+  if (How.empty() && !Value.contains('='))
+    return Error::success();
+  StringRef Axis = How;
+  int64_t Number;
+  if (Axis.consume_front("split(") && Axis.consume_back(")") &&
+      !Axis.getAsInteger(10, Number))
+    return Error::success();
+  return checkWord("--feed", How, {"split", "split(AXIS)", "copy"});
+}
+
+Error checkGrad(StringRef Value) {
+  auto [Variable, Rest] = Value.split('=');
+  auto [Tensor, How] = Rest.rsplit(',');
+  if (Variable.empty() || Tensor.empty() || (How != "mean" && How != "sum"))
+    return failure("--grad: '" + Value +
+                   "' does not have the form VAR=TENSOR,mean or "
+                   "VAR=TENSOR,sum");
+  return Error::success();
+}
+
+/// Full names of the listed devices.
+Expected<std::vector<std::string>> checkDevices() {
+  std::vector<std::string> Result;
+  StringSet<> Seen;
+  for (const std::string &Text : Devices) {
+    auto Device = DeviceName::parse(Text);
+    if (!Device || Device->Type.empty() || !Device->Index)
+      return failure("--devices: '" + Text +
+                     "' is not a device with an index, such as "
+                     "'/device:GPU:0'");
+    std::string Full = Device->str();
+    if (!Seen.insert(Full).second)
+      return failure("--devices: '" + Full + "' is listed twice");
+    Result.push_back(std::move(Full));
+  }
+  if (Result.empty())
+    return failure("--devices: the list is empty");
+  return Result;
+}
+
+template <typename Option> bool given(const Option &O) {
+  return O.getNumOccurrences() != 0;
+}
+
+Expected<StrategyOptions> checkStrategy() {
+  constexpr unsigned MaxReplicas = 65536;
+  StrategyOptions S;
+  if (given(Devices) && given(Replicas))
+    return failure("--devices and --replicas: give only one");
+  if (given(Devices) && given(DeviceType))
+    return failure("--devices and --device-type: give only one");
+  if (!given(Devices) && !given(Replicas))
+    return failure("--strategy needs --replicas or --devices");
+  if (given(Devices)) {
+    auto Listed = checkDevices();
+    if (!Listed)
+      return Listed.takeError();
+    S.Devices = std::move(*Listed);
+  } else {
+    if (Replicas == 0 || Replicas > MaxReplicas)
+      return failure(formatv("--replicas: {0} is not between 1 and {1}",
+                             Replicas.getValue(), MaxReplicas));
+    S.Replicas = Replicas;
+  }
+  if (given(DeviceType)) {
+    auto Device = DeviceName::parse("/device:" + DeviceType + ":0");
+    if (!Device || Device->Type.empty())
+      return failure("--device-type: '" + DeviceType +
+                     "' is not a type of device, such as CPU or GPU");
+    S.DeviceType = Device->Type;
+  }
+  if (Error E = checkWord("--strategy", Strategy, strategyNames()))
+    return E;
+  if (Error E =
+          checkWord("--reduction", Reduction, {"auto", "add", "collective"}))
+    return E;
+  for (const std::string &F : Feed)
+    if (Error E = checkFeed(F))
+      return E;
+  for (const std::string &F : Fetch)
+    if (F.empty())
+      return failure("--fetch: the name is empty");
+  for (const std::string &G : Grad)
+    if (Error E = checkGrad(G))
+      return E;
+  S.Strategy = Strategy;
+  S.Feeds.assign(Feed.begin(), Feed.end());
+  S.Fetches.assign(Fetch.begin(), Fetch.end());
+  S.Reduction = Reduction;
+  S.Grads.assign(Grad.begin(), Grad.end());
+  S.NoGradientSlots = NoGradientSlots;
+  return S;
+}
+
+/// The pipeline that the flags ask for; empty when none does.
+Expected<std::string> choosePipeline() {
+  const std::pair<const char *, bool> Own[] = {
+      {"--replicas", given(Replicas)},
+      {"--devices", given(Devices)},
+      {"--strategy", given(Strategy)},
+      {"--device-type", given(DeviceType)},
+      {"--feed", given(Feed)},
+      {"--fetch", given(Fetch)},
+      {"--reduction", given(Reduction)},
+      {"--grad", given(Grad)},
+      {"--no-gradient-slots", NoGradientSlots},
+  };
+  bool Wanted = given(Replicas) || given(Devices) || given(Strategy);
+  for (auto [Name, Given] : Own) {
+    if (Given && given(Passes))
+      return failure(Twine(Name) + " and --passes: give only one; an option "
+                                   "of a pass goes into the pipeline");
+    if (Given && !Wanted)
+      return failure(Twine(Name) + " needs --replicas or --devices");
+  }
+  if (given(Passes))
+    return Passes.getValue();
+  if (!Wanted)
+    return std::string();
+  Expected<StrategyOptions> S = checkStrategy();
+  if (!S)
+    return S.takeError();
+  return buildPipeline(*S);
+}
+
+Error chooseFormat(ToolOptions &O) {
+  if (AsText && given(Emit) && Emit != "pbtxt")
+    return failure("-S and --emit: give only one");
+  if (Error E = checkWord("--input-kind", Kind,
+                          {"auto", "graph", "metagraph", "savedmodel"}))
+    return E;
+  O.Kind = StringSwitch<InputKind>(Kind)
+               .Case("graph", InputKind::GraphDef)
+               .Case("metagraph", InputKind::MetaGraph)
+               .Case("savedmodel", InputKind::SavedModel)
+               .Default(InputKind::Auto);
+  if (given(Emit)) {
+    if (Error E = checkWord("--emit", Emit,
+                            {"pb", "pbtxt", "summary", "dot", "none"}))
+      return E;
+    O.Format = StringSwitch<OutputFormat>(Emit)
+                   .Case("pb", OutputFormat::Binary)
+                   .Case("pbtxt", OutputFormat::Text)
+                   .Case("summary", OutputFormat::Summary)
+                   .Case("dot", OutputFormat::Dot)
+                   .Default(OutputFormat::None);
+  } else if (AsText || StringRef(Output).ends_with(".pbtxt")) {
+    O.Format = OutputFormat::Text;
+  } else if (Output != "-") {
+    O.Format = OutputFormat::Binary;
+  }
+  if (given(Depfile) && Output == "-")
+    return failure("-d needs -o with the name of a file");
+  if (VerifyOutput && (Output == "-" || (O.Format != OutputFormat::Binary &&
+                                         O.Format != OutputFormat::Text)))
+    return failure("--verify-output needs -o with the name of a graph file");
+  if (SplitInput && Output != "-" && O.Format == OutputFormat::Binary)
+    return failure("--split-input-file writes text: add -S or --emit");
+  return Error::success();
+}
+
+Error chooseInstrumentation(Instrumentation &Show,
+                            const PassRegistry &Registry) {
+  Show.VerifyEach = VerifyEach;
+  Show.PrintBeforeAll = PrintBeforeAll;
+  Show.PrintAfterAll = PrintAfterAll;
+  Show.TimePasses = TimePasses;
+  Show.Statistics = Statistics;
+  for (const std::string &Name : PrintBefore)
+    if (Error E = checkPass("--print-before", Name, Registry))
+      return E;
+  for (const std::string &Name : PrintAfter)
+    if (Error E = checkPass("--print-after", Name, Registry))
+      return E;
+  Show.PrintBefore.assign(PrintBefore.begin(), PrintBefore.end());
+  Show.PrintAfter.assign(PrintAfter.begin(), PrintAfter.end());
+  if (!given(PrintChanged))
+    return Error::success();
+  if (!PrintChanged.empty())
+    if (Error E = checkWord("--print-changed", PrintChanged, {"diff", "quiet"}))
+      return E;
+  Show.PrintChanged = StringSwitch<Instrumentation::Changed>(PrintChanged)
+                          .Case("diff", Instrumentation::Changed::Diff)
+                          .Case("quiet", Instrumentation::Changed::Quiet)
+                          .Default(Instrumentation::Changed::Verbose);
+  return Error::success();
+}
+
+void printVersion(raw_ostream &OS) {
+  OS << "graft-opt " GRAFT_VERSION " (protobuf "
+     << google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)
+     << ", LLVM " LLVM_VERSION_STRING ")\n";
+}
+
+} // namespace
+
+Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
+                                       const PassRegistry &Registry) {
+  const cl::OptionCategory *Ours[] = {&Files, &Distribution, &Pipelines,
+                                      &Checking, &Debugging};
+  cl::HideUnrelatedOptions(Ours);
+  cl::SetVersionPrinter(printVersion);
+  cl::ParseCommandLineOptions(
+      Argc, Argv,
+      "graft-opt: rewrites a TensorFlow training graph for many devices\n\n"
+      "  graft-opt model.meta -o model.x4.meta --replicas=4\n\n"
+      "Without --replicas, --devices, --strategy or --passes the output is the "
+      "input.\n");
+  ToolOptions O;
+  O.Input = Input;
+  O.Output = Output;
+  O.Depfile = Depfile;
+  O.Write.Force = Force;
+  O.Write.WriteIfChanged = IfChanged;
+  O.Strict = Strict;
+  O.VerifyOutput = VerifyOutput;
+  O.VerifyDiagnostics = VerifyDiagnostics;
+  O.SplitInput = SplitInput;
+  O.Remarks = given(Remarks);
+  O.RemarksFile = Remarks;
+  O.PrintPipeline = PrintPipeline;
+  O.ListPasses = ListPasses;
+  O.PassesMarkdown = PassesMarkdown;
+  O.HelpPass = HelpPass;
+  for (int I = 1; I < Argc; ++I)
+    if (Argv[I][0] == '@' && Argv[I][1] != '\0')
+      O.ResponseFiles.push_back(Argv[I] + 1);
+  if (!O.HelpPass.empty())
+    if (Error E = checkPass("--help-pass", O.HelpPass, Registry))
+      return E;
+  if (Error E = chooseFormat(O))
+    return E;
+  if (Error E = chooseInstrumentation(O.Show, Registry))
+    return E;
+  Expected<std::string> Pipeline = choosePipeline();
+  if (!Pipeline)
+    return Pipeline.takeError();
+  O.Pipeline = std::move(*Pipeline);
+  return O;
+}
+
+} // namespace graft

@@ -1,0 +1,53 @@
+//===- tools/graft-opt/Options.h - the command line -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_TOOLS_GRAFT_OPT_OPTIONS_H
+#define GRAFT_TOOLS_GRAFT_OPT_OPTIONS_H
+
+#include "lib/io/Read.h"
+#include "lib/io/Write.h"
+#include "lib/pass/PassManager.h"
+#include "lib/strategy/Pipeline.h"
+
+#include <optional>
+
+namespace graft {
+
+/// What the command line asks for, checked.
+struct ToolOptions {
+  std::string Input;
+  std::string Output;
+  InputKind Kind = InputKind::Auto;
+  std::optional<OutputFormat> Format; ///< Or by the name of the output.
+  WriteOptions Write;
+  std::string Depfile;
+  /// Files that the command line itself was read from.
+  std::vector<std::string> ResponseFiles;
+
+  std::string Pipeline; ///< Empty: the bytes pass through.
+  Instrumentation Show;
+
+  bool Strict = false;
+  bool VerifyOutput = false;
+  bool VerifyDiagnostics = false;
+  bool SplitInput = false;
+  bool Remarks = false;
+  std::string RemarksFile; ///< Empty: as text on stderr.
+
+  bool PrintPipeline = false;
+  bool ListPasses = false;
+  bool PassesMarkdown = false;
+  std::string HelpPass;
+};
+
+/// Parses and checks the command line. What cl:: itself refuses (an unknown
+/// flag) ends the program with status 1.
+llvm::Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
+                                             const PassRegistry &Registry);
+
+} // namespace graft
+
+#endif // GRAFT_TOOLS_GRAFT_OPT_OPTIONS_H

@@ -1,0 +1,148 @@
+//===- tools/graft-opt/Report.cpp - messages for people ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace graft {
+
+StringRef severityName(Severity Level) {
+  switch (Level) {
+  case Severity::Error:
+    return "error";
+  case Severity::Warning:
+    return "warning";
+  case Severity::Remark:
+    return "remark";
+  case Severity::Note:
+    return "note";
+  }
+  return "";
+}
+
+static std::string withNode(StringRef Node, StringRef Message) {
+  return Node.empty() ? Message.str()
+                      : ("node '" + Node + "': " + Message).str();
+}
+
+std::string diagnosticText(const Diagnostic &D) {
+  return withNode(D.Node, D.Message);
+}
+
+void printDiagnostic(raw_ostream &OS, StringRef File, const Diagnostic &D) {
+  OS << File;
+  if (D.Line != 0)
+    OS << ':' << D.Line << ':' << D.Column;
+  OS << ": " << severityName(D.Level) << ": " << diagnosticText(D);
+  if (!D.Pass.empty())
+    OS << " [" << D.Pass << ']';
+  OS << '\n';
+  for (const auto &[Node, Message] : D.Notes)
+    OS << "  note: " << withNode(Node, Message) << '\n';
+}
+
+//===----------------------------------------------------------------------===//
+// Remarks
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Row {
+  std::string Node;
+  std::string What;
+};
+
+Row rowOf(const Diagnostic &D) {
+  std::string What;
+  for (const auto &[Key, Value] : D.Facts)
+    What += (What.empty() ? "" : "  ") + Key + "=" + Value;
+  return {D.Node.empty() ? "(graph)" : D.Node, What.empty() ? D.Message : What};
+}
+
+void printSection(raw_ostream &OS, StringRef Title, ArrayRef<Row> Rows) {
+  OS << Title << ":\n";
+  if (Rows.empty())
+    OS << "  (none)\n";
+  size_t Width = 0;
+  for (const Row &R : Rows)
+    Width = std::max(Width, std::min<size_t>(R.Node.size(), 48));
+  for (const Row &R : Rows)
+    OS << "  " << R.Node
+       << std::string(Width - std::min(Width, R.Node.size()), ' ') << "  "
+       << R.What << '\n';
+}
+
+/// A YAML scalar in double quotes.
+void printYamlText(raw_ostream &OS, StringRef Text) {
+  OS << '"';
+  OS.write_escaped(Text, /*UseHexEscapes=*/true);
+  OS << '"';
+}
+
+} // namespace
+
+void printRemarkTable(raw_ostream &OS, const DiagnosticEngine &Diags) {
+  std::vector<Row> Variables, Reductions, NotProved;
+  for (const Diagnostic &D : Diags.all()) {
+    if (D.Level == Severity::Remark && D.Id == "variable")
+      Variables.push_back(rowOf(D));
+    else if (D.Level == Severity::Remark && D.Id == "reduction")
+      Reductions.push_back(rowOf(D));
+    else if (D.Level != Severity::Remark && !D.Id.empty())
+      NotProved.push_back({D.Node.empty() ? "(graph)" : D.Node, D.Message});
+  }
+  printSection(OS, "variables", Variables);
+  printSection(OS, "reductions", Reductions);
+  printSection(OS, "not proved", NotProved);
+}
+
+std::string remarksYaml(const DiagnosticEngine &Diags) {
+  std::string Out;
+  raw_string_ostream OS(Out);
+  for (const Diagnostic &D : Diags.all()) {
+    StringRef Level = severityName(D.Level);
+    OS << "--- !" << char(toUpper(Level[0])) << Level.drop_front() << '\n';
+    auto Line = [&](StringRef Key, StringRef Value) {
+      if (Value.empty())
+        return;
+      OS << Key << ": ";
+      printYamlText(OS, Value);
+      OS << '\n';
+    };
+    Line("Id", D.Id);
+    Line("Pass", D.Pass);
+    Line("Node", D.Node);
+    if (D.Line != 0)
+      OS << "Line: " << D.Line << '\n';
+    Line("Message", D.Message);
+    if (!D.Facts.empty())
+      OS << "Facts:\n";
+    for (const auto &[Key, Value] : D.Facts) {
+      OS << "  ";
+      printYamlText(OS, Key);
+      OS << ": ";
+      printYamlText(OS, Value);
+      OS << '\n';
+    }
+    if (!D.Notes.empty())
+      OS << "Notes:\n";
+    for (const auto &[Node, Message] : D.Notes) {
+      OS << "  - ";
+      printYamlText(OS, withNode(Node, Message));
+      OS << '\n';
+    }
+    OS << "...\n";
+  }
+  return Out;
+}
+
+} // namespace graft

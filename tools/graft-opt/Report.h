@@ -1,0 +1,42 @@
+//===- tools/graft-opt/Report.h - messages for people -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_TOOLS_GRAFT_OPT_REPORT_H
+#define GRAFT_TOOLS_GRAFT_OPT_REPORT_H
+
+#include "lib/support/Diagnostics.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace graft {
+
+/// "error", "warning", "remark", "note".
+llvm::StringRef severityName(Severity Level);
+
+/// `node 'x': message`, the part of a diagnostic that says what.
+std::string diagnosticText(const Diagnostic &D);
+
+/// `file:line:col: error: node 'x': message [pass]` and its notes.
+void printDiagnostic(llvm::raw_ostream &OS, llvm::StringRef File,
+                     const Diagnostic &D);
+
+/// The table at the end of --remarks: variables, reductions, what is not
+/// proved.
+void printRemarkTable(llvm::raw_ostream &OS, const DiagnosticEngine &Diags);
+
+/// Remarks and warnings as a stream of YAML documents.
+std::string remarksYaml(const DiagnosticEngine &Diags);
+
+/// Holds the diagnostics against the `expected-...` comments of \p Text.
+/// Prints what does not agree; true when all does. Errors and warnings that
+/// are not expected do not agree, remarks and notes may be left out.
+bool verifyDiagnostics(llvm::raw_ostream &OS, llvm::StringRef Text,
+                       llvm::StringRef File, const DiagnosticEngine &Diags,
+                       const DiagnosticEngine::Locator &Locate);
+
+} // namespace graft
+
+#endif // GRAFT_TOOLS_GRAFT_OPT_REPORT_H

@@ -1,0 +1,303 @@
+//===- tools/graft-opt/graft-opt.cpp - the compiler -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Graph bytes go to the output and nowhere else; all messages go to stderr.
+// Exit status 0, or 1 after any error, with the output untouched.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+#include "Report.h"
+
+#include "lib/io/ModuleVerifier.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/PrettyStackTrace.h"
+
+#include <csignal>
+
+using namespace llvm;
+using namespace graft;
+
+namespace {
+
+constexpr StringLiteral SplitMarker = "# -----";
+
+int fail(Error E) {
+  errs() << "graft-opt: error: " << toString(std::move(E)) << '\n';
+  return 1;
+}
+
+/// Turns an error of reading or writing into a diagnostic.
+void report(Error E, DiagnosticEngine &Diags) {
+  handleAllErrors(
+      std::move(E),
+      [&](const InputError &I) {
+        Diagnostic &D = Diags.error("", I.Message);
+        D.Line = I.Line;
+        D.Column = I.Column;
+      },
+      [&](const ErrorInfoBase &Other) { Diags.error("", Other.message()); });
+}
+
+/// The work on one input.
+class Run {
+public:
+  Run(const ToolOptions &O, const PassRegistry &Registry,
+      std::unique_ptr<MemoryBuffer> Buffer)
+      : O(O), Manager(Registry), Buffer(std::move(Buffer)),
+        File(this->Buffer->getBufferIdentifier()),
+        Source(O.VerifyDiagnostics ? this->Buffer->getBuffer().str() : "") {
+    Diags.setStrict(O.Strict);
+  }
+
+  /// Reads, runs the passes, and writes: to the output, or to \p Text when
+  /// several inputs go into one output. True when all was well.
+  bool run(std::string *Text);
+  /// Prints the messages; true when there is none that makes the run fail.
+  bool finish();
+
+private:
+  bool load();
+  bool transform();
+  void write(std::string *Text);
+  Error checkWritten(StringRef Path, OutputFormat Format);
+  std::string outputPath(OutputFormat Format) const;
+
+  const ToolOptions &O;
+  PassManager Manager;
+  std::unique_ptr<MemoryBuffer> Buffer;
+  std::string File;
+  std::string Source; ///< The text with its comments.
+  DiagnosticEngine Diags;
+  DiagnosticEngine::Locator Locate;
+  Module M;
+};
+
+bool Run::load() {
+  Expected<Module> Read = readModule(std::move(Buffer), {.Kind = O.Kind});
+  if (!Read) {
+    report(Read.takeError(), Diags);
+    return false;
+  }
+  M = std::move(*Read);
+  Locate = [this](StringRef Node) { return M.location(Node); };
+  Diags.setLocator(Locate);
+  return verifyModule(M, Diags);
+}
+
+bool Run::transform() {
+  if (O.Pipeline.empty())
+    return true;
+  if (Error E = Manager.parse(O.Pipeline)) {
+    report(std::move(E), Diags);
+    return false;
+  }
+  bool Good = Manager.run(M, Diags, O.Show);
+  Manager.report(O.Show);
+  // A pass that has just been verified need not be verified again.
+  return Good && (O.Show.VerifyEach || verifyModule(M, Diags));
+}
+
+/// Of a SavedModel the output may be a directory, like the input.
+std::string Run::outputPath(OutputFormat Format) const {
+  if (O.Output == "-" || M.Kind != InputKind::SavedModel ||
+      Format == OutputFormat::Summary || Format == OutputFormat::Dot)
+    return O.Output;
+  StringRef Extension = sys::path::extension(O.Output);
+  bool IsDirectory = sys::fs::is_directory(O.Output) ||
+                     StringRef(O.Output).ends_with("/") ||
+                     (sys::fs::is_directory(O.Input) && Extension != ".pb" &&
+                      Extension != ".pbtxt");
+  if (!IsDirectory)
+    return O.Output;
+  // An error shows when the file is made.
+  (void)sys::fs::create_directories(O.Output);
+  SmallString<256> Path(O.Output);
+  sys::path::append(Path, Format == OutputFormat::Text ? "saved_model.pbtxt"
+                                                       : "saved_model.pb");
+  return Path.str().str();
+}
+
+/// Reads the written file before it replaces the output.
+Error Run::checkWritten(StringRef Path, OutputFormat Format) {
+  using Encoding = ReadOptions::Encoding;
+  bool IsText = Format == OutputFormat::Text;
+  Expected<Module> Written =
+      readModule(Path, {.Kind = M.Kind,
+                        .Form = IsText ? Encoding::Text : Encoding::Binary});
+  if (!Written)
+    return Written.takeError();
+  Diags.setPass("verify-output");
+  bool Good = verifyModule(*Written, Diags, &M);
+  Diags.setPass("");
+  if (Good)
+    return Error::success();
+  return createStringError(inconvertibleErrorCode(),
+                           "the output does not verify and is not kept");
+}
+
+void Run::write(std::string *Text) {
+  OutputFormat Format =
+      O.Format.value_or(M.Text ? OutputFormat::Text : OutputFormat::Binary);
+  if (Text) {
+    StringSink Sink;
+    if (Error E = writeModule(M, Format, Sink))
+      return report(std::move(E), Diags);
+    *Text = std::move(Sink.Text);
+    return;
+  }
+  WriteOptions Options = O.Write;
+  Options.Format = Format;
+  if (O.VerifyOutput)
+    Options.Check = [&](StringRef Path) { return checkWritten(Path, Format); };
+  if (Error E = writeModule(M, outputPath(Format), Options))
+    return report(std::move(E), Diags);
+  if (O.Depfile.empty())
+    return;
+  std::vector<std::string> Inputs = {File};
+  append_range(Inputs, O.ResponseFiles);
+  WriteOptions Plain{.Format = OutputFormat::Text};
+  if (Error E = writeFile(O.Depfile, Plain, [&](ByteSink &Sink) {
+        Sink.write(depfileText(O.Output, Inputs));
+        return Error::success();
+      }))
+    report(std::move(E), Diags);
+}
+
+bool Run::run(std::string *Text) {
+  if (load() && transform())
+    write(Text);
+  return finish();
+}
+
+bool Run::finish() {
+  if (O.VerifyDiagnostics)
+    return verifyDiagnostics(errs(), Source, File, Diags, Locate);
+  bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
+  for (const Diagnostic &D : Diags.all())
+    if (D.Level != Severity::Remark || ShowRemarks)
+      printDiagnostic(errs(), File, D);
+  if (ShowRemarks)
+    printRemarkTable(errs(), Diags);
+  if (!O.RemarksFile.empty()) {
+    WriteOptions Plain{.Format = OutputFormat::Text};
+    if (Error E = writeFile(O.RemarksFile, Plain, [&](ByteSink &Sink) {
+          Sink.write(remarksYaml(Diags));
+          return Error::success();
+        })) {
+      fail(std::move(E));
+      return false;
+    }
+  }
+  return !Diags.hasErrors();
+}
+
+/// The inputs in a file of several, each with the lines before it blanked out
+/// so that line numbers stay those of the file.
+std::vector<std::unique_ptr<MemoryBuffer>> split(const MemoryBuffer &Buffer) {
+  std::vector<std::unique_ptr<MemoryBuffer>> Result;
+  std::string Part;
+  StringRef Rest = Buffer.getBuffer();
+  unsigned Lines = 0;
+  while (true) {
+    auto [Line, After] = Rest.split('\n');
+    bool IsMarker = Line.starts_with(SplitMarker);
+    if (!IsMarker)
+      Part += (Line + "\n").str();
+    if (IsMarker || After.empty())
+      Result.push_back(
+          MemoryBuffer::getMemBufferCopy(Part, Buffer.getBufferIdentifier()));
+    ++Lines;
+    if (IsMarker)
+      Part.assign(Lines, '\n');
+    if (After.empty())
+      return Result;
+    Rest = After;
+  }
+}
+
+bool hasMarker(StringRef Text) {
+  return Text.starts_with(SplitMarker) ||
+         Text.contains(("\n" + SplitMarker).str());
+}
+
+int runSplit(const ToolOptions &O, const PassRegistry &Registry,
+             const MemoryBuffer &Buffer) {
+  std::string All;
+  bool Good = true, IsFirst = true;
+  for (std::unique_ptr<MemoryBuffer> &Part : split(Buffer)) {
+    std::string Text;
+    Good &= Run(O, Registry, std::move(Part)).run(&Text);
+    All += (IsFirst ? "" : SplitMarker.str() + "\n") + Text;
+    IsFirst = false;
+  }
+  if (!Good)
+    return 1;
+  WriteOptions Options = O.Write;
+  Options.Format = O.Format.value_or(OutputFormat::Text);
+  if (Error E = writeFile(O.Output, Options, [&](ByteSink &Sink) {
+        Sink.write(All);
+        return Error::success();
+      }))
+    return fail(std::move(E));
+  return 0;
+}
+
+/// Flags that print something and end the program.
+bool printInformation(const ToolOptions &O, const PassRegistry &Registry,
+                      const PassManager &Manager) {
+  if (O.ListPasses)
+    for (const PassRegistry::Entry &E : Registry.entries())
+      if (!E.Hidden)
+        outs() << formatv("{0,-20} {1}\n", E.Info->Name, E.Info->Summary);
+  if (!O.HelpPass.empty())
+    outs() << passHelp(*Registry.find(O.HelpPass)->Info);
+  if (O.PassesMarkdown)
+    outs() << passesMarkdown(Registry);
+  if (O.PrintPipeline)
+    outs() << Manager.str() << '\n';
+  return O.ListPasses || !O.HelpPass.empty() || O.PassesMarkdown ||
+         O.PrintPipeline;
+}
+
+} // namespace
+
+int main(int Argc, char **Argv) {
+  InitLLVM Init(Argc, Argv, /*InstallPipeSignalExitHandler=*/false);
+  setBugReportMsg("PLEASE report this as a bug of graft, with the command line "
+                  "and the input.\n");
+  // A reader that goes away is an error of write(), not the end.
+  std::signal(SIGPIPE, SIG_IGN);
+
+  PassRegistry Registry;
+  registerAllPasses(Registry);
+  registerTestPasses(Registry);
+  Expected<ToolOptions> O = parseCommandLine(Argc, Argv, Registry);
+  if (!O)
+    return fail(O.takeError());
+  PassManager Manager(Registry);
+  if (Error E = Manager.parse(O->Pipeline))
+    return fail(std::move(E));
+  if (printInformation(*O, Registry, Manager))
+    return 0;
+
+  Expected<std::unique_ptr<MemoryBuffer>> Buffer = openInput(O->Input);
+  if (!Buffer) {
+    errs() << toString(Buffer.takeError()) << '\n';
+    return 1;
+  }
+  if (O->SplitInput)
+    return runSplit(*O, Registry, **Buffer);
+  StringRef Name = (*Buffer)->getBufferIdentifier();
+  if (Name.ends_with(".pbtxt") && hasMarker((*Buffer)->getBuffer()))
+    return fail(createStringError(inconvertibleErrorCode(),
+                                  "'" + Name + "' has the line '" +
+                                      SplitMarker +
+                                      "': give --split-input-file"));
+  return Run(*O, Registry, std::move(*Buffer)).run(nullptr) ? 0 : 1;
+}
