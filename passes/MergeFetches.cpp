@@ -224,7 +224,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   bool Changed = false, Reached = false;
   // Values that ops take which exist once.
   for (NodeId User : Facts->Order) {
-    if (G->node(User).Count != Copies::Once || G->isOp(User, "_FromReplicas"))
+    if (G->node(User).Count != Copies::Once || combinesReplicas(*G, User))
       continue;
     for (unsigned I = 0; I < G->node(User).NumData; ++I) {
       Endpoint E = G->input(User, I);

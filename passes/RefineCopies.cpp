@@ -56,7 +56,7 @@ private:
 bool RefineCopies::computesOnce(NodeId N) const {
   const OpDef *Def = G->opDef(N);
   bool Reads = Def && Def->readsVariable();
-  bool Exchange = G->isOp(N, "_Reduce") || G->isOp(N, "_Gather");
+  bool Exchange = combinesReplicas(*G, N);
   if ((!Def && !Exchange && !G->isOp(N, "_Scale")) ||
       (Def && Def->isStateful() && !Reads) || Facts->Vars.isUpdate(*G, N) ||
       Facts->Dims.numOutputs(N) == 0)

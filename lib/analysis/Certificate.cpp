@@ -208,7 +208,7 @@ void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   }
   for (unsigned I = 0; I < This.NumData; ++I) {
     Endpoint E = G.input(N, I);
-    if (G.node(E.Node).Count == Copies::PerReplica && !G.isOp(N, "_FromReplicas")) {
+    if (G.node(E.Node).Count == Copies::PerReplica && !combinesReplicas(G, N)) {
       error(N, formatv("input {0} exists per replica and is not merged", I).str());
       continue;
     }

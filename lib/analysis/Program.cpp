@@ -64,6 +64,13 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
   return Any;
 }
 
+bool combinesReplicas(const Graph &G, NodeId N) {
+  if (G.node(N).Kind == Inserted::No)
+    return false;
+  StringRef Op = G.opName(N);
+  return Op == "_FromReplicas" || Op == "_Reduce" || Op == "_Gather";
+}
+
 StringRef originName(const Graph &G, NodeId N) {
   if (auto Origin = G.stringAttr(N, OriginAttr))
     return *Origin;

@@ -56,6 +56,10 @@ struct ProgramFacts {
 bool spreadCopies(Graph &G, const VariableIndex &Vars,
                   std::vector<NodeId> Work);
 
+/// Whether \p N reads per-replica values as such although it may exist once:
+/// the ops that combine them.
+bool combinesReplicas(const Graph &G, NodeId N);
+
 /// The name that copies of \p N are called after: its name in the input.
 llvm::StringRef originName(const Graph &G, NodeId N);
 

@@ -9,6 +9,8 @@
 
 #include "lib/analysis/TypeRules.h"
 
+#include "lib/analysis/Program.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -106,7 +108,7 @@ RType TypeRules::operand(unsigned I) const {
   // A node that exists once reads what merge-fetches will make of a
   // per-replica tensor: the true value.
   if (G.node(N).Count == Copies::Once && !Type.isVarying() &&
-      G.node(E.Node).Count == Copies::PerReplica && !G.isOp(N, "_FromReplicas")) {
+      G.node(E.Node).Count == Copies::PerReplica && !combinesReplicas(G, N)) {
     RType Merged = RType::replicated();
     Merged.Assumes = Type.Assumes;
     return Merged;

@@ -39,7 +39,8 @@ StringRef insertedName(Inserted Kind) {
 bool hasProgramState(const Node &N) {
   return N.Count != Copies::Once || N.Kind != Inserted::No ||
          N.NameSplit != 0 ||
-         (N.Flags & (NF_LocalName | NF_Led | NF_ElidePrimary)) != 0;
+         (N.Flags &
+          (NF_LocalName | NF_Led | NF_ElidePrimary | NF_FixedDevice)) != 0;
 }
 
 SmallVector<ProgramAttr, 4> programAttrs(const Node &N) {
@@ -48,6 +49,8 @@ SmallVector<ProgramAttr, 4> programAttrs(const Node &N) {
     Result.push_back({"_graft_copies", encodeStringAttr("per-replica")});
   if (N.Flags & NF_ElidePrimary)
     Result.push_back({"_graft_elide_primary", encodeBoolAttr(true)});
+  if (N.Flags & NF_FixedDevice)
+    Result.push_back({"_graft_fixed_device", encodeBoolAttr(true)});
   if (N.Kind != Inserted::No)
     Result.push_back(
         {"_graft_inserted", encodeStringAttr(insertedName(N.Kind))});

@@ -91,9 +91,9 @@ void ReplicaExpander::renderCopy(NodeId N, unsigned Replica, Rendering &Out) {
     return;
   }
   if (This.RawData && !C.PerReplica && !(This.Flags & NF_Modified)) {
-    // Untouched, but a user of copies that were renamed is not: its inputs'
-    // names come from their nodes.
-    bool AsRead = all_of(G.inputs(N), [&](Endpoint E) {
+    // Untouched, but names in it may have moved: those of inputs, and those of
+    // nodes that it is colocated with.
+    bool AsRead = !G.hasAttr(N, "_class") && all_of(G.inputs(N), [&](Endpoint E) {
       const Node &Source = G.node(E.Node);
       return Source.Count == Copies::Once && Source.Kind == Inserted::No;
     });

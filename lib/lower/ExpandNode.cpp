@@ -320,6 +320,8 @@ void ReplicaExpander::renderMerge(NodeId N, Rendering &Out) {
     return;
   Context C{N, 0, false, &Out};
   StringRef Combine = G.stringAttr(N, "combine").value_or("pick");
+  if (Devices.size() == 1)
+    Combine = "pick"; // ConcatV2 takes two values at least
   auto Count = static_cast<int64_t>(Devices.size());
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
   bool Stacks = Combine != "sum" && Combine != "concat" && Combine != "pick";

@@ -10,12 +10,9 @@
 
 #include "lib/graph/DeviceName.h"
 
-#include "google/protobuf/stubs/common.h"
-
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -350,12 +347,6 @@ Error chooseInstrumentation(Instrumentation &Show,
   return Error::success();
 }
 
-void printVersion(raw_ostream &OS) {
-  OS << "graft-opt " GRAFT_VERSION " (protobuf "
-     << google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)
-     << ", LLVM " LLVM_VERSION_STRING ")\n";
-}
-
 } // namespace
 
 Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
@@ -363,7 +354,6 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   const cl::OptionCategory *Ours[] = {&Files, &Distribution, &Pipelines,
                                       &Checking, &Debugging};
   cl::HideUnrelatedOptions(Ours);
-  cl::SetVersionPrinter(printVersion);
   cl::ParseCommandLineOptions(
       Argc, Argv,
       "graft-opt: rewrites a TensorFlow training graph for many devices\n\n"

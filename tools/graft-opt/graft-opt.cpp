@@ -12,6 +12,10 @@
 
 #include "lib/io/ModuleVerifier.h"
 
+#include "google/protobuf/stubs/common.h"
+
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -265,6 +269,12 @@ bool printInformation(const ToolOptions &O, const PassRegistry &Registry,
          O.PrintPipeline;
 }
 
+void printVersion(raw_ostream &OS) {
+  OS << "graft-opt " GRAFT_VERSION " (protobuf "
+     << google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)
+     << ", LLVM " LLVM_VERSION_STRING ")\n";
+}
+
 } // namespace
 
 int main(int Argc, char **Argv) {
@@ -273,6 +283,8 @@ int main(int Argc, char **Argv) {
                   "and the input.\n");
   // A reader that goes away is an error of write(), not the end.
   std::signal(SIGPIPE, SIG_IGN);
+
+  cl::SetVersionPrinter(printVersion);
 
   PassRegistry Registry;
   registerAllPasses(Registry);
