@@ -10,13 +10,16 @@
 //     g/reduce = _Reduce*(g)  erased  →  g      because g is Partial, k=1,
 //     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1
 //
-// Alone on a text file the input graph is another file: {input=FILE}.
+// Alone on a text file the input graph is another file: {input=FILE}. With it,
+// a file that expand-replicas wrote can be checked as well: it is folded back
+// to a program first (lib/lower/Fold.h).
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Program.h"
 #include "lib/io/Read.h"
+#include "lib/lower/Fold.h"
 #include "lib/pass/Pass.h"
 
 using namespace llvm;
@@ -41,9 +44,10 @@ public:
 
 PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   const Graph &G = M.graph();
-  if (readMesh(G).Node == NoNode)
-    return PassResult::Unchanged;
   StringRef File = option("input");
+  bool Lowered = !File.empty() && stampedReplicas(G) != 0;
+  if (!Lowered && readMesh(G).Node == NoNode)
+    return PassResult::Unchanged;
   bool Same = false;
   if (File.empty()) {
     Graph Input;
@@ -58,7 +62,8 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
       Diags.error("", toString(Input.takeError()));
       return PassResult::Failure;
     }
-    Same = certify(Input->graph(), G, Diags);
+    Same = Lowered ? certifyLowered(Input->graph(), G, Diags)
+                   : certify(Input->graph(), G, Diags);
   }
   return Same ? PassResult::Unchanged : PassResult::Failure;
 }

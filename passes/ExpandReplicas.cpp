@@ -7,7 +7,8 @@
 //
 //     x/split = _ToReplicas(x)        x/split = Split(dim, x) num_split=2
 //     y = MatMul*(x/split, w)    →    y = MatMul(x/split, w) @.../CPU:0
-//                                     replica_1/y = MatMul(x/split:1, w/replica_1)
+//                                     replica_1/y = MatMul(x/split:1,
+//                                     w/replica_1)
 //
 // Nothing is cloned in memory: the program stays as it is and the writer
 // multiplies it (lib/lower/Expand.h).
@@ -28,7 +29,8 @@ namespace {
 class ExpandReplicas final : public PassBase<ExpandReplicas> {
 public:
   static constexpr PassInfo Info = {
-      "expand-replicas", "Write N copies of every per-replica node",
+      "expand-replicas",
+      "Write N copies of every per-replica node",
       "Lowers the program to a plain TensorFlow graph with one copy of each\n"
       "per-replica node on each device of the mesh.",
       {}};

@@ -108,10 +108,9 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
   std::string Name = G->name(N).str();
   int64_t Power = G->intAttr(N, "power").value_or(0);
   bool Divide = !Gather && Power == -1 && isFloating(Type);
-  NodeId Member =
-      G->addNode(G->uniqueName(Name + "/member"),
-                 Gather ? "CollectiveGather" : "CollectiveReduce", Source,
-                 Source.Node);
+  NodeId Member = G->addNode(G->uniqueName(Name + "/member"),
+                             Gather ? "CollectiveGather" : "CollectiveReduce",
+                             Source, Source.Node);
   G->setTypeAttr(Member, "T", Type);
   G->setIntAttr(Member, "group_size", Replicas);
   G->setIntAttr(Member, "group_key", GroupKey);
@@ -172,7 +171,8 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
     return StringRef(D).contains_insensitive("cpu:");
   });
   bool Add = How == "add" || (How == "auto" && OnCpu);
-  llvm::sort(Found, [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
+  llvm::sort(Found,
+             [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
   int64_t InstanceKey = 1;
   for (NodeId N : Found) {
     // What is computed once is no collective: its result is in one place.

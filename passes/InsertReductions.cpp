@@ -61,14 +61,14 @@ private:
 
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
+  unsigned Replicas = 1;
   bool Changed = false;
 };
 
 NodeId InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
                                 bool Assumed) {
-  NodeId N =
-      G->addNode(G->uniqueName((G->name(Source.Node) + "/reduce").str()),
-                 "_Reduce", {}, Source.Node);
+  NodeId N = G->addNode(G->uniqueName((G->name(Source.Node) + "/reduce").str()),
+                        "_Reduce", {}, Source.Node);
   G->replaceUses(Source, {N, 0});
   G->setInputs(N, Source);
   G->setTypeAttr(N, "T", G->outputType(Source.Node, Source.Port));
@@ -98,12 +98,14 @@ bool InsertReductions::userGradients() {
     }
     auto Source = G->findEndpoint(Tensor);
     if (!Source || Source->isControl()) {
-      Diags->error("", "--grad: the graph has no tensor '" + Tensor.str() + "'");
+      Diags->error("",
+                   "--grad: the graph has no tensor '" + Tensor.str() + "'");
       return false;
     }
     if (How != "mean" && How != "sum") {
-      Diags->error("", "--grad: '" + How.str() + "' is not a reduction; use mean "
-                                               "or sum");
+      Diags->error("", "--grad: '" + How.str() +
+                           "' is not a reduction; use mean "
+                           "or sum");
       return false;
     }
     if (G->node(Source->Node).Count != Copies::PerReplica) {
@@ -159,9 +161,8 @@ void InsertReductions::insert(const Demand &D) {
   }
   Endpoint Source = G->input(D.User, D.Index);
   auto Chain = [&](StringRef Op, StringRef Suffix, Inserted Kind) {
-    NodeId N =
-        G->addNode(G->uniqueName((G->name(Source.Node) + Suffix).str()), Op,
-                   Source, Source.Node);
+    NodeId N = G->addNode(G->uniqueName((G->name(Source.Node) + Suffix).str()),
+                          Op, Source, Source.Node);
     G->setTypeAttr(N, "T", G->outputType(Source.Node, Source.Port));
     G->node(N).Kind = Kind;
     G->node(N).Count = G->node(Source.Node).Count;
@@ -187,7 +188,9 @@ void InsertReductions::report(const ProgramFacts &Facts) {
   for (const Demand &D : Types.demands()) {
     if (D.Kind == Demand::Scale)
       continue;
-    StringRef Scale = D.Power == 0 ? "sum" : D.Power == -1 ? "mean" : "scaled sum";
+    StringRef Scale = D.Power == 0    ? "sum"
+                      : D.Power == -1 ? "mean"
+                                      : "scaled sum";
     if (D.Kind == Demand::Gather)
       Scale = D.Power == 0 ? "rows" : "rows, mean";
     Diags
@@ -216,7 +219,8 @@ void InsertReductions::report(const ProgramFacts &Facts) {
       D.Notes.push_back({G->name(Cause).str(), Types.reason(Cause)});
   }
   for (auto [N, Bits] : Types.assumptions()) {
-    if (!(Bits & Types.writtenAssumptions()))
+    // One replica has all rows and draws what the input draws.
+    if (!(Bits & Types.writtenAssumptions()) || Replicas == 1)
       continue;
     if (Bits & AssumesLocalBatchNorm)
       Diags->unproved("local-batch-norm", G->name(N),
@@ -232,7 +236,8 @@ void InsertReductions::report(const ProgramFacts &Facts) {
 PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
-  if (readMesh(*G).Node == NoNode)
+  Replicas = readMesh(*G).replicas();
+  if (Replicas == 0)
     return PassResult::Unchanged;
   if (!userGradients())
     return PassResult::Failure;

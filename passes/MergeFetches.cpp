@@ -7,7 +7,8 @@
 // exist once take from a replica.
 //
 //     loss = Mean*(x/split, i)         replica/loss = Mean*(x/split, i)
-//     ScalarSummary(tag, loss)    →    loss/merged = _FromReplicas(replica/loss)
+//     ScalarSummary(tag, loss)    →    loss/merged =
+//     _FromReplicas(replica/loss)
 //                                      loss = _Scale(loss/merged) power=-1
 //                                      ScalarSummary(tag, loss)
 //
@@ -57,7 +58,8 @@ private:
   bool isGlobalName(NodeId N) const;
   Endpoint merge(Endpoint E);
   void nameMerged(NodeId N);
-  NodeId insert(StringRef Op, const Twine &Name, Endpoint Source, Inserted Kind);
+  NodeId insert(StringRef Op, const Twine &Name, Endpoint Source,
+                Inserted Kind);
   void warnVarying(Endpoint E, StringRef What);
 
   Graph *G = nullptr;
@@ -78,8 +80,9 @@ bool MergeFetches::collectFetches(const Module &M) {
       for (NodeId N = 0; N < G->numInputNodes(); ++N)
         Known.push_back(G->name(N).str());
       std::string Near = nearest(Name, Known);
-      Diags->error("", "--fetch: the graph has no tensor '" + Name.str() + "'" +
-                           (Near.empty() ? "" : "; did you mean '" + Near + "'?"));
+      Diags->error("",
+                   "--fetch: the graph has no tensor '" + Name.str() + "'" +
+                       (Near.empty() ? "" : "; did you mean '" + Near + "'?"));
       return false;
     }
     Fetched[{E->Node, E->Port}] = true;
@@ -165,9 +168,9 @@ Endpoint MergeFetches::merge(Endpoint E) {
     Combine = Names[static_cast<int>(Type.Op)];
   else if (Type.isSharded())
     Combine = "concat";
-  NodeId N = insert("_FromReplicas",
-                    Base + (Combine == "pick" ? "/pick" : "/merged"), E,
-                    Inserted::Merge);
+  NodeId N =
+      insert("_FromReplicas", Base + (Combine == "pick" ? "/pick" : "/merged"),
+             E, Inserted::Merge);
   G->setStringAttr(N, "combine", Combine);
   if (Type.isSharded())
     G->setIntAttr(N, "axis", Type.Axis);
@@ -263,7 +266,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   }
   for (const auto &[Tensor, Named] : Fetched)
     if (Named && !Reached) {
-      D.error(G->name(Tensor.first), "no fetch depends on a feed that is split");
+      D.error(G->name(Tensor.first),
+              "no fetch depends on a feed that is split");
       return PassResult::Failure;
     }
   for (NodeId N = 0; N < Size; ++N) {

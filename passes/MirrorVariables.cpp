@@ -6,7 +6,8 @@
 // variable becomes a per-replica node, and so do its readers and writers:
 //
 //     w = VarHandleOp()                    w = VarHandleOp*()
-//     w/Assign = AssignVariableOp(w, i) →  w/Initializer/Identity = Identity*(i)
+//     w/Assign = AssignVariableOp(w, i) →  w/Initializer/Identity =
+//     Identity*(i)
 //                                          w/Assign = AssignVariableOp*(w, ..)
 //     y = MatMul*(x/split, read)           read = ReadVariableOp*(w)
 //
@@ -37,7 +38,8 @@ namespace {
 class MirrorVariables final : public PassBase<MirrorVariables> {
 public:
   static constexpr PassInfo Info = {
-      "mirror-variables", "One copy of a variable per replica",
+      "mirror-variables",
+      "One copy of a variable per replica",
       "Makes the variables with policy `mirrored` that replicas use, their\n"
       "readers and their writers per-replica.",
       {}};
@@ -123,9 +125,9 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   if (Found.size() != 1)
     return;
   Endpoint Value = G->input(Found[0], 1);
-  NodeId N = G->addNode(
-      G->uniqueName((G->name(Var) + "/Initializer/Identity").str()), "Identity",
-      Value, Found[0]);
+  NodeId N =
+      G->addNode(G->uniqueName((G->name(Var) + "/Initializer/Identity").str()),
+                 "Identity", Value, Found[0]);
   G->setTypeAttr(N, "T", G->outputType(Value.Node, Value.Port));
   G->setAttr(N, "_class",
              encodeStringListAttr(G->save("loc:@" + G->name(Var))));
@@ -185,14 +187,17 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
                           G->node(E.Node).Kind != Inserted::Identity;
                  });
     });
-    Diags.remark("variable", G->name(Var),
-                 formatv("mirrored on {0} replicas{1}", Devices.replicas(),
-                         Written ? "" : "; the step does not write it"))
+    Diags
+        .remark("variable", G->name(Var),
+                formatv("mirrored on {0} replicas{1}", Devices.replicas(),
+                        Written ? "" : "; the step does not write it"))
         .Facts = {{"policy", "mirrored"}};
   }
   for (NodeId Var : Waiting)
-    Diags.remark("variable", G->name(Var),
-                 "exists once: no replica writes it, or reads it but as a scalar")
+    Diags
+        .remark(
+            "variable", G->name(Var),
+            "exists once: no replica writes it, or reads it but as a scalar")
         .Facts = {{"policy", "once"}};
   if (Mirrored.empty())
     return PassResult::Unchanged;

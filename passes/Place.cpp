@@ -28,7 +28,8 @@ namespace {
 class Place final : public PassBase<Place> {
 public:
   static constexpr PassInfo Info = {
-      "place", "Settle devices and colocation",
+      "place",
+      "Settle devices and colocation",
       "Places inserted nodes and drops colocation that would put replicas on\n"
       "one device.",
       {}};

@@ -85,8 +85,8 @@ bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
     bool IsData = U.Index < G->node(U.User).NumData;
     Any |= IsData == Data;
     if (IsData || !Data)
-      All &= G->node(U.User).Count == Copies::PerReplica &&
-             IsData == Data && !Facts->Vars.isUpdate(*G, U.User);
+      All &= G->node(U.User).Count == Copies::PerReplica && IsData == Data &&
+             !Facts->Vars.isUpdate(*G, U.User);
   });
   return Any && All;
 }

@@ -138,7 +138,8 @@ bool Replicate::makeMesh() {
       return false;
     }
     for (unsigned I = 0; I < *Count; ++I)
-      Devices.push_back(("/device:" + option("device-type") + ":" + Twine(I)).str());
+      Devices.push_back(
+          ("/device:" + option("device-type") + ":" + Twine(I)).str());
   }
   NodeId N = G->addNode(G->uniqueName("graft/mesh"), MeshOp, {}, NoNode);
   std::vector<StringRef> Names(Devices.begin(), Devices.end());
@@ -154,7 +155,8 @@ bool Replicate::namedFeeds() {
   for (StringRef Rule : Rules) {
     auto [Name, How] = Rule.split('=');
     Name.consume_back(":0");
-    auto It = find_if(Feeds, [&](const Feed &F) { return G->name(F.Node) == Name; });
+    auto It =
+        find_if(Feeds, [&](const Feed &F) { return G->name(F.Node) == Name; });
     if (It == Feeds.end()) {
       std::vector<std::string> Known;
       for (const Feed &F : Feeds)
@@ -173,17 +175,19 @@ bool Replicate::namedFeeds() {
       It->Axis = 0;
     } else if (!Axis.consume_front("split(") || !Axis.consume_back(")") ||
                Axis.getAsInteger(10, It->Axis) || It->Axis < 0) {
-      Diags->error("", ("--feed: '" + How +
-                        "' is not a way to feed; use split, split(AXIS) or copy")
-                           .str());
+      Diags->error("",
+                   ("--feed: '" + How +
+                    "' is not a way to feed; use split, split(AXIS) or copy")
+                       .str());
       return false;
     }
     auto Shape = G->shapeAttr(It->Node, "shape");
     if (It->Axis >= 0 && Shape && !Shape->UnknownRank &&
         size_t(It->Axis) >= Shape->Dims.size()) {
-      Diags->error(Name, formatv("--feed: axis {0} does not exist: the feed has "
-                                 "{1} axes",
-                                 It->Axis, Shape->Dims.size()));
+      Diags->error(Name,
+                   formatv("--feed: axis {0} does not exist: the feed has "
+                           "{1} axes",
+                           It->Axis, Shape->Dims.size()));
       return false;
     }
   }
@@ -262,8 +266,9 @@ bool Replicate::chooseFeeds() {
   if (!Static.empty() && !staticFeeds(Static))
     return false;
   if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0; })) {
-    Diags->error("", "no feed holds a batch, so there is nothing to spread over "
-                     "replicas; name it with --feed=NAME=split");
+    Diags->error("",
+                 "no feed holds a batch, so there is nothing to spread over "
+                 "replicas; name it with --feed=NAME=split");
     return false;
   }
   return true;

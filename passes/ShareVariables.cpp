@@ -8,7 +8,8 @@
 //
 //     w = VariableV2()                w = VariableV2() @/device:CPU:0
 //     g = MatMul*(x/split, dy)    →   g = MatMul*(x/split, dy)
-//     ApplyGradientDescent(w, a, g)   ApplyGradientDescent(w, a, g) @/device:CPU:0
+//     ApplyGradientDescent(w, a, g)   ApplyGradientDescent(w, a, g)
+//     @/device:CPU:0
 //
 // The update reads the true gradient: merge-fetches puts the sum in between. An
 // op of a replica that uses the variable in place (a lookup of rows) runs where
@@ -31,7 +32,8 @@ namespace {
 class ShareVariables final : public PassBase<ShareVariables> {
 public:
   static constexpr PassInfo Info = {
-      "share-variables", "One variable for all replicas",
+      "share-variables",
+      "One variable for all replicas",
       "Places the variables with policy `shared` and what uses them in place\n"
       "on one device.",
       {}};
@@ -61,8 +63,9 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
     G.setDevice(Var, Device);
     Changed = true;
     ++Statistics["variables shared"];
-    Diags.remark("variable", G.name(Var),
-                 "shared by all replicas on " + Device.str())
+    Diags
+        .remark("variable", G.name(Var),
+                "shared by all replicas on " + Device.str())
         .Facts = {{"policy", "shared"}};
   }
   // In topological order, so that aliases of a reference are placed in turn.

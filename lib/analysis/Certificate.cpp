@@ -46,8 +46,8 @@ private:
 void Checker::error(NodeId N, const Twine &Message, NodeId Because) {
   if (++Errors > 12)
     return;
-  Diagnostic &D = Diags.error(N == NoNode ? StringRef() : originName(G, N),
-                              Message.str());
+  Diagnostic &D =
+      Diags.error(N == NoNode ? StringRef() : originName(G, N), Message.str());
   if (Because != NoNode)
     D.Notes.push_back({originName(G, Because).str(), "because of this node"});
 }
@@ -116,8 +116,8 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
 
 void Checker::compareNode(NodeId I, NodeId P) {
   if (In.opName(I) != G.opName(P))
-    error(P, "the op is " + G.opName(P) + ", in the input it is " +
-                 In.opName(I));
+    error(P,
+          "the op is " + G.opName(P) + ", in the input it is " + In.opName(I));
   compareAttrs(I, P);
   if (In.node(I).NumData != G.node(P).NumData) {
     error(P, "has another number of inputs than in the input");
@@ -156,9 +156,9 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
               .str());
   }
   for (const DimAnalysis::Conflict &C : Facts.Dims.conflicts())
-    error(C.Node, "two sizes that must be equal are not: " +
-                      Facts.Dims.describe(C.A) + " and " +
-                      Facts.Dims.describe(C.B));
+    error(C.Node,
+          "two sizes that must be equal are not: " + Facts.Dims.describe(C.A) +
+              " and " + Facts.Dims.describe(C.B));
   for (auto [N, I] : Facts.Types.unprovedWrites()) {
     NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
     // What the input itself leaves open was warned of; what was inserted has
@@ -209,7 +209,8 @@ void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   for (unsigned I = 0; I < This.NumData; ++I) {
     Endpoint E = G.input(N, I);
     if (G.node(E.Node).Count == Copies::PerReplica && !combinesReplicas(G, N)) {
-      error(N, formatv("input {0} exists per replica and is not merged", I).str());
+      error(N,
+            formatv("input {0} exists per replica and is not merged", I).str());
       continue;
     }
     if (This.Kind != Inserted::No)

@@ -79,7 +79,8 @@ void DimRules::visit(NodeId Node) {
   const struct Node &This = G.node(N);
   const UpdateDef &U = Updates[This.Op];
   if (U.Kind != UpdateKind::None && U.Grad > 0 && U.Indices < 0 &&
-      U.Kind != UpdateKind::StridedSliceAssign && This.NumData > unsigned(U.Grad))
+      U.Kind != UpdateKind::StridedSliceAssign &&
+      This.NumData > unsigned(U.Grad))
     if (Dims Var = in(0), Value = in(U.Grad); Var && Value)
       sameShapes(*Var, *Value);
   if (A.numOutputs(N) == 0)
@@ -174,8 +175,8 @@ DimId DimRules::quotient(unsigned Slot, DimId X, DimId Y) {
     return One;
   auto SX = A.Dims.sym(X), SY = A.Dims.sym(Y);
   bool Symbolic = A.Dims.hasSym(X) || A.Dims.hasSym(Y);
-  bool Exact = SX && SY && SY->C > 0 && SX->C % SY->C == 0 &&
-               SX->B >= SY->B && SX->R >= SY->R;
+  bool Exact = SX && SY && SY->C > 0 && SX->C % SY->C == 0 && SX->B >= SY->B &&
+               SX->R >= SY->R;
   if (Symbolic && !Exact)
     return slot(Slot | OpaqueSlot);
   DimId D = slot(Slot);
@@ -183,8 +184,8 @@ DimId DimRules::quotient(unsigned Slot, DimId X, DimId Y) {
   if (NX != UnknownSize && NY != UnknownSize && NY > 0 && NX >= 0)
     A.Dims.assignNumber(D, NX / NY);
   if (Exact)
-    A.Dims.assign(D, {SX->C / SY->C, int8_t(SX->B - SY->B),
-                      int8_t(SX->R - SY->R)});
+    A.Dims.assign(
+        D, {SX->C / SY->C, int8_t(SX->B - SY->B), int8_t(SX->R - SY->R)});
   return D;
 }
 
@@ -298,9 +299,8 @@ void DimRules::shapeRule(ShapeRule Rule) {
       Shape.push_back(number(I, Tensor->Shape.Dims[I]));
     setShape(0, Shape);
     // Every element is a variable of its own, also an element that is 1.
-    for (size_t I = 0; Tensor->HasInts && Shape.size() <= 1 &&
-                       I < Tensor->Ints.size();
-         ++I) {
+    for (size_t I = 0;
+         Tensor->HasInts && Shape.size() <= 1 && I < Tensor->Ints.size(); ++I) {
       Elements.push_back(slot(64 + I));
       A.Dims.assignNumber(Elements.back(), Tensor->Ints[I]);
     }
@@ -631,12 +631,11 @@ void DimRules::conv2D() {
     int64_t Extra = 0;
     if (Explicit && Explicit->size() == 8)
       Extra = (*Explicit)[2 * (H + I)] + (*Explicit)[2 * (H + I) + 1];
-    int64_t Size = windowed(
-        A.Dims.number((*X)[H + I]), A.Dims.number((*F)[I]),
-        Dilations && Dilations->size() == 4 ? (*Dilations)[H + I] : 1,
-        (*Strides)[H + I], Padding, Extra);
-    List[H + I] =
-        Size == UnknownSize ? slot(H + I) : number(H + I, Size);
+    int64_t Size =
+        windowed(A.Dims.number((*X)[H + I]), A.Dims.number((*F)[I]),
+                 Dilations && Dilations->size() == 4 ? (*Dilations)[H + I] : 1,
+                 (*Strides)[H + I], Padding, Extra);
+    List[H + I] = Size == UnknownSize ? slot(H + I) : number(H + I, Size);
   }
   bool Depthwise = G.opName(N).starts_with("Depthwise");
   List[C] = Depthwise ? product(C, (*F)[2], (*F)[3]) : (*F)[3];
@@ -878,10 +877,10 @@ void DimRules::split() {
   DimId Count = number(0, A.numOutputs(N));
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port) {
     if (Uneven)
-      List[At] = Sizes && Port < Sizes->size() &&
-                         A.Dims.number((*Sizes)[Port]) != -1
-                     ? (*Sizes)[Port]
-                     : slot(64 + Port);
+      List[At] =
+          Sizes && Port < Sizes->size() && A.Dims.number((*Sizes)[Port]) != -1
+              ? (*Sizes)[Port]
+              : slot(64 + Port);
     else
       List[At] = quotient(1, Whole, Count);
     setShape(Port, List);

@@ -88,8 +88,8 @@ private:
   DimAnalysis &A;
   const Graph &G;
   llvm::ArrayRef<NodeId> Order;
-  std::vector<ShapeRule> Rules;    ///< By op.
-  std::vector<UpdateDef> Updates;  ///< By op.
+  std::vector<ShapeRule> Rules;   ///< By op.
+  std::vector<UpdateDef> Updates; ///< By op.
   llvm::DenseMap<uint64_t, DimId> Slots;
   DimId One;
   NodeId N = NoNode;

@@ -55,9 +55,7 @@ public:
   std::optional<Sym> sym(DimId D) const;
   /// Whether the class was found to be more than a number.
   bool hasSym(DimId D) const { return Entries[find(D)].HasSym; }
-  bool isOne(DimId D) const {
-    return number(D) == 1 && !hasSym(D);
-  }
+  bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
   bool isKnown(DimId D) const {
     const Entry &E = Entries[find(D)];
     return E.HasSym || E.Number != UnknownSize;
@@ -108,8 +106,7 @@ struct DimOptions {
 /// variable's handle is the shape of the variable.
 class DimAnalysis {
 public:
-  DimAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order,
-              DimOptions Options);
+  DimAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order, DimOptions Options);
 
   const DimTable &table() const { return Dims; }
 

@@ -21,8 +21,7 @@ struct NamedRules {
 };
 
 constexpr NamedRules Table[] = {
-#define GRAFT_RULE(Op, Shape, Type)                                            \
-  {#Op, {ShapeRule::Shape, TypeRule::Type}},
+#define GRAFT_RULE(Op, Shape, Type) {#Op, {ShapeRule::Shape, TypeRule::Type}},
 #include "lib/analysis/OpRules.def"
 };
 
@@ -61,7 +60,8 @@ bool isOnceOp(StringRef Op) {
       Def->readsVariable() || isRandomOp(Op) || Op == "VarHandleOp" ||
       Op == "VariableV2" || Op == "Variable" || Op == "Assert")
     return false;
-  return Def->hasSharedName() || llvm::any_of(Def->inputs(), [](const ArgDef &A) {
+  return Def->hasSharedName() ||
+         llvm::any_of(Def->inputs(), [](const ArgDef &A) {
            return A.Type == DT_RESOURCE || A.IsRef;
          });
 }

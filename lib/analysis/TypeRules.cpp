@@ -62,8 +62,8 @@ void TypeRules::visit(NodeId Node) {
   bool Special = Rule == TypeRule::ToReplicas || Rule == TypeRule::Fill ||
                  Rule == TypeRule::FromReplicas || Rule == TypeRule::Tile ||
                  Rule == TypeRule::ShapeOf || Rule == TypeRule::Reduce ||
-                 Rule == TypeRule::CollectiveReduce || Rule == TypeRule::Scale ||
-                 Rule == TypeRule::Zeros || IsConst;
+                 Rule == TypeRule::CollectiveReduce ||
+                 Rule == TypeRule::Scale || Rule == TypeRule::Zeros || IsConst;
   if (AllTrue && !Draws && !Special && This.NumData > 0) {
     // A function of values that are equal and true is equal and true.
     setAll(RType::replicated());
@@ -211,8 +211,8 @@ Endpoint TypeRules::hoist(Endpoint E) const {
       break;
     case TypeRule::Cast:
       if (!isFloating(G.outputType(E.Node, 0)) ||
-          !isFloating(G.outputType(G.input(E.Node, 0).Node,
-                                   G.input(E.Node, 0).Port)))
+          !isFloating(
+              G.outputType(G.input(E.Node, 0).Node, G.input(E.Node, 0).Port)))
         return E;
       break;
     case TypeRule::Mul:

@@ -105,8 +105,8 @@ RType TypeRules::reduction(TypeRule Rule) {
   return X;
 }
 
-/// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows stay
-/// whole when the sizes before the axis are the same on both sides.
+/// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows
+/// stay whole when the sizes before the axis are the same on both sides.
 RType TypeRules::relayout() {
   RType X = operand(0);
   if (!X.isSharded())
@@ -137,7 +137,8 @@ RType TypeRules::relayout() {
     return Product;
   };
   if (Axis >= 0) {
-    auto Before = Lead(In->take_front(X.Axis)), After = Lead(Out->take_front(Axis));
+    auto Before = Lead(In->take_front(X.Axis)),
+         After = Lead(Out->take_front(Axis));
     if (Before && After && *Before == *After)
       return RType::sharded(Axis, X.K);
   }
@@ -596,8 +597,8 @@ void TypeRules::apply(TypeRule Rule) {
     }
     int At = alignedAxis(0, X.Axis);
     auto In = D.shape(G.input(N, 0)), Out = D.shape(out());
-    setAll(At >= 0 && In && D.table().find((*In)[X.Axis]) ==
-                                D.table().find((*Out)[At])
+    setAll(At >= 0 && In &&
+                   D.table().find((*In)[X.Axis]) == D.table().find((*Out)[At])
                ? RType::sharded(At, X.K)
                : varying("repeats the rows of the batch"));
     return;
@@ -617,7 +618,7 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(join());
     return;
   case TypeRule::Part:
-    setAll(part(G.isOp(N, "Split")             ? 1
+    setAll(part(G.isOp(N, "Split")              ? 1
                 : G.isOp(N, "StridedSliceGrad") ? 4
                                                 : 0));
     return;
@@ -660,8 +661,7 @@ void TypeRules::apply(TypeRule Rule) {
     if (Ids.isReplicated()) {
       // The rows belong to row numbers of the whole batch.
       if (X.isSharded())
-        X = X.Axis == 0 ? gathered(0, X)
-                        : varying("sums rows of another axis");
+        X = X.Axis == 0 ? gathered(0, X) : varying("sums rows of another axis");
       setAll(X);
       return;
     }

@@ -41,13 +41,13 @@ enum Assumption : uint8_t {
 
 struct RType {
   Layout L = Layout::Replicated;
-  uint8_t Axis = 0;             ///< Of Sharded.
-  int8_t K = 0;                 ///< The power of N, see above.
-  Combine Op = Combine::Sum;    ///< Of Partial.
-  bool Zero = false;            ///< All zeros: has every layout and every k.
-  bool Symbolic = false;        ///< An integer made of local sizes.
+  uint8_t Axis = 0;          ///< Of Sharded.
+  int8_t K = 0;              ///< The power of N, see above.
+  Combine Op = Combine::Sum; ///< Of Partial.
+  bool Zero = false;         ///< All zeros: has every layout and every k.
+  bool Symbolic = false;     ///< An integer made of local sizes.
   uint8_t Assumes = 0;
-  NodeId Cause = NoNode;        ///< Of Varying: where it began.
+  NodeId Cause = NoNode; ///< Of Varying: where it began.
 
   static RType replicated(int K = 0) {
     RType T;
@@ -72,9 +72,7 @@ struct RType {
     T.Cause = Cause;
     return T;
   }
-  bool isTrue() const {
-    return L == Layout::Replicated && K == 0 && !Symbolic;
-  }
+  bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
   bool isReplicated() const { return L == Layout::Replicated; }
   bool isSharded() const { return L == Layout::Sharded; }
   bool isPartial() const { return L == Layout::Partial; }
@@ -141,8 +139,8 @@ private:
   const Graph &G;
   const DimAnalysis &Dims;
   const VariableIndex &Vars;
-  std::vector<RType> Types;   ///< By output, as the producer's rule gives it.
-  std::vector<bool> Reduced;  ///< By output: a reduction is demanded.
+  std::vector<RType> Types;  ///< By output, as the producer's rule gives it.
+  std::vector<bool> Reduced; ///< By output: a reduction is demanded.
   std::vector<Demand> Demands;
   llvm::DenseMap<NodeId, std::string> Reasons;
   std::vector<std::pair<NodeId, unsigned>> Unproved;

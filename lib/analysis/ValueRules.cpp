@@ -345,7 +345,8 @@ void DimRules::dynamicStitch() {
       return;
     for (size_t K = 0; K < Rows->size(); ++K) {
       int64_t R = (*Rows)[K];
-      if (R < 0 || R >= 64 || (Data->size() != Rows->size() && Data->size() != 1))
+      if (R < 0 || R >= 64 ||
+          (Data->size() != Rows->size() && Data->size() != 1))
         return;
       if (size_t(R) >= List.size()) {
         List.resize(R + 1, One);

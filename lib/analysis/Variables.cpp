@@ -36,13 +36,13 @@ VariableIndex::VariableIndex(const Graph &G, ArrayRef<NodeId> Order) {
     if (Def->NumInputs == 0 || Def->NumOutputs == 0)
       continue;
     bool RefToRef = Def->inputs()[0].IsRef && Def->outputs()[0].IsRef;
-    bool AnyToAny = *Def->inputs()[0].TypeAttr && *Def->outputs()[0].TypeAttr &&
-                    StringRef(Def->inputs()[0].TypeAttr) ==
-                        Def->outputs()[0].TypeAttr &&
-                    !*Def->inputs()[0].NumberAttr;
-    if (RefToRef || (AnyToAny && (Name == "Identity" || Name == "Switch" ||
-                                  Name == "Enter" || Name == "Exit" ||
-                                  Name == "Merge")))
+    bool AnyToAny =
+        *Def->inputs()[0].TypeAttr && *Def->outputs()[0].TypeAttr &&
+        StringRef(Def->inputs()[0].TypeAttr) == Def->outputs()[0].TypeAttr &&
+        !*Def->inputs()[0].NumberAttr;
+    if (RefToRef ||
+        (AnyToAny && (Name == "Identity" || Name == "Switch" ||
+                      Name == "Enter" || Name == "Exit" || Name == "Merge")))
       Role[Op] = PassesOn;
   }
   VarOf.assign(G.size(), NoNode);

@@ -44,7 +44,7 @@ public:
 
 private:
   std::vector<NodeId> Vars;
-  std::vector<NodeId> VarOf; ///< By node: the variable that output 0 is.
+  std::vector<NodeId> VarOf;        ///< By node: the variable that output 0 is.
   std::vector<UpdateDef> UpdateOps; ///< By op.
 };
 

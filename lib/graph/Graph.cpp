@@ -309,7 +309,9 @@ std::vector<NodeId> Graph::order() const {
 
 uint64_t Graph::fingerprint() const {
   uint64_t Hash = Live;
-  auto Mix = [&](uint64_t V) { Hash = llvm::hashing::detail::hash_16_bytes(Hash, V); };
+  auto Mix = [&](uint64_t V) {
+    Hash = llvm::hashing::detail::hash_16_bytes(Hash, V);
+  };
   for (NodeId N : order()) {
     const Node &This = Nodes[N];
     Mix(xxh3_64bits(name(N)));

@@ -60,24 +60,24 @@ enum class Copies : uint8_t { Once, PerReplica };
 /// Why a node that the input does not have is in the program (program). Erasing
 /// a node by its kind's meaning on true values gives the input back.
 enum class Inserted : uint8_t {
-  No,        ///< From the input.
-  Split,     ///< `_ToReplicas`: the slice of this replica.
-  Merge,     ///< `_FromReplicas`: the combined value.
-  Reduce,    ///< `_Reduce`, or one of the nodes that it became.
-  Gather,    ///< `_Gather`, or one of the nodes that it became.
-  Scale,     ///< `_Scale`: times a power of the number of replicas.
-  Identity,  ///< Identity: a place, a mirror or a name.
-  Gate,      ///< NoOp that holds the members of a collective together.
-  Constant,  ///< A constant operand of an inserted node.
-  Mesh,      ///< `_GraftMesh`.
+  No,       ///< From the input.
+  Split,    ///< `_ToReplicas`: the slice of this replica.
+  Merge,    ///< `_FromReplicas`: the combined value.
+  Reduce,   ///< `_Reduce`, or one of the nodes that it became.
+  Gather,   ///< `_Gather`, or one of the nodes that it became.
+  Scale,    ///< `_Scale`: times a power of the number of replicas.
+  Identity, ///< Identity: a place, a mirror or a name.
+  Gate,     ///< NoOp that holds the members of a collective together.
+  Constant, ///< A constant operand of an inserted node.
+  Mesh,     ///< `_GraftMesh`.
 };
 
 /// Properties of a node, in Node::Flags (program unless said otherwise).
 enum NodeFlag : uint8_t {
-  NF_Dead = 1,         ///< Removed. Not visited, not written.
-  NF_Modified = 2,     ///< The bytes read from the input no longer hold.
-  NF_LocalName = 4,    ///< Copy 0 is `replica_0/<name>`: its value is local.
-  NF_Led = 8,          ///< Copy 0 waits for the other copies.
+  NF_Dead = 1,          ///< Removed. Not visited, not written.
+  NF_Modified = 2,      ///< The bytes read from the input no longer hold.
+  NF_LocalName = 4,     ///< Copy 0 is `replica_0/<name>`: its value is local.
+  NF_Led = 8,           ///< Copy 0 waits for the other copies.
   NF_ElidePrimary = 16, ///< Copy 0 does not exist; its users read its input.
   NF_FixedDevice = 32,  ///< Every copy is on the device that is written.
 };
@@ -89,11 +89,11 @@ struct Node {
   uint32_t NameSize = 0;
   uint32_t AttrSize = 0;
   uint32_t RawSize = 0;
-  uint32_t Op = 0;       ///< Index for Graph::opName.
-  uint32_t Device = 0;   ///< Index for Graph::deviceName; 0 is "".
+  uint32_t Op = 0;     ///< Index for Graph::opName.
+  uint32_t Device = 0; ///< Index for Graph::deviceName; 0 is "".
   uint32_t FirstEdge = 0;
   uint32_t NumInputs = 0;
-  uint32_t NumData = 0;  ///< The first NumData inputs are data inputs.
+  uint32_t NumData = 0; ///< The first NumData inputs are data inputs.
   uint32_t FirstUse = ~uint32_t(0); ///< Head of the list of uses.
   NodeId After = NoNode; ///< A new node follows this one in the output.
   /// Where `/replica_<i>` goes in the name of copy i; 0: `replica_<i>/<name>`
@@ -366,6 +366,9 @@ struct TensorValue {
 
 /// Decodes the value of the Const node \p N; nothing if it is malformed.
 std::optional<TensorValue> constValue(const Graph &G, NodeId N);
+
+/// The single element of a numeric Const node, if it has one.
+std::optional<double> constScalar(const Graph &G, NodeId N);
 
 /// AttrValue bytes of an integer or floating tensor.
 std::string encodeIntTensor(unsigned Type, llvm::ArrayRef<int64_t> Shape,

@@ -8,7 +8,10 @@
 
 #include "lib/support/Wire.h"
 
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <cmath>
 
 using namespace llvm;
 
@@ -170,10 +173,10 @@ std::optional<bool> Graph::boolAttr(NodeId N, StringRef Key) const {
 
 std::optional<unsigned> Graph::typeAttr(NodeId N, StringRef Key) const {
   static constexpr std::pair<const char *, unsigned> Names[] = {
-      {"DT_FLOAT", DT_FLOAT},   {"DT_DOUBLE", DT_DOUBLE},
-      {"DT_INT32", DT_INT32},   {"DT_INT64", DT_INT64},
-      {"DT_BOOL", DT_BOOL},     {"DT_STRING", DT_STRING},
-      {"DT_UINT8", DT_UINT8},   {"DT_HALF", DT_HALF},
+      {"DT_FLOAT", DT_FLOAT},       {"DT_DOUBLE", DT_DOUBLE},
+      {"DT_INT32", DT_INT32},       {"DT_INT64", DT_INT64},
+      {"DT_BOOL", DT_BOOL},         {"DT_STRING", DT_STRING},
+      {"DT_UINT8", DT_UINT8},       {"DT_HALF", DT_HALF},
       {"DT_BFLOAT16", DT_BFLOAT16}, {"DT_VARIANT", DT_VARIANT},
   };
   if (auto Value = attr(N, Key)) {
@@ -211,8 +214,8 @@ std::optional<ShapeValue> Graph::shapeAttr(NodeId N, StringRef Key) const {
   return std::nullopt;
 }
 
-std::optional<SmallVector<int64_t, 4>>
-Graph::intListAttr(NodeId N, StringRef Key) const {
+std::optional<SmallVector<int64_t, 4>> Graph::intListAttr(NodeId N,
+                                                          StringRef Key) const {
   auto Value = attr(N, Key);
   if (!Value)
     return std::nullopt;
@@ -498,6 +501,7 @@ enum : unsigned {
   TensorInt = 7,
   TensorString = 8,
   TensorInt64 = 10,
+  TensorHalf = 13,
 };
 
 constexpr int64_t MaxInts = 64;
@@ -595,6 +599,51 @@ std::optional<TensorValue> constValue(const Graph &G, NodeId N) {
   return T;
 }
 
+std::optional<double> constScalar(const Graph &G, NodeId N) {
+  auto Tensor = constValue(G, N);
+  if (!Tensor || Tensor->NumElements != 1)
+    return std::nullopt;
+  if (Tensor->HasInts)
+    return static_cast<double>(Tensor->Ints[0]);
+  auto Value = findField(*G.attr(N, "value"), AttrTensor, wire::Type::Bytes);
+  wire::Reader R(Value->Bytes);
+  wire::Field F;
+  while (R.next(F)) {
+    if (F.Number != TensorFloat && F.Number != TensorDouble &&
+        F.Number != TensorHalf && F.Number != TensorContent)
+      continue;
+    bool Packed = F.WireType == wire::Type::Bytes;
+    uint64_t Bits = F.Varint;
+    if (Packed && F.Number == TensorHalf) {
+      wire::Reader Values(F.Bytes);
+      if (!Values.varint(Bits))
+        return std::nullopt;
+    } else if (Packed) {
+      Bits = 0;
+      std::memcpy(&Bits, F.Bytes.data(), std::min<size_t>(F.Bytes.size(), 8));
+    }
+    switch (Tensor->Type) {
+    case DT_DOUBLE:
+      return llvm::bit_cast<double>(Bits);
+    case DT_FLOAT:
+      return llvm::bit_cast<float>(static_cast<uint32_t>(Bits));
+    case DT_BFLOAT16:
+      return llvm::bit_cast<float>(static_cast<uint32_t>(Bits << 16));
+    case DT_HALF: {
+      double Mantissa = static_cast<double>(Bits & 0x3ff) / 1024;
+      int Exponent = static_cast<int>(Bits >> 10 & 0x1f);
+      double Magnitude = Exponent == 0
+                             ? std::ldexp(Mantissa, -14)
+                             : std::ldexp(1 + Mantissa, Exponent - 15);
+      return Bits & 0x8000 ? -Magnitude : Magnitude;
+    }
+    default:
+      return std::nullopt;
+    }
+  }
+  return 0;
+}
+
 static std::string encodeTensor(unsigned Type, ArrayRef<int64_t> Shape,
                                 StringRef Values) {
   ShapeValue S;
@@ -633,7 +682,7 @@ std::string encodeFloatTensor(unsigned Type, ArrayRef<int64_t> Shape,
     case DT_BFLOAT16: {
       // Only powers of the replica count and small numbers come here; bf16 is
       // the upper half of a float, fp16 is rebiased with round to nearest.
-      Number = 13;
+      Number = TensorHalf;
       uint32_t Bits;
       std::memcpy(&Bits, &Single, 4);
       uint32_t Half;
@@ -643,9 +692,9 @@ std::string encodeFloatTensor(unsigned Type, ArrayRef<int64_t> Shape,
         uint32_t Rounded = Bits + 0xfff + ((Bits >> 13) & 1);
         int Exponent = static_cast<int>((Rounded >> 23) & 0xff) - 112;
         Half = (Rounded >> 16 & 0x8000) |
-               (Exponent <= 0 ? 0
-                              : uint32_t(Exponent) << 10 |
-                                    (Rounded >> 13 & 0x3ff));
+               (Exponent <= 0
+                    ? 0
+                    : uint32_t(Exponent) << 10 | (Rounded >> 13 & 0x3ff));
       }
       wire::appendVarint(Packed, Half & 0xffff);
       break;

@@ -117,10 +117,10 @@ Error Graph::parseNode(StringRef Body, uint64_t Offset,
 /// Program state that was written as attributes becomes fields again.
 void Graph::readProgramAttrs(NodeId N) {
   static constexpr std::pair<const char *, Inserted> Kinds[] = {
-      {"split", Inserted::Split},       {"merge", Inserted::Merge},
-      {"reduce", Inserted::Reduce},     {"gather", Inserted::Gather},
-      {"scale", Inserted::Scale},       {"identity", Inserted::Identity},
-      {"gate", Inserted::Gate},         {"constant", Inserted::Constant},
+      {"split", Inserted::Split},   {"merge", Inserted::Merge},
+      {"reduce", Inserted::Reduce}, {"gather", Inserted::Gather},
+      {"scale", Inserted::Scale},   {"identity", Inserted::Identity},
+      {"gate", Inserted::Gate},     {"constant", Inserted::Constant},
       {"mesh", Inserted::Mesh},
   };
   bool WasChanged = Changed;
@@ -215,9 +215,9 @@ Error Graph::resolveInputs(const std::vector<StringRef> &InputNames) {
       if (Source->isControl())
         This.NumData = std::min(This.NumData, I);
       else if (This.NumData != This.NumInputs)
-        return failure(formatv(
-            "node '{0}': data input '{1}' comes after a control input", name(N),
-            Text));
+        return failure(
+            formatv("node '{0}': data input '{1}' comes after a control input",
+                    name(N), Text));
       EdgeSources[This.FirstEdge + I] = *Source;
       link(This.FirstEdge + I, N);
     }

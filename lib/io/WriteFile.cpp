@@ -130,7 +130,7 @@ public:
 
 private:
   void remove() {
-    sys::fs::remove(Name);
+    [[maybe_unused]] std::error_code Ignored = sys::fs::remove(Name);
     sys::DontRemoveFileOnSignal(Name);
   }
 };
@@ -181,9 +181,11 @@ Error writeFile(StringRef Path, const WriteOptions &Options,
       return E;
   if (Exists && Options.WriteIfChanged && sameBytes(Path, Temp.Name))
     return Error::success();
-  if (Exists)
-    // Best effort: the owner of the old file may be somebody else.
-    (void)sys::fs::setPermissions(Temp.FD, Status.permissions());
+  if (Exists) {
+    // Best effort: some file systems have no permissions to set.
+    [[maybe_unused]] std::error_code Ignored =
+        sys::fs::setPermissions(Temp.FD, Status.permissions());
+  }
   if (std::error_code Reason = Temp.keep(Path))
     return cannotWrite(Path, Reason);
   return Error::success();

@@ -35,7 +35,7 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
     StringRef Name = G.opNameOf(Op);
     RandomOps.push_back(isRandomOp(Name));
     VariableOps.push_back(isVariableOp(Name));
-    Program.push_back(Name == MeshOp          ? MeshNode
+    Program.push_back(Name == MeshOp            ? MeshNode
                       : Name == "_ToReplicas"   ? Split
                       : Name == "_FromReplicas" ? Merge
                       : Name == "_Scale"        ? Scale
@@ -93,10 +93,11 @@ void ReplicaExpander::renderCopy(NodeId N, unsigned Replica, Rendering &Out) {
   if (This.RawData && !C.PerReplica && !(This.Flags & NF_Modified)) {
     // Untouched, but names in it may have moved: those of inputs, and those of
     // nodes that it is colocated with.
-    bool AsRead = !G.hasAttr(N, "_class") && all_of(G.inputs(N), [&](Endpoint E) {
-      const Node &Source = G.node(E.Node);
-      return Source.Count == Copies::Once && Source.Kind == Inserted::No;
-    });
+    bool AsRead =
+        !G.hasAttr(N, "_class") && all_of(G.inputs(N), [&](Endpoint E) {
+          const Node &Source = G.node(E.Node);
+          return Source.Count == Copies::Once && Source.Kind == Inserted::No;
+        });
     if (AsRead) {
       Out.Bytes += '\x0a';
       wire::appendVarint(Out.Bytes, This.RawSize);

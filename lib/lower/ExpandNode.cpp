@@ -257,14 +257,12 @@ void ReplicaExpander::attrFields(const Context &C, Rendering &Body) const {
       lengthField(Body, 5, [&] {
         wire::appendBytes(Body.Bytes, 1, Key);
         lengthField(Body, 2, [&] {
-          lengthField(Body, 2,
-                      [&] { appendName(Body, C.Node, C.Replica); });
+          lengthField(Body, 2, [&] { appendName(Body, C.Node, C.Replica); });
         });
       });
       continue;
     }
-    if (C.PerReplica && C.Replica > 0 && Key == "seed2" &&
-        RandomOps[This.Op]) {
+    if (C.PerReplica && C.Replica > 0 && Key == "seed2" && RandomOps[This.Op]) {
       int64_t Seed = G.intAttr(C.Node, "seed").value_or(0);
       int64_t Seed2 = G.intAttr(C.Node, "seed2").value_or(0);
       // Seeds of 0 and 0 ask for another stream in any case.

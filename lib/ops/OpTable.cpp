@@ -56,9 +56,10 @@ constexpr const char *SharedNames[] = {
 /// The entry of a table sorted by name, or null.
 template <typename T, size_t N, typename NameOf>
 const T *findSorted(const T (&Table)[N], StringRef Name, NameOf Get) {
-  const T *It = std::lower_bound(
-      std::begin(Table), std::end(Table), Name,
-      [&](const T &Entry, StringRef Key) { return StringRef(Get(Entry)) < Key; });
+  const T *It = std::lower_bound(std::begin(Table), std::end(Table), Name,
+                                 [&](const T &Entry, StringRef Key) {
+                                   return StringRef(Get(Entry)) < Key;
+                                 });
   return It != std::end(Table) && Name == Get(*It) ? It : nullptr;
 }
 

@@ -68,6 +68,11 @@ private:
 template <typename Derived> class PassBase : public Pass {
 public:
   const PassInfo &info() const final { return Derived::Info; }
+
+private:
+  // Only the class that is named can be the derived one.
+  PassBase() = default;
+  friend Derived;
 };
 
 /// Defines what a line GRAFT_PASS(Class) of passes/Passes.def declares. Stands

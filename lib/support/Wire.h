@@ -12,6 +12,7 @@
 #ifndef GRAFT_LIB_SUPPORT_WIRE_H
 #define GRAFT_LIB_SUPPORT_WIRE_H
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
@@ -20,7 +21,13 @@
 
 namespace graft::wire {
 
-enum class Type : uint8_t { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
+enum class Type : uint8_t {
+  Varint = 0,
+  Fixed64 = 1,
+  Bytes = 2,
+  Group = 3, ///< Deprecated, but legal in unknown fields.
+  Fixed32 = 5
+};
 
 /// Number of bytes of \p V as a varint.
 inline unsigned varintSize(uint64_t V) {
@@ -66,9 +73,9 @@ inline void appendInt(std::string &S, unsigned Field, uint64_t V) {
 struct Field {
   unsigned Number = 0;
   Type WireType = Type::Varint;
-  uint64_t Varint = 0;      ///< Varint, Fixed32 and Fixed64 values.
-  llvm::StringRef Bytes;    ///< Contents of a length-delimited field.
-  llvm::StringRef Whole;    ///< Tag, length and contents.
+  uint64_t Varint = 0;   ///< Varint, Fixed32 and Fixed64 values.
+  llvm::StringRef Bytes; ///< Contents of a length-delimited field.
+  llvm::StringRef Whole; ///< Tag, length and contents.
 };
 
 /// Walks the fields of one message. A malformed field stops the walk with
@@ -108,6 +115,10 @@ public:
       Cursor += Length;
       break;
     }
+    case 3:
+      if (!skipGroup(F.Number))
+        return fail();
+      break;
     case 5:
       if (!fixed(F.Varint, 4))
         return fail();
@@ -138,6 +149,41 @@ private:
     V = 0;
     std::memcpy(&V, Cursor, Size);
     Cursor += Size;
+    return true;
+  }
+  /// Moves behind the end of group \p Number. Groups may nest.
+  bool skipGroup(unsigned Number) {
+    llvm::SmallVector<unsigned, 4> Open{Number};
+    while (!Open.empty()) {
+      uint64_t Tag, Ignored;
+      if (Cursor == End || !varint(Tag) || Tag >> 3 == 0)
+        return false;
+      switch (Tag & 7) {
+      case 0:
+        if (!varint(Ignored))
+          return false;
+        break;
+      case 1:
+      case 5:
+        if (!fixed(Ignored, (Tag & 7) == 1 ? 8 : 4))
+          return false;
+        break;
+      case 2:
+        if (!varint(Ignored) || Ignored > static_cast<uint64_t>(End - Cursor))
+          return false;
+        Cursor += Ignored;
+        break;
+      case 3:
+        Open.push_back(static_cast<unsigned>(Tag >> 3));
+        break;
+      case 4:
+        if (Open.pop_back_val() != Tag >> 3)
+          return false;
+        break;
+      default:
+        return false;
+      }
+    }
     return true;
   }
   bool fail() {

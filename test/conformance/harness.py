@@ -339,12 +339,16 @@ class Rewritten(Session):
         share = models.BATCH // self.replicas
         seen = collections.defaultdict(list)
         for node in ran:
+            if re.search(r"/_\d+$", node.name):
+                continue  # TensorFlow's own sends and receives between devices
             match = re.fullmatch(r"(?:replica_(\d+)/)?(.*)", node.name)
             replica = int(match[1]) if match[1] else None
-            if replica is not None:
+            # A lookup in a shared table runs where the table is.
+            at_table = self.options.strategy == "ps" and match[2].split(":")[0] == "lookup"
+            if replica is not None and not at_table:
                 assert node.device == replica, f"{node.name} ran on CPU:{node.device}"
             if match[2].split(":")[0] == self.zoo.anchor and node.rows is not None:
-                seen[node.device].append((replica, node.rows))
+                seen[replica or 0 if at_table else node.device].append((replica, node.rows))
         for replica in range(self.replicas):
             assert seen[replica], f"{self.zoo.anchor} did not run on CPU:{replica}"
             for name, rows in seen[replica]:

@@ -26,6 +26,7 @@ from typing import Callable, Dict, Optional, Tuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # its graph pass fuses nodes into others
 
 import numpy as np
 import tensorflow.compat.v2 as tf  # so that TensorFlow 1.15 can build the models too, see test_tf1.py

@@ -29,7 +29,7 @@ StringRef severityName(Severity Level) {
   return "";
 }
 
-static std::string withNode(StringRef Node, StringRef Message) {
+std::string withNode(StringRef Node, StringRef Message) {
   return Node.empty() ? Message.str()
                       : ("node '" + Node + "': " + Message).str();
 }
@@ -64,7 +64,7 @@ struct Row {
 Row rowOf(const Diagnostic &D) {
   std::string What;
   for (const auto &[Key, Value] : D.Facts)
-    What += (What.empty() ? "" : "  ") + Key + "=" + Value;
+    What.append(What.empty() ? "" : "  ").append(Key + "=").append(Value);
   return {D.Node.empty() ? "(graph)" : D.Node, What.empty() ? D.Message : What};
 }
 

@@ -16,7 +16,9 @@ namespace graft {
 /// "error", "warning", "remark", "note".
 llvm::StringRef severityName(Severity Level);
 
-/// `node 'x': message`, the part of a diagnostic that says what.
+/// `node 'x': message`, or the message alone when \p Node is empty.
+std::string withNode(llvm::StringRef Node, llvm::StringRef Message);
+/// The part of a diagnostic that says what.
 std::string diagnosticText(const Diagnostic &D);
 
 /// `file:line:col: error: node 'x': message [pass]` and its notes.

@@ -102,9 +102,8 @@ bool verifyDiagnostics(raw_ostream &OS, StringRef Text, StringRef File,
   for (const Diagnostic &D : Diags.all()) {
     Messages.push_back({D.Level, D.Line, diagnosticText(D)});
     for (const auto &[Node, Note] : D.Notes)
-      Messages.push_back(
-          {Severity::Note, Locate ? Locate(Node).first : 0,
-           Node.empty() ? Note : "node '" + Node + "': " + Note});
+      Messages.push_back({Severity::Note, Locate ? Locate(Node).first : 0,
+                          withNode(Node, Note)});
   }
   std::vector<Expectation> Expected = collect(Text);
   for (Expectation &E : Expected)

@@ -120,7 +120,8 @@ std::string Run::outputPath(OutputFormat Format) const {
   if (!IsDirectory)
     return O.Output;
   // An error shows when the file is made.
-  (void)sys::fs::create_directories(O.Output);
+  [[maybe_unused]] std::error_code Ignored =
+      sys::fs::create_directories(O.Output);
   SmallString<256> Path(O.Output);
   sys::path::append(Path, Format == OutputFormat::Text ? "saved_model.pbtxt"
                                                        : "saved_model.pb");

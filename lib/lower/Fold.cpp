@@ -1,0 +1,534 @@
+//===- lib/lower/Fold.cpp - a lowered graph back to a program ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inverse of the expansion, written against the file and not against the
+// writer: names give (origin, replica), the stamp marks splits, merges and
+// scales. What cannot be folded is an error that names the node.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/Fold.h"
+
+#include "lib/analysis/Certificate.h"
+#include "lib/analysis/Program.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <cmath>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// `replica_<i>/x` or `v/replica_<i>/x`.
+struct CopyName {
+  std::string Base;
+  int Replica = -1;
+  uint32_t Split = 0; ///< 0: at the front.
+};
+
+CopyName parseCopyName(StringRef Name) {
+  CopyName Result{Name.str(), -1, 0};
+  for (size_t At = Name.find("replica_"); At != StringRef::npos;
+       At = Name.find("replica_", At + 1)) {
+    if (At != 0 && Name[At - 1] != '/')
+      continue;
+    size_t End = Name.find_first_not_of("0123456789", At + 8);
+    StringRef Digits = Name.slice(At + 8, End);
+    bool Ends = End == StringRef::npos;
+    if (Digits.empty() || Digits.getAsInteger(10, Result.Replica) ||
+        (!Ends && Name[End] != '/') || (At == 0 && Ends)) {
+      Result.Replica = -1;
+      continue;
+    }
+    if (At == 0)
+      Result.Base = Name.substr(End + 1).str();
+    else
+      Result.Base =
+          (Name.take_front(At - 1) + (Ends ? "" : Name.substr(End))).str();
+    Result.Split = At == 0 ? 0 : static_cast<uint32_t>(At - 1);
+    return Result;
+  }
+  return Result;
+}
+
+class Folder {
+public:
+  Folder(const Graph &L, const Graph &In, DiagnosticEngine &Diags)
+      : L(L), In(In), Diags(Diags), Replicas(stampedReplicas(L)) {}
+
+  std::unique_ptr<Graph> run();
+
+private:
+  /// A node of the program: its copies, or the one node.
+  struct Group {
+    std::vector<NodeId> Copies; ///< By replica; NoNode: elided.
+    NodeId Once = NoNode;
+    std::string Base;
+    uint32_t Split = 0;
+    NodeId Program = NoNode;
+    NodeId Pick = NoNode;
+    NodeId model() const { return Once != NoNode ? Once : Copies.back(); }
+  };
+
+  bool error(NodeId N, const Twine &Message) {
+    if (++Errors <= 12)
+      Diags.error(L.name(N), Message.str());
+    return false;
+  }
+  bool stamped(NodeId N) const { return L.hasAttr(N, StampAttr); }
+  bool group();
+  void make(Group &Gr);
+  bool connect(Group &Gr);
+  bool edges(Group &Gr, unsigned Replica, bool Once,
+             std::vector<Endpoint> &Result);
+  bool combined(Group &Gr, std::vector<Endpoint> &Result);
+  bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
+              Endpoint &Result);
+  bool takeLed(Group &Gr, std::vector<NodeId> &Controls);
+  void compareCopies(Group &Gr);
+  void checkDevices();
+
+  const Graph &L;
+  const Graph &In;
+  DiagnosticEngine &Diags;
+  unsigned Replicas;
+  unsigned Errors = 0;
+  std::unique_ptr<Graph> P = std::make_unique<Graph>();
+  std::vector<Group> Groups;
+  std::vector<uint32_t> GroupOf;        ///< By lowered node.
+  std::vector<int> ReplicaOf;           ///< By lowered node, -1 once.
+  std::vector<uint32_t> GroupOfProgram; ///< By program node that make() added.
+  std::vector<bool> Auxiliary; ///< Constants that stamped nodes brought.
+};
+
+constexpr uint32_t NoGroup = ~uint32_t(0);
+
+bool Folder::group() {
+  GroupOf.assign(L.size(), NoGroup);
+  ReplicaOf.assign(L.size(), -1);
+  Auxiliary.assign(L.size(), false);
+  for (NodeId N = 0; N < L.size(); ++N) {
+    if (!stamped(N))
+      continue;
+    for (Endpoint E : L.dataInputs(N)) {
+      StringRef Name = L.name(E.Node);
+      bool Part = Name.consume_front(L.name(N));
+      Auxiliary[E.Node] = Auxiliary[E.Node] ||
+                          (Part && (Name == "/split_dim" || Name == "/axis" ||
+                                    Name == "/factor" || Name == "/stack"));
+    }
+  }
+  StringMap<uint32_t> ByBase;
+  std::vector<CopyName> Names(L.size());
+  for (NodeId N = 0; N < L.size(); ++N) {
+    // The input may have such names itself (replicate refuses its own form).
+    Names[N] = In.find(L.name(N)) == NoNode ? parseCopyName(L.name(N))
+                                            : CopyName{L.name(N).str(), -1, 0};
+    if (Auxiliary[N] || Names[N].Replica < 0)
+      continue;
+    if (unsigned(Names[N].Replica) >= Replicas)
+      return error(N, "is a copy for a replica that does not exist");
+    auto [It, New] =
+        ByBase.try_emplace(Names[N].Base, static_cast<uint32_t>(Groups.size()));
+    if (New)
+      Groups.push_back({std::vector<NodeId>(Replicas, NoNode), NoNode,
+                        Names[N].Base, Names[N].Split, NoNode, NoNode});
+    Groups[It->second].Copies[Names[N].Replica] = N;
+    GroupOf[N] = It->second;
+    ReplicaOf[N] = Names[N].Replica;
+  }
+  for (NodeId N = 0; N < L.size(); ++N) {
+    if (Auxiliary[N] || GroupOf[N] != NoGroup)
+      continue;
+    auto It = ByBase.find(L.name(N));
+    if (It != ByBase.end() && Groups[It->second].Copies[0] == NoNode) {
+      Groups[It->second].Copies[0] = N;
+      GroupOf[N] = It->second;
+      ReplicaOf[N] = 0;
+      continue;
+    }
+    GroupOf[N] = static_cast<uint32_t>(Groups.size());
+    Groups.push_back({{}, N, L.name(N).str(), 0, NoNode, NoNode});
+  }
+  for (Group &Gr : Groups)
+    for (unsigned R = 0; Gr.Once == NoNode && R < Replicas; ++R)
+      if (Gr.Copies[R] == NoNode &&
+          (R > 0 || In.find(Gr.Base) != NoNode ||
+           !L.isOp(Gr.Copies.back() == NoNode ? 0 : Gr.Copies.back(),
+                   "Identity"))) {
+        ++Errors;
+        Diags.error(Gr.Base,
+                    ("the copy for replica " + Twine(R) + " is missing").str());
+        return false;
+      }
+  return true;
+}
+
+/// Adds the program's node of a group, without inputs.
+void Folder::make(Group &Gr) {
+  NodeId M = Gr.model();
+  bool Once = Gr.Once != NoNode;
+  bool Local =
+      !Once && Gr.Copies[0] != NoNode && L.name(Gr.Copies[0]) != Gr.Base;
+  StringRef Op = L.opName(M);
+  bool FromInput = !stamped(M) && In.find(Gr.Base) != NoNode &&
+                   (!Once || !Op.starts_with("IdentityN") ||
+                    In.opName(In.find(Gr.Base)) == Op);
+  // The name belongs to the merged value where there is one.
+  std::string Name = Gr.Base;
+  if (Local && (In.find(Gr.Base) != NoNode || L.find(Gr.Base) != NoNode))
+    Name = "replica/" + Name;
+  Inserted Kind = Inserted::No;
+  std::string NewOp = Op.str();
+  if (stamped(M)) {
+    if (Op == "Split") {
+      NewOp = "_ToReplicas";
+      Kind = Inserted::Split;
+    } else if (Op == "Mul" || Op == "FloorDiv") {
+      NewOp = "_Scale";
+      Kind = Inserted::Scale;
+    } else {
+      NewOp = "_FromReplicas";
+      Kind = Inserted::Merge;
+    }
+  } else if (!FromInput) {
+    Kind = Op == "NoOp"                 ? Inserted::Gate
+           : Op == "CollectiveGather"   ? Inserted::Gather
+           : Op == "CollectiveReduce"   ? Inserted::Reduce
+           : Op.starts_with("Identity") ? Inserted::Identity
+                                        : Inserted::No;
+  }
+  NodeId N = Gr.Program = P->addNode(P->uniqueName(Name), NewOp, {}, NoNode);
+  for (const AttrEntry &A : L.attrs(M)) {
+    bool Shared =
+        A.Key == "shared_name" || A.Key == "seed2" || A.Key == "frame_name";
+    NodeId From = Shared && !Once && Gr.Copies[0] != NoNode ? Gr.Copies[0] : M;
+    P->setAttr(N, A.Key, *L.attr(From, A.Key));
+  }
+  if (FromInput && L.isOp(M, "Const")) {
+    NodeId Was = In.find(Gr.Base);
+    if (In.isOp(Was, "Const") && In.attr(Was, "value") != L.attr(M, "value"))
+      P->setAttr(N, OriginalAttr, *In.attr(Was, "value"));
+  }
+  if (P->name(N) != Gr.Base && FromInput)
+    P->setStringAttr(N, OriginAttr, Gr.Base);
+  Node &New = P->node(N);
+  New.Kind = Kind;
+  New.Count =
+      Once && Kind != Inserted::Split ? Copies::Once : Copies::PerReplica;
+  if (Local || (!Once && Op.starts_with("Collective")))
+    New.Flags |= NF_LocalName;
+  if (!Once && Gr.Copies[0] == NoNode)
+    New.Flags |= NF_ElidePrimary;
+}
+
+/// The program's endpoint for an input of a lowered node.
+bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
+                    Endpoint &Result) {
+  Group &From = Groups[GroupOf[E.Node]];
+  Result = {From.Program, E.Port};
+  if (From.Once != NoNode) {
+    if (P->node(From.Program).Kind == Inserted::Split && !E.isControl()) {
+      if (Once || E.Port != Replica)
+        return error(User, "reads the slice of another replica from '" +
+                               L.name(E.Node) + "'");
+      Result.Port = 0;
+    }
+    return true;
+  }
+  if (!Once && ReplicaOf[E.Node] != int(Replica))
+    return error(User, "reads '" + L.name(E.Node) +
+                           "', which belongs to another replica");
+  if (Once && !E.isControl()) {
+    // What exists once reads copy 0 of an equal value.
+    if (ReplicaOf[E.Node] != 0)
+      return error(User, "exists once and reads '" + L.name(E.Node) + "'");
+    if (From.Pick == NoNode) {
+      From.Pick =
+          P->addNode(P->uniqueName(P->name(From.Program).str() + "/pick"),
+                     "_FromReplicas", {}, NoNode);
+      P->setStringAttr(From.Pick, "combine", "pick");
+      P->setTypeAttr(From.Pick, "T", L.outputType(E.Node, E.Port));
+      P->node(From.Pick).Kind = Inserted::Merge;
+      P->node(From.Pick).Flags |= NF_ElidePrimary;
+      P->setInputs(From.Pick, Result);
+    } else if (P->input(From.Pick, 0) != Result) {
+      // Another output of the same node.
+      NodeId Pick = P->addNode(P->uniqueName(P->name(From.Pick).str()),
+                               "_FromReplicas", Result, NoNode);
+      P->setStringAttr(Pick, "combine", "pick");
+      P->setTypeAttr(Pick, "T", L.outputType(E.Node, E.Port));
+      P->node(Pick).Kind = Inserted::Merge;
+      Result = {Pick, 0};
+      return true;
+    }
+    Result = {From.Pick, 0};
+  }
+  return true;
+}
+
+/// Data and control inputs of copy \p Replica, as edges of the program.
+bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
+                   std::vector<Endpoint> &Result) {
+  NodeId N = Once ? Gr.Once : Gr.Copies[Replica];
+  unsigned Data = L.node(N).NumData;
+  if (stamped(N))
+    Data = 1; // the rest are its own constants
+  for (unsigned I = 0; I < Data; ++I) {
+    Endpoint E = L.input(N, stamped(N) && L.isOp(N, "Split") ? 1 : I), To;
+    if (!source(E, N, Replica, Once, To))
+      return false;
+    Result.push_back(To);
+  }
+  // A node that exists once waits for all copies, or for copy 0 of a led one.
+  ArrayRef<Endpoint> Controls = L.controlInputs(N);
+  for (size_t I = 0; I < Controls.size(); ++I) {
+    Group &From = Groups[GroupOf[Controls[I].Node]];
+    if (!Once && &From == &Gr)
+      continue; // led: taken below
+    Endpoint To;
+    if (!source(Controls[I], N, Replica, Once, To))
+      return false;
+    if (Once && From.Once == NoNode) {
+      std::vector<bool> Seen(Replicas);
+      size_t First = I;
+      for (; I < Controls.size() &&
+             GroupOf[Controls[I].Node] == GroupOf[Controls[First].Node];
+           ++I)
+        Seen[ReplicaOf[Controls[I].Node]] = true;
+      --I;
+      auto Count = static_cast<unsigned>(llvm::count(Seen, true));
+      bool Led = P->node(From.Program).Flags & NF_Led;
+      if (Count != Replicas && !(Led && Count == 1 && Seen[0]))
+        return error(N, "waits for only some of the replicas of '" + From.Base +
+                            "'");
+    }
+    Result.push_back(To);
+  }
+  return true;
+}
+
+/// A merge: copies 0 to N-1 of one tensor in order.
+bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
+  NodeId N = Gr.Once, Values = N;
+  StringRef Op = L.opName(N);
+  StringRef Combine = Op == "AddN"       ? "sum"
+                      : Op == "ConcatV2" ? "concat"
+                      : Op == "Min"      ? "min"
+                      : Op == "Max"      ? "max"
+                      : Op == "All"      ? "and"
+                      : Op == "Any"      ? "or"
+                                         : "pick";
+  if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any")
+    Values = L.input(N, 0).Node;
+  unsigned Count = Combine == "pick" ? 1 : Replicas;
+  if (L.node(Values).NumData < Count)
+    return error(N, "does not combine all replicas");
+  for (unsigned R = 0; R < Count; ++R) {
+    Endpoint E = L.input(Values, R), First = L.input(Values, 0), To;
+    if (GroupOf[E.Node] != GroupOf[First.Node] || E.Port != First.Port ||
+        ReplicaOf[E.Node] != int(R))
+      return error(N, "does not combine the copies of one tensor in order");
+    if (!source(E, N, R, false, To))
+      return false;
+    if (R == 0)
+      Result.push_back(To);
+  }
+  P->setStringAttr(Gr.Program, "combine", Combine);
+  P->setTypeAttr(
+      Gr.Program, "T",
+      L.outputType(L.input(Values, 0).Node, L.input(Values, 0).Port));
+  if (Combine == "concat") {
+    auto Axis = constValue(L, L.input(N, Count).Node);
+    if (!Axis || Axis->Ints.size() != 1)
+      return error(N, "concatenates along an unknown axis");
+    P->setIntAttr(Gr.Program, "axis", Axis->Ints[0]);
+  }
+  return true;
+}
+
+/// Whether copy 0 waits for all other copies of its own group.
+bool Folder::takeLed(Group &Gr, std::vector<NodeId> &Waits) {
+  unsigned Count = 0;
+  for (Endpoint E : L.controlInputs(Gr.Copies[0]))
+    if (GroupOf[E.Node] == GroupOf[Gr.Copies[0]]) {
+      Waits.push_back(E.Node);
+      ++Count;
+    }
+  if (Count != 0 && Count != Replicas - 1)
+    return error(Gr.Copies[0], "waits for only some of its other copies");
+  if (Count != 0)
+    P->node(Gr.Program).Flags |= NF_Led;
+  return true;
+}
+
+bool Folder::connect(Group &Gr) {
+  std::vector<Endpoint> Inputs;
+  NodeId M = Gr.model();
+  if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Merge) {
+    if (!combined(Gr, Inputs))
+      return false;
+  } else if (Gr.Once != NoNode) {
+    if (!edges(Gr, 0, true, Inputs))
+      return false;
+  } else {
+    if (!edges(Gr, Replicas - 1, false, Inputs))
+      return false;
+    for (unsigned R = 0; R + 1 < Replicas; ++R) {
+      std::vector<Endpoint> Other;
+      if (Gr.Copies[R] == NoNode)
+        continue;
+      if (L.opName(Gr.Copies[R]) != L.opName(M))
+        return error(Gr.Copies[R], "has another op than the other copies");
+      if (!edges(Gr, R, false, Other))
+        return false;
+      // Copy 0 reads the input of a node that it does not need.
+      for (size_t I = 0; R == 0 && I < Other.size() && I < Inputs.size(); ++I) {
+        NodeId Via = Inputs[I].Node;
+        if (!(P->node(Via).Flags & NF_ElidePrimary) || Other[I] == Inputs[I])
+          continue;
+        Group &Elided = Groups[GroupOfProgram[Via]];
+        Endpoint To;
+        if (source(L.input(Elided.model(), 0), Elided.model(), Replicas - 1,
+                   false, To) &&
+            To == Other[I])
+          Other[I] = Inputs[I];
+      }
+      if (Other != Inputs)
+        return error(Gr.Copies[R], "has other inputs than the other copies");
+    }
+    compareCopies(Gr);
+  }
+  if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Split) {
+    auto Axis = constValue(L, L.input(M, 0).Node);
+    if (!Axis || Axis->Ints.size() != 1)
+      return error(M, "splits along an unknown axis");
+    P->setIntAttr(Gr.Program, "axis", Axis->Ints[0]);
+  }
+  if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Scale) {
+    auto Factor = constScalar(L, L.input(M, 1).Node);
+    double Power = Factor && *Factor > 0
+                       ? std::log(*Factor) / std::log(double(Replicas))
+                       : NAN;
+    if (L.isOp(M, "FloorDiv"))
+      Power = -Power;
+    if (!(std::abs(Power - std::round(Power)) < 1e-3))
+      return error(M, "does not scale by a power of the number of replicas");
+    P->setIntAttr(Gr.Program, "power", static_cast<int64_t>(std::round(Power)));
+  }
+  P->setInputs(Gr.Program, Inputs);
+  return true;
+}
+
+/// Copies differ in names, devices and seeds only.
+void Folder::compareCopies(Group &Gr) {
+  NodeId M = Gr.model();
+  for (NodeId Copy : Gr.Copies) {
+    if (Copy == NoNode || Copy == M)
+      continue;
+    for (const AttrEntry &A : L.attrs(M)) {
+      if (A.Key == "_class" || A.Key == "shared_name" || A.Key == "seed2" ||
+          A.Key == "frame_name")
+        continue;
+      if (L.attr(Copy, A.Key) != A.Value)
+        error(Copy,
+              "attribute '" + A.Key + "' is not that of the other copies");
+    }
+    if (L.isOp(M, "VarHandleOp") && L.device(Copy) == L.device(M) &&
+        L.stringAttr(Copy, "shared_name") == L.stringAttr(M, "shared_name"))
+      error(Copy, "is the same variable as another copy");
+  }
+}
+
+/// Replica i has one device, and no two have the same.
+void Folder::checkDevices() {
+  std::vector<std::string> Device(Replicas);
+  for (const Group &Gr : Groups) {
+    if (Gr.Once != NoNode)
+      continue;
+    // What uses a variable that exists once runs where that is.
+    bool Together = all_of(Gr.Copies, [&](NodeId N) {
+      return N == NoNode || L.device(N) == L.device(Gr.model());
+    });
+    if (Together)
+      continue;
+    for (unsigned R = 0; R < Replicas; ++R) {
+      if (Gr.Copies[R] == NoNode)
+        continue;
+      // Without job and task, which come from the node.
+      StringRef D = L.device(Gr.Copies[R]);
+      D = D.substr(std::min(D.size(), D.find("/device:")));
+      if (Device[R].empty())
+        Device[R] = D.str();
+      else if (Device[R] != D)
+        error(Gr.Copies[R], "is not on the device of its replica");
+    }
+  }
+  for (unsigned R = 1; R < Replicas; ++R)
+    for (unsigned S = 0; S < R; ++S)
+      if (!Device[R].empty() && Device[R] == Device[S]) {
+        ++Errors;
+        Diags.error("", "two replicas are on " + Device[R]);
+      }
+}
+
+std::unique_ptr<Graph> Folder::run() {
+  if (!group())
+    return nullptr;
+  NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
+  std::vector<std::string> Names;
+  for (unsigned R = 0; R < Replicas; ++R)
+    Names.push_back("/device:CPU:" + std::to_string(R));
+  std::vector<StringRef> Refs(Names.begin(), Names.end());
+  P->setIntAttr(MeshNode, "replicas", Replicas);
+  P->setAttr(MeshNode, "devices", encodeStringListAttr(Refs));
+  P->node(MeshNode).Kind = Inserted::Mesh;
+  for (Group &Gr : Groups) {
+    make(Gr);
+    GroupOfProgram.resize(P->size(), NoGroup);
+    GroupOfProgram[Gr.Program] = static_cast<uint32_t>(&Gr - Groups.data());
+  }
+  for (Group &Gr : Groups) {
+    std::vector<NodeId> Waits;
+    if (Gr.Once == NoNode && Gr.Copies[0] != NoNode)
+      takeLed(Gr, Waits);
+  }
+  for (Group &Gr : Groups)
+    connect(Gr);
+  checkDevices();
+  return Errors == 0 ? std::move(P) : nullptr;
+}
+
+} // namespace
+
+unsigned stampedReplicas(const Graph &G) {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N))
+      if (auto Stamp = G.intAttr(N, StampAttr))
+        return *Stamp > 0 ? static_cast<unsigned>(*Stamp) : 0;
+  return 0;
+}
+
+std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
+                                    DiagnosticEngine &Diags) {
+  return Folder(Lowered, Input, Diags).run();
+}
+
+bool certifyLowered(const Graph &Input, const Graph &Lowered,
+                    DiagnosticEngine &Diags) {
+  unsigned Replicas = stampedReplicas(Lowered);
+  if (Replicas == 0) {
+    Diags.error("", "this is no graph that expand-replicas wrote");
+    return false;
+  }
+  // With one replica there are no copies to be told apart by name.
+  if (Replicas == 1)
+    return true;
+  std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);
+  return Program && certify(Input, *Program, Diags);
+}
+
+} // namespace graft
