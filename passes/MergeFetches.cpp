@@ -30,6 +30,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
+#include <set>
 
 using namespace llvm;
 
@@ -66,6 +67,7 @@ private:
   DiagnosticEngine *Diags = nullptr;
   std::unique_ptr<ProgramFacts> Facts;
   std::map<Tensor, Endpoint> Merged;
+  std::set<NodeId> Causes; ///< Of values that were warned of.
   std::map<Tensor, bool> Fetched; ///< To whether the user named it.
 };
 
@@ -121,8 +123,11 @@ void MergeFetches::collectSinks() {
     if (Read)
       continue;
     for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
-      if (RType Type = Facts->Types.number({N, Port});
-          !Type.isVarying() && !(Type.isTrue()))
+      // A shape vector that is part batch has no value to give: it loses its
+      // name, and whoever asks for it is told.
+      if (!Facts->Types.number({N, Port}).isTrue() &&
+          (!Facts->Types.number({N, Port}).isVarying() ||
+           Facts->Types.type({N, Port}).isVarying()))
         Fetched.try_emplace({N, Port}, false);
   }
 }
@@ -145,6 +150,8 @@ NodeId MergeFetches::insert(StringRef Op, const Twine &Name, Endpoint Source,
 
 void MergeFetches::warnVarying(Endpoint E, StringRef What) {
   RType Type = Facts->Types.number(E);
+  if (Type.Cause != NoNode && !Causes.insert(Type.Cause).second)
+    return;
   Diagnostic &D = Diags->unproved(
       "fetch", originName(*G, E.Node),
       (What + " gets the value of replica 0, which is not proved to be the "

@@ -219,14 +219,28 @@ bool Replicate::staticFeeds(std::vector<Feed *> Candidates) {
   size_t Most = 0;
   for (auto &[Dim, Members] : Classes)
     Most = std::max(Most, Members.size());
-  std::vector<Feed *> Chosen;
-  unsigned Ties = 0;
+  std::vector<std::vector<Feed *>> Best;
   for (auto &[Dim, Members] : Classes)
-    if (Members.size() == Most) {
-      Chosen = Members;
-      ++Ties;
-    }
-  if (Ties > 1) {
+    if (Members.size() == Most)
+      Best.push_back(Members);
+  // A tie: suppose each in turn to be the batch and see which other feeds it
+  // reaches through products of sizes.
+  std::vector<Feed *> Chosen = Best.front();
+  bool Clear = Best.size() == 1;
+  for (size_t I = 0; Best.size() > 1 && I < Best.size() && I < 8; ++I) {
+    Options.Suppose = {Best[I].front()->Node, 0};
+    DimAnalysis Supposed(*G, Order, Options);
+    std::vector<Feed *> Reached;
+    for (Feed *F : Candidates)
+      if (auto Shape = Supposed.shape({F->Node, 0}); Shape && !Shape->empty())
+        if (auto S = Supposed.table().sym((*Shape)[0]); S == Sym{1, 1, 0})
+          Reached.push_back(F);
+    if (Reached.size() < Chosen.size() || Reached == Chosen)
+      continue;
+    Clear = Reached.size() > Chosen.size();
+    Chosen = Reached;
+  }
+  if (!Clear) {
     Diags->error(G->name(Chosen.front()->Node),
                  "which feeds hold the batch is not clear: their first "
                  "dimensions are static and differ; name them with "

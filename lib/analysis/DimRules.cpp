@@ -315,6 +315,8 @@ void DimRules::shapeRule(ShapeRule Rule) {
     DimList List;
     for (size_t I = 0; I < Shape->Dims.size(); ++I)
       List.push_back(Shape->Dims[I] < 0 ? slot(I) : number(I, Shape->Dims[I]));
+    if (A.Options.Suppose.Node == N && !List.empty())
+      A.Dims.assign(List[0], {1, 1, 0});
     setShape(0, List);
     break;
   }
@@ -716,7 +718,14 @@ void DimRules::spread(ArrayRef<DimId> From, ArrayRef<DimId> To) {
 
 /// Finds the runs of dimensions of \p X and \p Y that hold the same elements.
 /// Row-major order makes this unique up to dimensions of size 1.
-void DimRules::matchGroups(ArrayRef<DimId> X, ArrayRef<DimId> Y) {
+void DimRules::matchGroups(ArrayRef<DimId> AllX, ArrayRef<DimId> AllY) {
+  auto WithoutOnes = [&](ArrayRef<DimId> List) {
+    DimList Result;
+    llvm::copy_if(List, std::back_inserter(Result),
+                  [&](DimId D) { return !A.Dims.isOne(D); });
+    return Result;
+  };
+  DimList X = WithoutOnes(AllX), Y = WithoutOnes(AllY);
   auto AllNumbers = [&](ArrayRef<DimId> List) {
     return all_of(List, [&](DimId D) {
       return A.Dims.number(D) != UnknownSize && A.Dims.number(D) > 0;
@@ -748,14 +757,13 @@ void DimRules::matchGroups(ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     }
     if (!SX || !SY)
       return;
-    // Trailing ones belong to the group, leading ones are dimensions of their
-    // own.
-    if (I - I0 == 1 && J - J0 == 1) {
-      if (!A.Dims.isOne(X[I0]) && !A.Dims.isOne(Y[J0]))
-        same(X[I0], Y[J0]);
+    ArrayRef<DimId> Left = ArrayRef(X).slice(I0, I - I0),
+                    Right = ArrayRef(Y).slice(J0, J - J0);
+    if (Left.size() == 1 && Right.size() == 1) {
+      same(Left[0], Right[0]);
     } else {
-      spread(X.slice(I0, I - I0), Y.slice(J0, J - J0));
-      spread(Y.slice(J0, J - J0), X.slice(I0, I - I0));
+      spread(Left, Right);
+      spread(Right, Left);
     }
   }
 }

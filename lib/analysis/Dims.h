@@ -98,6 +98,9 @@ struct DimRun {
 struct DimOptions {
   /// The constants still hold global numbers (before `replicate` patches them).
   bool Unpatched = false;
+  /// A tensor whose axis 0 is taken to be the rows of one replica, to see what
+  /// else would be (a choice of feeds).
+  Endpoint Suppose;
   /// N, to divide the numbers of what `_ToReplicas` splits.
   unsigned Replicas = 1;
 };

@@ -61,6 +61,7 @@ private:
   RType relayout();
   RType join();
   RType part(unsigned I);
+  bool rowsAreChannels(const RType &X, llvm::ArrayRef<RType> PerChannel);
   void batchNorm();
   void batchNormGrad();
   RType crossing();

@@ -200,34 +200,55 @@ RType TypeRules::part(unsigned I) {
   return X;
 }
 
+/// Whether the batch is the channels of a batch norm, as in a layer norm that is
+/// made of one: every row has statistics of its own.
+bool TypeRules::rowsAreChannels(const RType &X, ArrayRef<RType> PerChannel) {
+  int Rank = rank(G.input(N, G.opName(N).contains("Grad") ? 1 : 0));
+  bool First = G.stringAttr(N, "data_format").value_or("NHWC") == "NCHW";
+  return X.isSharded() && Rank > 1 && X.Axis == (First ? 1 : Rank - 1) &&
+         all_of(PerChannel, [](const RType &C) {
+           return C.isSharded() && C.Axis == 0;
+         });
+}
+
 void TypeRules::batchNorm() {
-  RType X = plain(0);
-  for (unsigned I = 1; I < numData(); ++I)
-    if (RType Y = plain(I); !Y.isReplicated()) {
-      setAll(Y.isVarying() ? varyingLike(Y)
-                           : varying("scales every row differently"));
+  SmallVector<RType, 5> In;
+  for (unsigned I = 0; I < numData(); ++I) {
+    In.push_back(plain(I));
+    if (In.back().isVarying()) {
+      setAll(varyingLike(In.back()));
       return;
     }
-  if (X.isVarying() || X.isReplicated()) {
-    setAll(X.isVarying() ? varyingLike(X) : X);
+  }
+  const RType &X = In[0];
+  auto IsReplicated = [](const RType &T) { return T.isReplicated(); };
+  if (all_of(In, IsReplicated)) {
+    setAll(RType::replicated());
     return;
   }
-  if (X.Axis != 0) {
+  // The running statistics (inputs 3, 4) are empty in training.
+  bool Training = G.boolAttr(N, "is_training").value_or(true);
+  if (rowsAreChannels(X, ArrayRef(In).slice(1, Training ? 2 : In.size() - 1))) {
+    setAll(RType::sharded(0));
+    set(0, X);
+    return;
+  }
+  if (!X.isSharded() || X.Axis != 0 || !all_of(drop_begin(In), IsReplicated)) {
     setAll(varying("normalises along the batch"));
     return;
   }
-  if (G.boolAttr(N, "is_training").value_or(true)) {
-    Assumes |= AssumesLocalBatchNorm;
-    T.Sources.push_back({N, AssumesLocalBatchNorm});
+  if (!Training) {
+    setAll(RType::replicated());
     set(0, RType::sharded(0));
-    set(1, RType::partial(1));
-    set(2, RType::partial(1));
-    for (unsigned Port = 3; Port < D.numOutputs(N); ++Port)
-      set(Port, varying("holds statistics of one replica's rows"));
     return;
   }
-  setAll(RType::replicated());
+  Assumes |= AssumesLocalBatchNorm;
+  T.Sources.push_back({N, AssumesLocalBatchNorm});
   set(0, RType::sharded(0));
+  set(1, RType::partial(1));
+  set(2, RType::partial(1));
+  for (unsigned Port = 3; Port < D.numOutputs(N); ++Port)
+    set(Port, varying("holds statistics of one replica's rows"));
 }
 
 void TypeRules::batchNormGrad() {
@@ -239,17 +260,21 @@ void TypeRules::batchNormGrad() {
     }
   if (Dy.isPartial())
     Dy = reduced(0);
-  if (!Dy.isSharded() || !X.isSharded() || Dy.Axis != 0 || X.Axis != 0 ||
-      !Scale.isReplicated()) {
+  bool SameAxis = Dy.isSharded() && X.isSharded() && Dy.Axis == X.Axis;
+  setAll(RType::replicated());
+  if (SameAxis && rowsAreChannels(X, Scale)) {
+    set(0, Dy);
+    set(1, RType::sharded(0, Dy.K));
+    set(2, RType::sharded(0, Dy.K));
+  } else if (SameAxis && X.Axis == 0 && Scale.isReplicated()) {
+    set(0, RType::sharded(0, Dy.K));
+    set(1, RType::partial(Dy.K));
+    set(2, RType::partial(Dy.K));
+  } else {
     setAll(Dy.isReplicated() && X.isReplicated() && Scale.isReplicated()
                ? RType::replicated(Dy.K)
                : varying("normalises along the batch"));
-    return;
   }
-  setAll(RType::replicated());
-  set(0, RType::sharded(0, Dy.K));
-  set(1, RType::partial(Dy.K));
-  set(2, RType::partial(Dy.K));
 }
 
 /// The program's own ops, by what they say they do.

@@ -309,7 +309,8 @@ static unsigned argWidth(const Graph &G, NodeId N, const ArgDef &A) {
   if (*A.TypeListAttr)
     return typeList(G, N, A.TypeListAttr).size();
   if (*A.NumberAttr)
-    return static_cast<unsigned>(G.intAttr(N, A.NumberAttr).value_or(0));
+    return static_cast<unsigned>(
+        std::max<int64_t>(0, G.intAttr(N, A.NumberAttr).value_or(0)));
   return 1;
 }
 
@@ -318,8 +319,12 @@ std::optional<unsigned> Graph::numOutputs(NodeId N) const {
   if (!Def)
     return std::nullopt;
   unsigned Count = 0;
-  for (const ArgDef &A : Def->outputs())
+  for (const ArgDef &A : Def->outputs()) {
+    const char *Width = *A.TypeListAttr ? A.TypeListAttr : A.NumberAttr;
+    if (*Width && !hasAttr(N, Width) && !Def->attr(Width)->HasDefault)
+      return std::nullopt;
     Count += argWidth(*this, N, A);
+  }
   return Count;
 }
 

@@ -151,7 +151,10 @@ void Graph::readProgramAttrs(NodeId N) {
     Nodes[N].Flags |= NF_Led;
   if (Take("_graft_elide_primary"))
     Nodes[N].Flags |= NF_ElidePrimary;
-  // Reading a program is no edit: written as it is, it gives the same bytes.
+  if (Take("_graft_fixed_device"))
+    Nodes[N].Flags |= NF_FixedDevice;
+  // Reading a program is no edit, but the bytes hold what are fields now.
+  Nodes[N].RawData = nullptr;
   Nodes[N].Flags &= ~NF_Modified;
   Changed = WasChanged;
 }

@@ -155,6 +155,15 @@ std::string intValue(unsigned Field, uint64_t V) {
   return packed(Field, Element);
 }
 
+/// A FullTypeDef with one argument, or none.
+std::string fullType(unsigned Id, const std::string &Argument) {
+  std::string S;
+  wire::appendInt(S, 1, Id);
+  if (!Argument.empty())
+    wire::appendBytes(S, 2, Argument);
+  return S;
+}
+
 std::string content(const std::vector<int32_t> &Values) {
   std::string S;
   wire::appendBytes(
@@ -418,8 +427,12 @@ void Generator::tuple(const std::string &Scope, const Strings &Gradients,
 }
 
 void Generator::shapeOf(const std::string &Name, const std::string &Of) {
+  // TFT_PRODUCT[TFT_SHAPE_TENSOR[TFT_INT32]]
+  static const std::string FullType =
+      fullType(3, fullType(1005, fullType(207, "")));
   node(Name, "Shape", {Of},
-       with({{"T", typeAttr(Float)}, {"out_type", typeAttr(Int32)}}, {2}));
+       with({{"T", typeAttr(Float)}, {"out_type", typeAttr(Int32)}}, {2}), "",
+       FullType);
 }
 
 /// The gradients of X op Y, whose shapes may differ for all TensorFlow knows.

@@ -10,6 +10,7 @@
 #include "Options.h"
 #include "Report.h"
 
+#include "lib/lower/Fold.h"
 #include "lib/io/ModuleVerifier.h"
 
 #include "google/protobuf/stubs/common.h"
@@ -139,6 +140,13 @@ Error Run::checkWritten(StringRef Path, OutputFormat Format) {
     return Written.takeError();
   Diags.setPass("verify-output");
   bool Good = verifyModule(*Written, Diags, &M);
+  // The certificate again, on what was written instead of on the program.
+  if (Good && M.Lowered) {
+    Graph Input;
+    if (Error E = Input.parse(M.graphBytes()))
+      return E;
+    Good = certifyLowered(Input, Written->graph(), Diags);
+  }
   Diags.setPass("");
   if (Good)
     return Error::success();

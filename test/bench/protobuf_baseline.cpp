@@ -1,0 +1,148 @@
+//===- test/bench/protobuf_baseline.cpp - the yardsticks --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a graph file costs to those who hold it as protobuf messages: an arena,
+// parse, serialize, write. And what its bytes cost: a copy in memory, and a
+// copy of the file. One measurement in one process:
+//
+//     protobuf_baseline message FILE [OUTPUT]   parse + serialize (+ write)
+//     protobuf_baseline memcpy  FILE            a copy into fresh memory
+//     protobuf_baseline copy    FILE OUTPUT     read() and write(), as `cat`
+//
+// prints `wall S user S sys S peak KIB` on one line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "google/protobuf/arena.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <string>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace llvm;
+
+namespace {
+
+[[noreturn]] void fail(const char *What) {
+  std::fprintf(stderr, "protobuf_baseline: %s\n", What);
+  std::exit(1);
+}
+
+double seconds(const timeval &T) {
+  return static_cast<double>(T.tv_sec) + static_cast<double>(T.tv_usec) * 1e-6;
+}
+
+void writeAll(int Fd, const char *Data, size_t Size) {
+  while (Size > 0) {
+    ssize_t Written = ::write(Fd, Data, std::min<size_t>(Size, 1 << 20));
+    if (Written <= 0)
+      fail("cannot write");
+    Data += Written;
+    Size -= static_cast<size_t>(Written);
+  }
+}
+
+int create(const char *Path) {
+  ::unlink(Path); // truncating an old file costs more than making a new one
+  int Fd = ::open(Path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
+  if (Fd < 0)
+    fail("cannot create the output");
+  return Fd;
+}
+
+std::unique_ptr<MemoryBuffer> map(const char *Path) {
+  auto Buffer = MemoryBuffer::getFile(Path, /*IsText=*/false,
+                                      /*RequiresNullTerminator=*/false);
+  if (!Buffer)
+    fail("cannot read the file");
+  return std::move(*Buffer);
+}
+
+void message(const char *Path, const char *Output) {
+  auto Buffer = map(Path);
+  google::protobuf::ArenaOptions Options;
+  Options.start_block_size = 1 << 16;
+  Options.max_block_size = 1 << 20;
+  // Never destroyed: a program that only rewrites a file just ends.
+  auto *Arena = new google::protobuf::Arena(Options);
+  google::protobuf::MessageLite *M = nullptr;
+  if (StringRef(Path).ends_with(".meta"))
+    M = google::protobuf::Arena::CreateMessage<tensorflow::MetaGraphDef>(Arena);
+  else
+    M = google::protobuf::Arena::CreateMessage<tensorflow::GraphDef>(Arena);
+  if (!M->ParseFromArray(Buffer->getBufferStart(),
+                         static_cast<int>(Buffer->getBufferSize())))
+    fail("cannot parse the file");
+  size_t Size = M->ByteSizeLong();
+  std::unique_ptr<char[]> Bytes(new char[Size]);
+  M->SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t *>(Bytes.get()));
+  if (Size != Buffer->getBufferSize())
+    fail("the message has another size than the file");
+  if (!Output)
+    return;
+  int Fd = create(Output);
+  writeAll(Fd, Bytes.get(), Size);
+  ::close(Fd);
+}
+
+void copyMemory(const char *Path) {
+  auto Buffer = map(Path);
+  std::unique_ptr<char[]> Bytes(new char[Buffer->getBufferSize()]);
+  std::memcpy(Bytes.get(), Buffer->getBufferStart(), Buffer->getBufferSize());
+  // Keeps the copy.
+  asm volatile("" : : "r"(Bytes.get()) : "memory");
+}
+
+void copyFile(const char *Path, const char *Output) {
+  int In = ::open(Path, O_RDONLY);
+  if (In < 0)
+    fail("cannot read the file");
+  int Out = create(Output);
+  std::vector<char> Chunk(128 << 10);
+  ssize_t Got;
+  while ((Got = ::read(In, Chunk.data(), Chunk.size())) > 0)
+    writeAll(Out, Chunk.data(), static_cast<size_t>(Got));
+  ::close(In);
+  ::close(Out);
+}
+
+} // namespace
+
+int main(int Argc, char **Argv) {
+  StringRef Mode = Argc > 2 ? Argv[1] : "";
+  const char *Output = Argc > 3 ? Argv[3] : nullptr;
+  auto Start = std::chrono::steady_clock::now();
+  if (Mode == "message") {
+    message(Argv[2], Output);
+  } else if (Mode == "memcpy") {
+    copyMemory(Argv[2]);
+  } else if (Mode == "copy" && Output) {
+    copyFile(Argv[2], Output);
+  } else {
+    std::fputs("usage: protobuf_baseline message|memcpy|copy FILE [OUTPUT]\n",
+               stderr);
+    return 2;
+  }
+  std::chrono::duration<double> Wall = std::chrono::steady_clock::now() - Start;
+  rusage Usage;
+  getrusage(RUSAGE_SELF, &Usage);
+  std::printf("wall %.4f user %.4f sys %.4f peak %ld\n", Wall.count(),
+              seconds(Usage.ru_utime), seconds(Usage.ru_stime),
+              Usage.ru_maxrss);
+  std::fflush(stdout);
+  // The messages are not taken apart: see above.
+  _exit(0);
+}

@@ -1,0 +1,212 @@
+//===- test/bench/stages.cpp - nanoseconds per node of each stage -*- C++
+//-*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//     stages FILE [--replicas=N] [--reduction=add|collective] [--benchmark_...]
+//
+// FILE is a single-device graph (see generate.cpp). The counter `node` is the
+// time per node of that graph.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Certificate.h"
+#include "lib/analysis/Program.h"
+#include "lib/graph/Verifier.h"
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/Read.h"
+#include "lib/io/Write.h"
+#include "lib/lower/Expand.h"
+#include "lib/pass/PassManager.h"
+#include "lib/pass/Registry.h"
+#include "lib/strategy/Pipeline.h"
+
+#include <benchmark/benchmark.h>
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
+
+using namespace graft;
+using llvm::StringRef;
+
+namespace {
+
+class NullSink final : public ByteSink {
+public:
+  void write(StringRef Bytes) override {
+    benchmark::DoNotOptimize(Bytes.data());
+    Count += Bytes.size();
+  }
+  uint64_t Count = 0;
+};
+
+[[noreturn]] void fail(llvm::Error E) {
+  llvm::errs() << "stages: " << llvm::toString(std::move(E)) << '\n';
+  std::exit(1);
+}
+
+/// The graph as read, and after each pass of the pipeline.
+class Fixture {
+public:
+  explicit Fixture(std::string File, StrategyOptions Options)
+      : File(std::move(File)), Input(read()) {
+    registerAllPasses(Registry);
+    StringRef Text = Pipeline = buildPipeline(Options);
+    for (StringRef Tail : {",expand-replicas", ",check-replication"})
+      if (!Text.consume_back(Tail))
+        fail(llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     "unexpected pipeline: " + Pipeline));
+    size_t Depth = 0, Start = 0;
+    for (size_t I = 0; I <= Text.size(); ++I) {
+      if (I < Text.size() && (Text[I] == '{' || Text[I] == '}'))
+        Depth += Text[I] == '{' ? 1 : -1;
+      if (I == Text.size() || (Text[I] == ',' && Depth == 0)) {
+        Passes.push_back(Text.slice(Start, I).str());
+        Start = I + 1;
+      }
+    }
+    Program = after(Passes.size());
+  }
+
+  Module read() const {
+    auto M = readModule(File);
+    if (!M)
+      fail(M.takeError());
+    return std::move(*M);
+  }
+
+  /// A fresh module after the first \p Count passes.
+  Module after(size_t Count) const {
+    Module M = read();
+    for (size_t I = 0; I < Count; ++I)
+      run(M, I);
+    return M;
+  }
+
+  void run(Module &M, size_t Pass) const {
+    PassManager Manager(Registry);
+    DiagnosticEngine Diags;
+    if (llvm::Error E = Manager.parse(Passes[Pass]))
+      fail(std::move(E));
+    if (!Manager.run(M, Diags, Instrumentation()))
+      fail(llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   Passes[Pass] + " failed"));
+  }
+
+  std::string File, Pipeline;
+  PassRegistry Registry;
+  Module Input;
+  std::vector<std::string> Passes;
+  Module Program;
+};
+
+void perNode(benchmark::State &State, const Fixture &F) {
+  State.counters["node"] = benchmark::Counter(
+      F.Input.graph().numLive(), benchmark::Counter::kIsIterationInvariantRate |
+                                     benchmark::Counter::kInvert);
+}
+
+template <typename Fn>
+void add(const std::string &Name, const Fixture &F, Fn Body) {
+  benchmark::RegisterBenchmark(Name.c_str(), [&F,
+                                              Body](benchmark::State &State) {
+    for (auto Unused : State) // NOLINT
+      Body(State);
+    perNode(State, F);
+  })->Unit(benchmark::kMillisecond);
+}
+
+void addStages(const Fixture &F) {
+  add("Graph::parse", F, [&](benchmark::State &) {
+    Graph G;
+    if (llvm::Error E = G.parse(F.Input.graphBytes()))
+      fail(std::move(E));
+    benchmark::DoNotOptimize(G.numLive());
+  });
+  add("verifyModule", F, [&](benchmark::State &) {
+    DiagnosticEngine Diags;
+    benchmark::DoNotOptimize(verifyModule(F.Input, Diags));
+  });
+  add("topologicalOrder", F, [&](benchmark::State &) {
+    benchmark::DoNotOptimize(topologicalOrder(F.Program.graph()).size());
+  });
+  add("VariableIndex", F,
+      [&, Order = topologicalOrder(F.Program.graph())](benchmark::State &) {
+        VariableIndex Vars(F.Program.graph(), Order);
+        benchmark::DoNotOptimize(Vars.variables().size());
+      });
+  add("DimAnalysis", F,
+      [&, Order = topologicalOrder(F.Program.graph())](benchmark::State &) {
+        DimOptions Options;
+        Options.Replicas = readMesh(F.Program.graph()).replicas();
+        DimAnalysis Dims(F.Program.graph(), Order, Options);
+        benchmark::DoNotOptimize(Dims.totalOutputs());
+      });
+  add("ProgramFacts", F, [&](benchmark::State &) {
+    ProgramFacts Facts(F.Program.graph());
+    benchmark::DoNotOptimize(Facts.Types.demands().size());
+  });
+  add("certify", F, [&](benchmark::State &) {
+    DiagnosticEngine Diags;
+    Graph Input;
+    if (llvm::Error E = Input.parse(F.Program.graphBytes()))
+      fail(std::move(E));
+    if (!certify(Input, F.Program.graph(), Diags))
+      fail(llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "the program is not certified"));
+  });
+  for (size_t I = 0; I < F.Passes.size(); ++I)
+    add("pass:" + F.Passes[I].substr(0, F.Passes[I].find('{')), F,
+        [&, I](benchmark::State &State) {
+          State.PauseTiming();
+          Module M = F.after(I);
+          State.ResumeTiming();
+          F.run(M, I);
+          State.PauseTiming();
+          M = Module(); // its end is not the pass's
+          State.ResumeTiming();
+        });
+  Mesh Devices = readMesh(F.Program.graph());
+  add("expand:size", F, [&, Devices](benchmark::State &) {
+    ReplicaExpander Expander(F.Program.graph(), Devices);
+    benchmark::DoNotOptimize(Expander.size());
+  });
+  add("expand:write", F, [&, Devices](benchmark::State &State) {
+    ReplicaExpander Expander(F.Program.graph(), Devices);
+    NullSink Sink;
+    Expander.write(Sink);
+    State.counters["bytes"] = static_cast<double>(Sink.Count);
+  });
+}
+
+} // namespace
+
+int main(int Argc, char **Argv) {
+  StrategyOptions Options;
+  Options.Strategy = "all-reduce";
+  Options.Reduction = "collective";
+  Options.DeviceType = "CPU";
+  Options.Replicas = 8;
+  benchmark::Initialize(&Argc, Argv);
+  std::string File;
+  for (int I = 1; I < Argc; ++I) {
+    StringRef Arg = Argv[I];
+    if (Arg.consume_front("--reduction="))
+      Options.Reduction = Arg.str();
+    else if (!Arg.consume_front("--replicas="))
+      File = Arg.str();
+    else if (Arg.getAsInteger(10, Options.Replicas))
+      Options.Replicas = 0;
+  }
+  if (File.empty() || Options.Replicas == 0) {
+    llvm::errs() << "usage: stages FILE [--replicas=N] "
+                    "[--reduction=add|collective] [--benchmark_...]\n";
+    return 2;
+  }
+  Fixture F(File, Options);
+  addStages(F);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
