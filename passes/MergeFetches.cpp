@@ -123,11 +123,13 @@ void MergeFetches::collectSinks() {
     if (Read)
       continue;
     for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
-      // A shape vector that is part batch has no value to give: it loses its
-      // name, and whoever asks for it is told.
+      // A shape vector that is part batch, or a tensor of which not even the
+      // rank is known, has no value to give: it loses its name, and whoever
+      // asks for it is told.
       if (!Facts->Types.number({N, Port}).isTrue() &&
           (!Facts->Types.number({N, Port}).isVarying() ||
-           Facts->Types.type({N, Port}).isVarying()))
+           (Facts->Types.type({N, Port}).isVarying() &&
+            Facts->Dims.shape({N, Port}))))
         Fetched.try_emplace({N, Port}, false);
   }
 }
