@@ -241,9 +241,9 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Unchanged;
   if (!userGradients())
     return PassResult::Failure;
-  auto Facts = std::make_unique<ProgramFacts>(*G);
+  ProgramFacts *Facts = &programFacts(M);
   if (fallBack(Facts->Types))
-    Facts = std::make_unique<ProgramFacts>(*G);
+    Facts = &programFacts(M);
   report(*Facts);
   bool AnyWrite = any_of(Facts->Order, [&](NodeId N) {
     return Facts->Vars.isUpdate(*G, N) &&
@@ -259,6 +259,8 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
                     "is written to a variable as a sum over rows");
   for (const Demand &Needed : Facts->Types.demands())
     insert(Needed);
+  Facts->adoptInserted(*G);
+  keepFacts(M);
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 

@@ -65,9 +65,9 @@ private:
 
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
-  std::unique_ptr<ProgramFacts> Facts;
+  const ProgramFacts *Facts = nullptr;
   std::map<Tensor, Endpoint> Merged;
-  std::set<NodeId> Causes; ///< Of values that were warned of.
+  std::set<NodeId> Causes;        ///< Of values that were warned of.
   std::map<Tensor, bool> Fetched; ///< To whether the user named it.
 };
 
@@ -228,7 +228,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   Diags = &D;
   if (readMesh(*G).Node == NoNode)
     return PassResult::Unchanged;
-  Facts = std::make_unique<ProgramFacts>(*G);
+  Facts = &programFacts(M);
   if (!collectFetches(M))
     return PassResult::Failure;
   collectSinks();

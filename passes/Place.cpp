@@ -52,8 +52,9 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
       G.setDevice(N, Devices.Devices[0]);
       Changed = true;
     }
-    bool OnReplica =
-        This.Count == Copies::PerReplica && !(This.Flags & NF_FixedDevice);
+    bool OnReplica = This.Count == Copies::PerReplica &&
+                     !(This.Flags & NF_FixedDevice) &&
+                     This.Flags & NF_MayHaveClass;
     if (!OnReplica)
       continue;
     auto Classes = G.stringListAttr(N, "_class");

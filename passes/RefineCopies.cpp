@@ -100,8 +100,7 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
     Diags.error("", toString(Limit.takeError()));
     return PassResult::Failure;
   }
-  ProgramFacts Computed(*G);
-  Facts = &Computed;
+  Facts = &programFacts(M);
   bool Changed = false;
   auto Set = [&](NodeId N, Copies Count) {
     G->node(N).Count = Count;
@@ -126,6 +125,8 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
              }))
       Set(N, Copies::PerReplica);
   }
+  // Only values that are true everywhere moved: their types are the same.
+  keepFacts(M);
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 

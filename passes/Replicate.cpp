@@ -86,7 +86,8 @@ bool Replicate::refuseDistributed() {
     if (!G->isLive(N))
       continue;
     StringRef Op = G->opName(N), Name = G->name(N);
-    if (Op == MeshOp || G->hasAttr(N, StampAttr)) {
+    if (Op == MeshOp ||
+        (G->node(N).Flags & NF_MayHaveGraft && G->hasAttr(N, StampAttr))) {
       Diags->error(Name, "the graph is already replicated by graft; start from "
                          "the single-device graph");
       return false;
@@ -316,6 +317,14 @@ void Replicate::splitFeeds() {
 }
 
 bool Replicate::localiseConstants() {
+  // A batch of unknown size is no number anywhere. (A constant that pins it
+  // down nevertheless is caught by the certificate.)
+  if (all_of(Seeds, [&](NodeId Seed) {
+        auto Shape = G->shapeAttr(G->input(Seed, 0).Node, "shape");
+        return !Shape || Shape->UnknownRank ||
+               Shape->Dims[*G->intAttr(Seed, "axis")] < 0;
+      }))
+    return true;
   DimOptions Options;
   Options.Unpatched = true;
   std::vector<NodeId> Order = topologicalOrder(*G);

@@ -46,6 +46,12 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
   Mesh Devices = readMesh(G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
+  bool Any = false;
+  for (NodeId N = 0; N < G.size() && !Any; ++N)
+    Any = G.isLive(N) && isVariableOp(G.opName(N)) &&
+          G.stringAttr(N, PolicyAttr).value_or("") == "shared";
+  if (!Any)
+    return PassResult::Unchanged;
   std::vector<NodeId> Order = topologicalOrder(G);
   VariableIndex Vars(G, Order);
   bool Changed = false;
@@ -68,6 +74,8 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
                 "shared by all replicas on " + Device.str())
         .Facts = {{"policy", "shared"}};
   }
+  if (!Changed)
+    return PassResult::Unchanged;
   // In topological order, so that aliases of a reference are placed in turn.
   for (NodeId N : Order)
     for (unsigned I = 0; I < G.node(N).NumData; ++I) {

@@ -225,7 +225,7 @@ void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
 }
 
 void Checker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
-  if (isOnceOp(G.opName(N)))
+  if (Facts.Vars.isOnce(G, N))
     error(N, "has an effect of its own and must exist once, not per replica");
   if (!Facts.Vars.isUpdate(G, N))
     return;

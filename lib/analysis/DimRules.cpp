@@ -48,6 +48,7 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   }
   for (NodeId N = 0; N < G.size(); ++N)
     FirstOutput[N + 1] += FirstOutput[N];
+  ZeroConsts.resize(G.size());
   Shapes.resize(totalOutputs());
   Values.resize(totalOutputs());
   Pool.reserve(totalOutputs() * 2);
@@ -59,23 +60,25 @@ DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order)
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     const OpDef *Def = G.opDefOf(Op);
     Rules.push_back(rulesOf(G.opNameOf(Op)).Shape);
+    ValueRules.push_back(valueRuleOf(G.opNameOf(Op)));
     Updates.push_back(Def ? Def->update() : UpdateDef());
   }
 }
 
 void DimRules::run() {
-  // Two rounds settle ordinary graphs; the bound is for safety only.
+  // One or two rounds settle ordinary graphs; the bound is for safety only.
   for (unsigned Round = 0; Round < 16; ++Round) {
     A.Conflicts.clear();
     for (NodeId Node : Order)
       visit(Node);
-    if (!A.Dims.takeChanged() && Round > 0)
+    if (!A.Dims.takeChanged())
       break;
   }
 }
 
 void DimRules::visit(NodeId Node) {
   N = Node;
+  A.Dims.beginNode();
   const struct Node &This = G.node(N);
   const UpdateDef &U = Updates[This.Op];
   if (U.Kind != UpdateKind::None && U.Grad > 0 && U.Indices < 0 &&
@@ -86,7 +89,7 @@ void DimRules::visit(NodeId Node) {
   if (A.numOutputs(N) == 0)
     return;
   shapeRule(Rules[This.Op]);
-  valueRule();
+  valueRule(ValueRules[This.Op]);
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
     if (!A.Shapes[A.outputIndex({N, Port})].Known) {
       hintFromAttr();
@@ -294,6 +297,7 @@ void DimRules::shapeRule(ShapeRule Rule) {
     auto Tensor = constValue(G, N);
     if (!Tensor)
       break;
+    A.ZeroConsts[N] = Tensor->AllZero;
     DimList Shape, Elements;
     for (size_t I = 0; I < Tensor->Shape.Dims.size(); ++I)
       Shape.push_back(number(I, Tensor->Shape.Dims[I]));

@@ -38,7 +38,25 @@ private:
 
   void visit(NodeId Node);
   void shapeRule(ShapeRule Rule);
-  void valueRule();
+  /// How an op makes integers of integers.
+  enum class ValueRule : uint8_t {
+    None,
+    Pack,
+    Concat,
+    Fill,
+    Same,
+    Cast,
+    StridedSlice,
+    Slice,
+    Gather,
+    Unpack,
+    Prod,
+    Like,
+    InvertPermutation,
+    Arithmetic,
+  };
+  static ValueRule valueRuleOf(llvm::StringRef Op);
+  void valueRule(ValueRule Rule);
   void hintFromAttr();
 
   void setShape(unsigned Port, llvm::ArrayRef<DimId> Dims);
@@ -88,8 +106,9 @@ private:
   DimAnalysis &A;
   const Graph &G;
   llvm::ArrayRef<NodeId> Order;
-  std::vector<ShapeRule> Rules;   ///< By op.
-  std::vector<UpdateDef> Updates; ///< By op.
+  std::vector<ShapeRule> Rules;      ///< By op.
+  std::vector<ValueRule> ValueRules; ///< By op.
+  std::vector<UpdateDef> Updates;    ///< By op.
   llvm::DenseMap<uint64_t, DimId> Slots;
   DimId One;
   NodeId N = NoNode;

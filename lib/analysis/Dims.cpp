@@ -64,14 +64,20 @@ bool DimTable::unify(DimId A, DimId B) {
   // The older one is the root: ids do not depend on anything but the graph.
   DimId Root = std::min(A, B), Child = std::max(A, B);
   Entry &R = Entries[Root], &C = Entries[Child];
+  // Whoever read the one that knew less must read it again.
+  Changed |=
+      Child < Fresh && ((R.HasSym && !C.HasSym) ||
+                        (R.Number != UnknownSize && C.Number == UnknownSize));
   if (C.HasSym && !R.HasSym) {
+    Changed |= Root < Fresh;
     R.HasSym = true;
     R.Value = C.Value;
   }
-  if (R.Number == UnknownSize)
+  if (R.Number == UnknownSize && C.Number != UnknownSize) {
+    Changed |= Root < Fresh;
     R.Number = C.Number;
+  }
   C.Parent = Root;
-  Changed = true;
   return true;
 }
 
@@ -85,7 +91,7 @@ bool DimTable::assign(DimId D, Sym S) {
     return E.Value == S;
   E.HasSym = true;
   E.Value = S;
-  Changed = true;
+  Changed |= find(D) < Fresh;
   return true;
 }
 
@@ -94,7 +100,20 @@ void DimTable::assignNumber(DimId D, int64_t Number) {
   if (E.Number != UnknownSize || Number == UnknownSize)
     return;
   E.Number = Number;
-  Changed = true;
+  Changed |= find(D) < Fresh;
+}
+
+void DimAnalysis::extend() {
+  for (auto N = static_cast<NodeId>(FirstOutput.size() - 1); N < G.size();
+       ++N) {
+    FirstOutput.push_back(FirstOutput.back() + 1);
+    ZeroConsts.push_back(false);
+    Shapes.emplace_back();
+    Values.emplace_back();
+    if (G.isLive(N) && G.node(N).NumData > 0 && !G.isOp(N, "_Gather") &&
+        validPort(G.input(N, 0)))
+      Shapes.back() = Shapes[outputIndex(G.input(N, 0))];
+  }
 }
 
 std::optional<ArrayRef<DimId>> DimAnalysis::shape(Endpoint E) const {

@@ -74,6 +74,9 @@ public:
     Changed = false;
     return Result;
   }
+  /// Sizes made from now on are nobody else's yet: learning about them is no
+  /// change.
+  void beginNode() { Fresh = static_cast<DimId>(Entries.size()); }
   size_t size() const { return Entries.size(); }
 
 private:
@@ -84,6 +87,7 @@ private:
     Sym Value;
   };
   std::vector<Entry> Entries;
+  DimId Fresh = 0;
   bool Changed = false;
 };
 
@@ -122,6 +126,8 @@ public:
   std::optional<llvm::SmallVector<int64_t, 4>> numbers(Endpoint E) const;
   /// Whether an element of the tracked value follows the batch.
   bool isSymbolic(Endpoint E) const;
+  /// Whether the Const node \p N holds nothing but zeros.
+  bool isZero(NodeId N) const { return ZeroConsts[N]; }
   /// The first dimension whose size follows the rows of one replica, or -1.
   int batchAxis(Endpoint E) const;
 
@@ -133,6 +139,10 @@ public:
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
   std::string describe(DimId D) const;
+
+  /// Gives nodes that are new the shape of their first input: what is inserted
+  /// keeps shapes, except gathers, whose shape is not known then.
+  void extend();
 
   unsigned numOutputs(NodeId N) const {
     return FirstOutput[N + 1] - FirstOutput[N];
@@ -154,6 +164,7 @@ private:
   std::vector<DimRun> Shapes; ///< By output.
   std::vector<DimRun> Values; ///< By output.
   std::vector<DimId> Pool;
+  std::vector<bool> ZeroConsts; ///< By node.
   std::vector<Conflict> Conflicts;
 };
 

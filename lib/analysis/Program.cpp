@@ -36,11 +36,25 @@ ProgramFacts::ProgramFacts(const Graph &G, DimOptions Options)
 
 ProgramFacts::ProgramFacts(const Graph &G) : ProgramFacts(G, optionsOf(G)) {}
 
+void ProgramFacts::adoptInserted(const Graph &G) {
+  Order = topologicalOrder(G);
+  Vars.extend(G);
+  Dims.extend();
+  Types.extend(Order);
+}
+
+ProgramFacts &programFacts(Module &M) {
+  if (!M.Facts || M.FactsRevision != M.graph().revision()) {
+    M.Facts = std::make_shared<ProgramFacts>(M.graph());
+    keepFacts(M);
+  }
+  return *static_cast<ProgramFacts *>(M.Facts.get());
+}
+
+void keepFacts(Module &M) { M.FactsRevision = M.graph().revision(); }
+
 bool spreadCopies(Graph &G, const VariableIndex &Vars,
                   std::vector<NodeId> Work) {
-  std::vector<bool> Once(G.numOps());
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    Once[Op] = isOnceOp(G.opNameOf(Op)) || G.opNameOf(Op) == "_FromReplicas";
   bool Any = false;
   while (!Work.empty()) {
     NodeId N = Work.back();
@@ -48,7 +62,7 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
     G.forEachUse(N, [&](Use U) {
       Node &User = G.node(U.User);
       if (U.Index >= User.NumData || User.Count == Copies::PerReplica ||
-          Once[User.Op])
+          Vars.isOnce(G, U.User) || combinesReplicas(G, U.User))
         return;
       if (Vars.isUpdate(G, U.User)) {
         NodeId Var = Vars.variableOf(G.input(U.User, 0));
@@ -72,8 +86,9 @@ bool combinesReplicas(const Graph &G, NodeId N) {
 }
 
 StringRef originName(const Graph &G, NodeId N) {
-  if (auto Origin = G.stringAttr(N, OriginAttr))
-    return *Origin;
+  if (G.node(N).Flags & NF_MayHaveGraft)
+    if (auto Origin = G.stringAttr(N, OriginAttr))
+      return *Origin;
   return G.name(N);
 }
 

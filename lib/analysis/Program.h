@@ -9,6 +9,7 @@
 
 #include "lib/analysis/Topology.h"
 #include "lib/analysis/Types.h"
+#include "lib/io/Module.h"
 
 #include <string>
 #include <vector>
@@ -43,11 +44,22 @@ struct ProgramFacts {
   /// Facts of a replicated program with the replicas of its mesh.
   explicit ProgramFacts(const Graph &G);
 
+  /// Brings the facts up to date after the demands of Types were met: nodes
+  /// that are new get the types that their own rules give, and what was taken
+  /// to be inserted is in the graph.
+  void adoptInserted(const Graph &G);
+
   std::vector<NodeId> Order;
   VariableIndex Vars;
   DimAnalysis Dims;
   TypeAnalysis Types;
 };
+
+/// The facts of \p M's program, inferred unless they are known.
+ProgramFacts &programFacts(Module &M);
+
+/// Says that the facts still hold although the graph was edited.
+void keepFacts(Module &M);
 
 /// Marks the users of what is in \p Work, and theirs, as per-replica: a node
 /// with a per-replica input is per-replica. Ops that may exist only once stop

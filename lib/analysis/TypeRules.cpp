@@ -82,8 +82,7 @@ void TypeRules::visit(NodeId Node) {
       }
   if (IsConst) {
     RType Type = RType::replicated();
-    if (auto Tensor = constValue(G, N))
-      Type.Zero = Tensor->AllZero;
+    Type.Zero = D.isZero(N);
     setAll(Type);
     return;
   }

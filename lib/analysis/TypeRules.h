@@ -18,12 +18,12 @@ class TypeRules {
 public:
   TypeRules(TypeAnalysis &T, llvm::ArrayRef<NodeId> Order);
   void round();
+  void visit(NodeId Node);
 
   /// What this round asked for.
   std::vector<Demand> Asked;
 
 private:
-  void visit(NodeId Node);
   void apply(TypeRule Rule);
   void update(const UpdateDef &U);
 

@@ -200,15 +200,14 @@ RType TypeRules::part(unsigned I) {
   return X;
 }
 
-/// Whether the batch is the channels of a batch norm, as in a layer norm that is
-/// made of one: every row has statistics of its own.
+/// Whether the batch is the channels of a batch norm, as in a layer norm that
+/// is made of one: every row has statistics of its own.
 bool TypeRules::rowsAreChannels(const RType &X, ArrayRef<RType> PerChannel) {
   int Rank = rank(G.input(N, G.opName(N).contains("Grad") ? 1 : 0));
   bool First = G.stringAttr(N, "data_format").value_or("NHWC") == "NCHW";
   return X.isSharded() && Rank > 1 && X.Axis == (First ? 1 : Rank - 1) &&
-         all_of(PerChannel, [](const RType &C) {
-           return C.isSharded() && C.Axis == 0;
-         });
+         all_of(PerChannel,
+                [](const RType &C) { return C.isSharded() && C.Axis == 0; });
 }
 
 void TypeRules::batchNorm() {

@@ -82,6 +82,17 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   });
 }
 
+void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
+  auto Old = static_cast<uint32_t>(Types.size());
+  Types.resize(Dims.totalOutputs());
+  Reduced.assign(Dims.totalOutputs(), false);
+  Demands.clear();
+  TypeRules Rules(*this, Order);
+  for (NodeId N : Order)
+    if (Dims.numOutputs(N) != 0 && Dims.outputIndex({N, 0}) >= Old)
+      Rules.visit(N);
+}
+
 RType TypeAnalysis::natural(Endpoint E) const {
   if (!Dims.validPort(E))
     return RType::varying(E.Node);

@@ -120,6 +120,10 @@ public:
   /// What has to be inserted, in node order; empty for a finished program.
   const std::vector<Demand> &demands() const { return Demands; }
 
+  /// Infers the types of nodes that are new and forgets the demands, which are
+  /// met now. \p Order is the new topological order.
+  void extend(llvm::ArrayRef<NodeId> Order);
+
   /// Why \p N is Varying at the node where that began.
   std::string reason(NodeId N) const;
 

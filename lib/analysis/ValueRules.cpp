@@ -10,6 +10,8 @@
 
 #include "lib/analysis/DimRules.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -18,16 +20,41 @@ static bool isShapeInteger(unsigned Type) {
   return Type == DT_INT32 || Type == DT_INT64;
 }
 
-void DimRules::valueRule() {
-  if (numData() == 0)
+DimRules::ValueRule DimRules::valueRuleOf(StringRef Op) {
+  return StringSwitch<ValueRule>(Op)
+      .Case("Pack", ValueRule::Pack)
+      .Case("ConcatV2", ValueRule::Concat)
+      .Case("Fill", ValueRule::Fill)
+      .Cases("Identity", "StopGradient", "Snapshot", "_FromReplicas",
+             ValueRule::Same)
+      .Cases("Reshape", "ExpandDims", "Squeeze", ValueRule::Same)
+      .Case("Cast", ValueRule::Cast)
+      .Case("StridedSlice", ValueRule::StridedSlice)
+      .Case("Slice", ValueRule::Slice)
+      .Cases("Gather", "GatherV2", ValueRule::Gather)
+      .Case("Unpack", ValueRule::Unpack)
+      .Case("Prod", ValueRule::Prod)
+      .Cases("ZerosLike", "OnesLike", ValueRule::Like)
+      .Case("InvertPermutation", ValueRule::InvertPermutation)
+      .Cases("Mul", "FloorDiv", "TruncateDiv", "Maximum", "Minimum",
+             ValueRule::Arithmetic)
+      .Cases("Add", "AddV2", "Sub", "FloorMod", "Mod", ValueRule::Arithmetic)
+      .Default(ValueRule::None);
+}
+
+/// Only what reads a tracked value can make one; Shape, Range and their like
+/// make theirs together with their shapes.
+void DimRules::valueRule(ValueRule Rule) {
+  if (Rule == ValueRule::None || numData() == 0)
     return;
-  // Only what reads a tracked value can make one, Shape and its like aside.
   Dims X = val(0);
-  StringRef Op = G.opName(N);
-  if (Op == "DynamicStitch" || Op == "BroadcastGradientArgs" ||
-      Op == "ConcatOffset" || Op == "Range")
-    return; // with their shapes
-  if (Op == "Pack") {
+  if (!X && Rule != ValueRule::Pack && Rule != ValueRule::Concat &&
+      Rule != ValueRule::Fill)
+    return;
+  switch (Rule) {
+  case ValueRule::None:
+    return;
+  case ValueRule::Pack: {
     DimList List;
     for (unsigned I = 0; I < numData(); ++I) {
       Dims V = val(I), S = in(I);
@@ -38,7 +65,7 @@ void DimRules::valueRule() {
     setValue(0, List);
     return;
   }
-  if (Op == "ConcatV2") {
+  case ValueRule::Concat: {
     DimList List;
     for (unsigned I = 0; I + 1 < numData(); ++I) {
       Dims V = val(I);
@@ -49,37 +76,39 @@ void DimRules::valueRule() {
     setValue(0, List);
     return;
   }
-  if (Op == "Fill") {
+  case ValueRule::Fill: {
     Dims V = val(1);
     auto Count = nums(0);
-    if (!V || !Count || Count->size() > 1)
+    if (!V || V->size() != 1 || !Count || Count->size() > 1)
       return;
-    size_t Size = Count->empty() ? 1 : size_t((*Count)[0]);
+    size_t Size = Count->empty() ? 1 : static_cast<size_t>((*Count)[0]);
     if (Size <= 64)
       setValue(0, DimList(Size, (*V)[0]));
     return;
   }
-  if (!X)
-    return;
-  if (Op == "Identity" || Op == "StopGradient" || Op == "Reshape" ||
-      Op == "ExpandDims" || Op == "Squeeze" || Op == "_FromReplicas" ||
-      Op == "Snapshot") {
+  case ValueRule::Same: {
     Dims S = A.shape({N, 0});
     if (S && S->size() <= 1)
       setValue(0, *X);
-  } else if (Op == "Cast") {
+    return;
+  }
+  case ValueRule::Cast:
     if (isShapeInteger(G.outputType(N, 0)))
       setValue(0, *X);
-  } else if (Op == "StridedSlice") {
+    return;
+  case ValueRule::StridedSlice:
     stridedSlice(true);
-  } else if (Op == "Slice") {
+    return;
+  case ValueRule::Slice: {
     auto Begin = num(1), Size = num(2);
     if (!Begin || !Size || *Begin < 0 || *Begin > int64_t(X->size()))
       return;
-    size_t Count = *Size < 0 ? X->size() - *Begin : size_t(*Size);
+    size_t Count = *Size < 0 ? X->size() - *Begin : static_cast<size_t>(*Size);
     if (*Begin + Count <= X->size())
       setValue(0, X->slice(*Begin, Count));
-  } else if (Op == "GatherV2" || Op == "Gather") {
+    return;
+  }
+  case ValueRule::Gather: {
     auto Rows = nums(1);
     if (!Rows)
       return;
@@ -90,24 +119,29 @@ void DimRules::valueRule() {
       List.push_back((*X)[R]);
     }
     setValue(0, List);
-  } else if (Op == "Unpack") {
-    for (unsigned I = 0; I < A.numOutputs(N) && I < X->size(); ++I)
-      setValue(I, (*val(0))[I]);
-  } else if (Op == "Split" || Op == "SplitV") {
     return;
-  } else if (Op == "Prod") {
+  }
+  case ValueRule::Unpack:
+    for (unsigned I = 0; I < A.numOutputs(N) && I < val(0)->size(); ++I)
+      setValue(I, (*val(0))[I]);
+    return;
+  case ValueRule::Prod: {
     DimId Product = One;
     for (size_t I = 0; I < X->size(); ++I)
       Product = product(32 + I, Product, (*val(0))[I]);
     Dims S = A.shape({N, 0});
     if (S && S->size() <= 1)
       setValue(0, Product);
-  } else if (Op == "ZerosLike" || Op == "OnesLike") {
+    return;
+  }
+  case ValueRule::Like: {
     DimList List;
     for (size_t I = 0; I < X->size(); ++I)
-      List.push_back(number(I + 1, Op == "OnesLike"));
+      List.push_back(number(I + 1, G.isOp(N, "OnesLike")));
     setValue(0, List);
-  } else if (Op == "InvertPermutation") {
+    return;
+  }
+  case ValueRule::InvertPermutation: {
     auto Perm = nums(0);
     if (!Perm)
       return;
@@ -115,17 +149,17 @@ void DimRules::valueRule() {
     for (size_t I = 0; I < Perm->size(); ++I) {
       if ((*Perm)[I] < 0 || (*Perm)[I] >= int64_t(Perm->size()))
         return;
-      Inverse[(*Perm)[I]] = int64_t(I);
+      Inverse[(*Perm)[I]] = static_cast<int64_t>(I);
     }
     DimList List;
     for (size_t I = 0; I < Inverse.size(); ++I)
       List.push_back(number(32 + I, Inverse[I]));
     setValue(0, List);
-  } else if (Op == "Mul" || Op == "FloorDiv" || Op == "TruncateDiv" ||
-             Op == "Maximum" || Op == "Minimum" || Op == "Add" ||
-             Op == "AddV2" || Op == "Sub" || Op == "FloorMod" || Op == "Mod" ||
-             Op == "Neg" || Op == "RealDiv") {
-    arithmetic(Op);
+    return;
+  }
+  case ValueRule::Arithmetic:
+    arithmetic(G.opName(N));
+    return;
   }
 }
 

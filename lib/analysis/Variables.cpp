@@ -6,6 +6,8 @@
 
 #include "lib/analysis/Variables.h"
 
+#include "lib/analysis/OpRules.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -21,6 +23,7 @@ VariableIndex::VariableIndex(const Graph &G, ArrayRef<NodeId> Order) {
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     const OpDef *Def = G.opDefOf(Op);
     StringRef Name = G.opNameOf(Op);
+    OnceOps.push_back(isOnceOp(Name));
     if (isVariableOp(Name)) {
       Role[Op] = Creates;
       continue;
@@ -62,6 +65,15 @@ VariableIndex::VariableIndex(const Graph &G, ArrayRef<NodeId> Order) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && VarOf[N] == N)
       Vars.push_back(N);
+}
+
+void VariableIndex::extend(const Graph &G) {
+  VarOf.resize(G.size(), NoNode);
+  for (auto Op = static_cast<uint32_t>(UpdateOps.size()); Op < G.numOps();
+       ++Op) {
+    UpdateOps.push_back(G.opDefOf(Op) ? G.opDefOf(Op)->update() : UpdateDef());
+    OnceOps.push_back(isOnceOp(G.opNameOf(Op)));
+  }
 }
 
 bool VariableIndex::usesInPlace(const Graph &G, NodeId N,

@@ -42,10 +42,17 @@ public:
     return UpdateOps[G.node(N).Op];
   }
 
+  /// Whether \p N may exist only once (isOnceOp), by op.
+  bool isOnce(const Graph &G, NodeId N) const { return OnceOps[G.node(N).Op]; }
+
+  /// Makes room for nodes that are new; none of them is a variable.
+  void extend(const Graph &G);
+
 private:
   std::vector<NodeId> Vars;
   std::vector<NodeId> VarOf;        ///< By node: the variable that output 0 is.
   std::vector<UpdateDef> UpdateOps; ///< By op.
+  std::vector<bool> OnceOps;        ///< By op.
 };
 
 /// Whether \p Op creates a variable.

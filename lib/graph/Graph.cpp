@@ -48,9 +48,8 @@ void Graph::reserveNames(size_t Capacity) {
   UsedSlots = 0;
 }
 
-bool Graph::insertName(NodeId N) {
+bool Graph::insertName(NodeId N, uint64_t Hash) {
   StringRef Name = name(N);
-  uint64_t Hash = xxh3_64bits(Name);
   uint64_t Slot = slotOf(Hash, N);
   size_t Mask = NameSlots.size() - 1;
   size_t I = Hash & Mask;
@@ -63,7 +62,7 @@ bool Graph::insertName(NodeId N) {
     reserveNames(Live * 2);
     for (NodeId Other = 0; Other < size(); ++Other)
       if (isLive(Other))
-        insertName(Other);
+        insertName(Other, xxh3_64bits(name(Other)));
   }
   return true;
 }
@@ -79,8 +78,11 @@ void Graph::eraseName(NodeId N) {
 }
 
 NodeId Graph::find(StringRef Name) const {
+  return find(Name, xxh3_64bits(Name));
+}
+
+NodeId Graph::find(StringRef Name, uint64_t Hash) const {
   size_t Mask = NameSlots.size() - 1;
-  uint64_t Hash = xxh3_64bits(Name);
   for (size_t I = Hash & Mask; NameSlots[I] != EmptySlot; I = (I + 1) & Mask)
     if (NameSlots[I] >> 32 == Hash >> 33 && NameSlots[I] != Tombstone &&
         name(static_cast<NodeId>(NameSlots[I])) == Name)
@@ -88,16 +90,24 @@ NodeId Graph::find(StringRef Name) const {
   return NoNode;
 }
 
+uint32_t Graph::splitPort(StringRef &Text) {
+  if (Text.consume_front("^"))
+    return ControlPort;
+  // Names have no colon, so digits behind one are a port.
+  size_t Digits = Text.size();
+  while (Digits > 0 && Text[Digits - 1] >= '0' && Text[Digits - 1] <= '9')
+    --Digits;
+  uint32_t Port = 0;
+  if (Digits == 0 || Digits == Text.size() || Text[Digits - 1] != ':' ||
+      Text.substr(Digits).getAsInteger(10, Port) || Port == ControlPort)
+    return 0;
+  Text = Text.take_front(Digits - 1);
+  return Port;
+}
+
 std::optional<Endpoint> Graph::findEndpoint(StringRef Text) const {
   Endpoint E;
-  if (Text.consume_front("^"))
-    E.Port = ControlPort;
-  else if (size_t Colon = Text.rfind(':'); Colon != StringRef::npos) {
-    if (Text.substr(Colon + 1).getAsInteger(10, E.Port) ||
-        E.Port == ControlPort)
-      return std::nullopt;
-    Text = Text.substr(0, Colon);
-  }
+  E.Port = splitPort(Text);
   E.Node = find(Text);
   if (E.Node == NoNode)
     return std::nullopt;
@@ -177,7 +187,7 @@ NodeId Graph::addNode(StringRef Name, StringRef Op, ArrayRef<Endpoint> Inputs,
   New.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
   Nodes.push_back(New);
   ++Live;
-  insertName(N);
+  insertName(N, xxh3_64bits(name(N)));
   touch(N);
   setInputs(N, Inputs);
   return N;
@@ -189,7 +199,7 @@ void Graph::rename(NodeId N, StringRef NewName) {
   StringRef Saved = save(NewName);
   Nodes[N].NameData = Saved.data();
   Nodes[N].NameSize = static_cast<uint32_t>(Saved.size());
-  insertName(N);
+  insertName(N, xxh3_64bits(name(N)));
   touch(N);
   // Users name their inputs in the file, so their bytes change too.
   forEachUse(N, [&](Use U) { touch(U.User); });
@@ -320,7 +330,7 @@ uint64_t Graph::fingerprint() const {
     Mix(xxh3_64bits(StringRef(This.AttrData, This.AttrSize)));
     Mix(This.NameSplit);
     Mix((uint64_t(This.Count) << 16) | (uint64_t(This.Kind) << 8) |
-        (This.Flags & ~NF_Modified));
+        (This.Flags & ~(NF_Modified | NF_MayHaveClass | NF_MayHaveGraft)));
     for (Endpoint E : inputs(N))
       Mix((uint64_t(E.Node) << 32) | E.Port);
   }

@@ -80,6 +80,8 @@ enum NodeFlag : uint8_t {
   NF_Led = 8,           ///< Copy 0 waits for the other copies.
   NF_ElidePrimary = 16, ///< Copy 0 does not exist; its users read its input.
   NF_FixedDevice = 32,  ///< Every copy is on the device that is written.
+  NF_MayHaveClass = 64, ///< Without it there is no attribute `_class`.
+  NF_MayHaveGraft = 128 ///< Without it there is no attribute `_graft_*`.
 };
 
 struct Node {
@@ -282,7 +284,13 @@ public:
 
   /// Whether anything was edited since the graph was read.
   bool modified() const { return Changed; }
-  void markModified() { Changed = true; }
+  /// For edits of Node's own fields, which the graph does not see.
+  void markModified() {
+    Changed = true;
+    ++Revision;
+  }
+  /// Grows with every edit.
+  uint64_t revision() const { return Revision; }
 
   /// A copy of \p Text that lives as long as the graph.
   llvm::StringRef save(const llvm::Twine &Text) { return Saver.save(Text); }
@@ -306,15 +314,21 @@ private:
                         std::vector<llvm::StringRef> &InputNames);
   llvm::Error resolveInputs(const std::vector<llvm::StringRef> &InputNames);
   void readProgramAttrs(NodeId N);
+  /// The NF_MayHave flags for an attribute.
+  static uint8_t attrFlags(llvm::StringRef Key);
   uint32_t internOp(llvm::StringRef Name);
   uint32_t internDevice(llvm::StringRef Name);
   void link(uint32_t Edge, NodeId User);
   void unlink(uint32_t Edge);
   void touch(NodeId N) {
     Nodes[N].Flags |= NF_Modified;
-    Changed = true;
+    markModified();
   }
-  bool insertName(NodeId N);
+  /// Takes `^` or `:port` off \p Text and returns the port.
+  static uint32_t splitPort(llvm::StringRef &Text);
+  NodeId find(llvm::StringRef Name, uint64_t Hash) const;
+  void lookUpAll(const std::vector<llvm::StringRef> &InputNames);
+  bool insertName(NodeId N, uint64_t Hash);
   void eraseName(NodeId N);
   /// Empties the table of names and makes room for \p Capacity of them.
   void reserveNames(size_t Capacity);
@@ -334,6 +348,7 @@ private:
   llvm::StringSaver Saver{Arena};
   NodeId InputCount = 0;
   NodeId Live = 0;
+  uint64_t Revision = 0;
   bool Changed = false;
 };
 

@@ -35,6 +35,8 @@ enum : unsigned {
   NodeAttrField = 5,
 };
 
+constexpr char NodeAttrTag = '\x2a';
+
 /// The last field \p Number of \p Message.
 std::optional<wire::Field> findField(StringRef Message, unsigned Number,
                                      wire::Type Type) {
@@ -108,14 +110,37 @@ std::string encodeShape(const ShapeValue &Shape) {
 //===----------------------------------------------------------------------===//
 
 std::optional<StringRef> Graph::attr(NodeId N, StringRef Key) const {
-  wire::Reader R({Nodes[N].AttrData, Nodes[N].AttrSize});
+  const char *P = Nodes[N].AttrData, *End = P + Nodes[N].AttrSize;
+  // The form that every writer gives: tag, length, tag of the key, its length,
+  // the key, tag of the value, its length. Anything else goes the long way.
+  while (End - P > 4 && *P == NodeAttrTag) {
+    const char *Body = P + 1;
+    uint64_t Length = static_cast<uint8_t>(*Body++);
+    for (unsigned Shift = 7; Length >> Shift & 1 && Shift < 35 && Body != End;
+         Shift += 7) {
+      Length ^= uint64_t(1) << Shift;
+      Length |= uint64_t(static_cast<uint8_t>(*Body++)) << Shift;
+    }
+    if (Length < 2 || Length > static_cast<uint64_t>(End - Body) ||
+        *Body != '\x0a' || static_cast<uint8_t>(Body[1]) >= 0x80)
+      break;
+    P = Body + Length;
+    size_t KeySize = static_cast<uint8_t>(Body[1]);
+    if (KeySize != Key.size() || KeySize + 2 > Length ||
+        std::memcmp(Body + 2, Key.data(), KeySize) != 0)
+      continue;
+    AttrEntry Entry;
+    wire::Field F;
+    F.Number = NodeAttrField;
+    F.WireType = wire::Type::Bytes;
+    F.Bytes = StringRef(Body, Length);
+    if (parseEntry(F, Entry))
+      return Entry.Value;
+    break;
+  }
+  wire::Reader R({P, static_cast<size_t>(End - P)});
   wire::Field F;
   while (R.next(F)) {
-    // Most entries are passed over by a look at the key's length.
-    if (F.Bytes.size() > 2 && F.Bytes[0] == 0x0a &&
-        static_cast<uint8_t>(F.Bytes[1]) < 0x80 &&
-        static_cast<size_t>(F.Bytes[1]) != Key.size())
-      continue;
     AttrEntry Entry;
     if (parseEntry(F, Entry) && Entry.Key == Key)
       return Entry.Value;
@@ -401,6 +426,7 @@ void Graph::setAttr(NodeId N, StringRef Key, StringRef Value) {
   StringRef Saved = save(Run);
   Nodes[N].AttrData = Saved.data();
   Nodes[N].AttrSize = static_cast<uint32_t>(Saved.size());
+  Nodes[N].Flags |= attrFlags(Key);
   touch(N);
 }
 

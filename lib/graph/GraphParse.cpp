@@ -13,6 +13,7 @@
 #include "lib/support/Wire.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace llvm;
 
@@ -44,6 +45,13 @@ StringRef leadingKey(StringRef Entry) {
 
 } // namespace
 
+uint8_t Graph::attrFlags(StringRef Key) {
+  if (!Key.starts_with("_"))
+    return 0;
+  return (Key == "_class" ? NF_MayHaveClass : 0) |
+         (Key.starts_with("_graft_") ? NF_MayHaveGraft : 0);
+}
+
 Error Graph::parseNode(StringRef Body, uint64_t Offset,
                        std::vector<StringRef> &InputNames) {
   NodeId N = size();
@@ -54,7 +62,7 @@ Error Graph::parseNode(StringRef Body, uint64_t Offset,
   This.FirstEdge = static_cast<uint32_t>(InputNames.size());
   StringRef Op;
   const char *RestEnd = nullptr;
-  bool Contiguous = true, HasProgramAttrs = false;
+  bool Contiguous = true;
   std::string Rest;
   wire::Reader R(Body);
   wire::Field F;
@@ -75,7 +83,7 @@ Error Graph::parseNode(StringRef Body, uint64_t Offset,
         This.Device = internDevice(F.Bytes);
         continue;
       case NodeAttr:
-        HasProgramAttrs |= leadingKey(F.Bytes).starts_with("_graft_");
+        This.Flags |= attrFlags(leadingKey(F.Bytes));
         break;
       default:
         break;
@@ -109,7 +117,7 @@ Error Graph::parseNode(StringRef Body, uint64_t Offset,
   This.NumInputs =
       static_cast<uint32_t>(InputNames.size()) - Nodes[N].FirstEdge;
   ++Live;
-  if (HasProgramAttrs)
+  if (Nodes[N].Flags & NF_MayHaveGraft)
     readProgramAttrs(N);
   return Error::success();
 }
@@ -197,22 +205,64 @@ Error Graph::parse(StringRef Bytes) {
   }
   InputCount = size();
   reserveNames(size());
+  std::vector<uint64_t> Hashes(size());
   for (NodeId N = 0; N < size(); ++N)
-    if (!insertName(N))
+    Hashes[N] = xxh3_64bits(name(N));
+  for (NodeId N = 0; N < size(); ++N) {
+    if (N + 8 < size())
+      __builtin_prefetch(&NameSlots[Hashes[N + 8] & (NameSlots.size() - 1)]);
+    if (!insertName(N, Hashes[N]))
       return failure(formatv("node '{0}': this name is used twice", name(N)));
+  }
   return resolveInputs(InputNames);
+}
+
+/// Finds the source of every input. A lookup misses the cache twice, in the
+/// table and at the name; groups of lookups let the misses overlap.
+void Graph::lookUpAll(const std::vector<StringRef> &InputNames) {
+  constexpr size_t Group = 16;
+  struct Lookup {
+    StringRef Name;
+    uint64_t Hash;
+    uint32_t Port;
+  };
+  Lookup L[Group];
+  size_t Mask = NameSlots.size() - 1;
+  for (size_t Begin = 0; Begin < InputNames.size(); Begin += Group) {
+    size_t Count = std::min(Group, InputNames.size() - Begin);
+    for (size_t I = 0; I < Count; ++I) {
+      StringRef Name = InputNames[Begin + I];
+      L[I].Port = splitPort(Name);
+      L[I].Name = Name;
+      L[I].Hash = xxh3_64bits(Name);
+      __builtin_prefetch(&NameSlots[L[I].Hash & Mask]);
+    }
+    for (size_t I = 0; I < Count; ++I) {
+      uint64_t Slot = NameSlots[L[I].Hash & Mask];
+      if (static_cast<NodeId>(Slot) < size())
+        __builtin_prefetch(&Nodes[static_cast<NodeId>(Slot)]);
+    }
+    for (size_t I = 0; I < Count; ++I) {
+      uint64_t Slot = NameSlots[L[I].Hash & Mask];
+      if (static_cast<NodeId>(Slot) < size())
+        __builtin_prefetch(Nodes[static_cast<NodeId>(Slot)].NameData);
+    }
+    for (size_t I = 0; I < Count; ++I)
+      EdgeSources[Begin + I] = {find(L[I].Name, L[I].Hash), L[I].Port};
+  }
 }
 
 Error Graph::resolveInputs(const std::vector<StringRef> &InputNames) {
   EdgeSources.resize(InputNames.size());
   Links.resize(InputNames.size());
+  lookUpAll(InputNames);
   for (NodeId N = 0; N < size(); ++N) {
     Node &This = Nodes[N];
     This.NumData = This.NumInputs;
     for (uint32_t I = 0; I < This.NumInputs; ++I) {
       StringRef Text = InputNames[This.FirstEdge + I];
-      std::optional<Endpoint> Source = findEndpoint(Text);
-      if (!Source)
+      std::optional<Endpoint> Source = EdgeSources[This.FirstEdge + I];
+      if (Source->Node == NoNode)
         return failure(
             formatv("node '{0}': input '{1}' does not exist", name(N), Text));
       if (Source->isControl())

@@ -12,6 +12,7 @@
 #include "lib/graph/DeviceName.h"
 #include "lib/support/Wire.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -33,7 +34,8 @@ ErrorCap::~ErrorCap() {
 
 bool hasGraftStamp(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && G.hasAttr(N, "_graft_replicas"))
+    if (G.isLive(N) && G.node(N).Flags & NF_MayHaveGraft &&
+        G.hasAttr(N, "_graft_replicas"))
       return true;
   return false;
 }
@@ -148,6 +150,8 @@ void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
     if (const OpDef *Def = G.opDefOf(Op))
       if (!hasLists(Def->outputs()))
         Outputs[Op] = Def->NumOutputs;
+  // A RestoreV2 has thousands of outputs, and as many edges ask for them.
+  DenseMap<NodeId, std::optional<unsigned>> ByNode;
   ErrorCap Ports(Diags, "inputs from ports that do not exist");
   ErrorCap Counts(Diags, "nodes with a wrong number of inputs");
   for (NodeId N = 0; N < G.size(); ++N) {
@@ -155,8 +159,12 @@ void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
       continue;
     for (Endpoint E : G.dataInputs(N)) {
       std::optional<unsigned> Limit = Outputs[G.node(E.Node).Op];
-      if (*Limit == Open)
-        Limit = G.numOutputs(E.Node);
+      if (*Limit == Open) {
+        auto [It, New] = ByNode.try_emplace(E.Node);
+        if (New)
+          It->second = G.numOutputs(E.Node);
+        Limit = It->second;
+      }
       if (Limit && E.Port >= *Limit)
         Ports.error(G.name(N), formatv("input '{0}:{1}' does not exist: {2} "
                                        "has {3} output{4}",
@@ -253,6 +261,8 @@ void verifyColocation(const Graph &G, DiagnosticEngine &Diags) {
   ErrorCap Errors(Diags, "nodes with a bad '_class'");
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
+      continue;
+    if (!(G.node(N).Flags & NF_MayHaveClass))
       continue;
     auto Value = G.attr(N, "_class");
     if (!Value)

@@ -42,6 +42,9 @@ public:
   virtual ~NodeWriter() = default;
   /// The exact number of bytes that write() will produce.
   virtual uint64_t size() = 0;
+  /// A bound on size() that costs little: enough to know that a file will not
+  /// be too large.
+  virtual uint64_t sizeBound() { return size(); }
   virtual void write(ByteSink &Sink) = 0;
 };
 
@@ -76,6 +79,11 @@ public:
   /// does not have, as `collection: name`. TensorFlow accepts them, so the
   /// verifier does too.
   const llvm::StringSet<> &danglingNames() const { return Dangling; }
+
+  /// What analyses found, kept between passes while the graph is at the
+  /// revision that they saw (lib/analysis/Program.h).
+  std::shared_ptr<void> Facts;
+  uint64_t FactsRevision = 0;
 
   /// Set by a lowering: produces the nodes instead of the graph itself.
   std::unique_ptr<NodeWriter> Lowered;

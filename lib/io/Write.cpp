@@ -125,9 +125,13 @@ Error ModuleWriter::write(ByteSink &Sink) {
     Sink.write(M.Whole);
     return Error::success();
   }
-  uint64_t NodeBytes = Nodes.size(), Total = NodeBytes;
+  uint64_t Others = 0;
   for (StringRef Field : M.graph().otherFields())
-    Total += Field.size();
+    Others += Field.size();
+  // The exact size is needed for the length of an enclosing field, or when the
+  // file might be too large.
+  bool Exact = !M.Around.empty() || Nodes.sizeBound() + Others > MessageLimit;
+  uint64_t NodeBytes = Exact ? Nodes.size() : 0, Total = NodeBytes + Others;
   // Sizes from the inside out, then bytes from the outside in.
   SmallVector<uint64_t, 2> Sizes(M.Around.size());
   for (size_t I = M.Around.size(); I-- > 0;) {
@@ -154,7 +158,7 @@ Error ModuleWriter::write(ByteSink &Sink) {
     Counter.write(Field);
   for (size_t I = M.Around.size(); I-- > 0;)
     Counter.write(M.Around[I].After);
-  if (Counter.Count != Total)
+  if (Exact && Counter.Count != Total)
     return failure(formatv("internal error: {0} bytes were promised and {1} "
                            "were written",
                            Total, Counter.Count));

@@ -12,6 +12,9 @@
 #include "llvm/Support/Signals.h"
 
 #include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -21,21 +24,29 @@ namespace graft {
 namespace {
 
 /// Writes to a file descriptor in chunks and remembers the first error.
+/// Writes chunks to a file. From the second chunk on a thread of its own does
+/// it, so that the kernel's copy overlaps with the making of the next chunk.
 class FileSink final : public ByteSink {
 public:
   explicit FileSink(int FD) : FD(FD) { Buffer.reserve(ChunkSize); }
+  ~FileSink() override { (void)finish(); }
 
   void write(StringRef Bytes) override {
     if (Buffer.size() + Bytes.size() > ChunkSize)
       flush();
-    if (Bytes.size() >= ChunkSize)
-      put(Bytes);
-    else
-      Buffer.append(Bytes.data(), Bytes.size());
+    Buffer.append(Bytes.data(), Bytes.size());
   }
 
   std::error_code finish() {
     flush();
+    if (Writer.joinable()) {
+      {
+        std::lock_guard Lock(Mutex);
+        Done = true;
+      }
+      Wake.notify_all();
+      Writer.join();
+    }
     return Status;
   }
 
@@ -43,8 +54,38 @@ private:
   static constexpr size_t ChunkSize = 512 << 10;
 
   void flush() {
-    put(Buffer);
-    Buffer.clear();
+    if (!Started) {
+      // One chunk is written in place: most files need no thread.
+      put(Buffer);
+      Buffer.clear();
+      Started = true;
+      return;
+    }
+    if (Buffer.empty())
+      return;
+    if (!Writer.joinable()) {
+      Full.reserve(ChunkSize);
+      Writer = std::thread([this] { writeChunks(); });
+    }
+    std::unique_lock Lock(Mutex);
+    Wake.wait(Lock, [this] { return Full.empty(); });
+    std::swap(Full, Buffer);
+    Wake.notify_all();
+  }
+
+  void writeChunks() {
+    std::unique_lock Lock(Mutex);
+    for (;;) {
+      Wake.wait(Lock, [this] { return Done || !Full.empty(); });
+      if (Full.empty())
+        return;
+      // Nobody touches Full until it is empty again.
+      Lock.unlock();
+      put(Full);
+      Lock.lock();
+      Full.clear();
+      Wake.notify_all();
+    }
   }
 
   void put(StringRef Bytes) {
@@ -59,8 +100,14 @@ private:
   }
 
   int FD;
-  std::string Buffer;
+  std::string Buffer; ///< Being filled.
+  std::string Full;   ///< Being written, guarded by Mutex while it is swapped.
   std::error_code Status;
+  std::thread Writer;
+  std::mutex Mutex;
+  std::condition_variable Wake;
+  bool Started = false;
+  bool Done = false;
 };
 
 Error cannotWrite(StringRef Path, std::error_code Reason) {

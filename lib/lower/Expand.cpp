@@ -94,7 +94,7 @@ void ReplicaExpander::renderCopy(NodeId N, unsigned Replica, Rendering &Out) {
     // Untouched, but names in it may have moved: those of inputs, and those of
     // nodes that it is colocated with.
     bool AsRead =
-        !G.hasAttr(N, "_class") && all_of(G.inputs(N), [&](Endpoint E) {
+        !(This.Flags & NF_MayHaveClass) && all_of(G.inputs(N), [&](Endpoint E) {
           const Node &Source = G.node(E.Node);
           return Source.Count == Copies::Once && Source.Kind == Inserted::No;
         });
@@ -172,6 +172,37 @@ uint64_t ReplicaExpander::size() {
   forEachPiece([&](const std::string &Bytes,
                    unsigned Times) { Total += Bytes.size() * Times; },
                /*OnlySizes=*/true);
+  return Total;
+}
+
+uint64_t ReplicaExpander::sizeBound() {
+  // Every name in a node grows by a copy's prefix at most, and so does the
+  // node's own; what is inserted brings a few constants.
+  constexpr uint64_t Prefix = 24, Extra = 1024;
+  uint64_t Total = 0, LongestDevice = 0, LongestName = 0;
+  for (const std::string &Device : Devices)
+    LongestDevice = std::max<uint64_t>(LongestDevice, Device.size());
+  for (NodeId N : Order)
+    LongestName = std::max<uint64_t>(LongestName, G.node(N).NameSize);
+  for (NodeId N : Order) {
+    const Node &This = G.node(N);
+    uint64_t One = This.NameSize + This.AttrSize + This.NumInputs * 8 +
+                   Prefix * (This.NumInputs + 4) + LongestDevice +
+                   G.device(N).size() + 64;
+    for (Endpoint E : G.inputs(N))
+      One += G.node(E.Node).NameSize;
+    if (This.Kind != Inserted::No)
+      One += Extra + 2 * (LongestName + Prefix);
+    uint64_t Times =
+        This.Count == Copies::PerReplica || Program[This.Op] != Plain
+            ? Devices.size()
+            : 1;
+    // A led node, a gate and a merge name every copy once more.
+    Total += One * Times;
+    if (This.Flags & NF_Led || This.Count == Copies::Once)
+      Total += Devices.size() * (LongestName + Prefix) *
+               (This.Flags & NF_Led ? 1 : This.NumInputs);
+  }
   return Total;
 }
 

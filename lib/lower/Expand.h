@@ -30,6 +30,7 @@ public:
   ReplicaExpander(const Graph &G, Mesh Devices);
 
   uint64_t size() override;
+  uint64_t sizeBound() override;
   void write(ByteSink &Sink) override;
 
   /// Name of copy \p Replica of \p N.

@@ -78,7 +78,9 @@ private:
       Diags.error(L.name(N), Message.str());
     return false;
   }
-  bool stamped(NodeId N) const { return L.hasAttr(N, StampAttr); }
+  bool stamped(NodeId N) const {
+    return L.node(N).Flags & NF_MayHaveGraft && L.hasAttr(N, StampAttr);
+  }
   bool group();
   void make(Group &Gr);
   bool connect(Group &Gr);
@@ -506,7 +508,7 @@ std::unique_ptr<Graph> Folder::run() {
 
 unsigned stampedReplicas(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N))
+    if (G.isLive(N) && G.node(N).Flags & NF_MayHaveGraft)
       if (auto Stamp = G.intAttr(N, StampAttr))
         return *Stamp > 0 ? static_cast<unsigned>(*Stamp) : 0;
   return 0;
