@@ -316,7 +316,11 @@ def lowered_mutations(meta) -> List[Mutation]:
             add("drop member", name, lambda q, n=name, to=data[0]: (q.redirect(n, to), q.delete(n)))
             if node.op == "CollectiveReduce":
                 other = b"Id" if node.attr["final_op"].s == b"Div" else b"Div"
-                add("scale", f"{name}: final_op", lambda q, n=name, o=other: setattr(q.nodes[n].attr["final_op"], "s", o))
+                key = node.attr["instance_key"].i
+                members = [m.name for m in nodes if m.op == node.op and m.attr["instance_key"].i == key]
+                add("scale of one member", f"{name}: final_op", lambda q, n=name, o=other: set_final_op(q, [n], o))
+                if name == members[0]:
+                    add("scale of all members", f"{name}: final_op", lambda q, n=members, o=other: set_final_op(q, n, o))
         if name.endswith("/gate"):
             for text in node.input:
                 add("gate", f"{text} of {name}", lambda q, n=name, t=text: q.drop_control(n, t))
@@ -365,6 +369,11 @@ def lowered_mutations(meta) -> List[Mutation]:
             if a.op == b.op and replica[0] == replica[1] and a.input[ia] != b.input[ib] and shape_of(p, a) == shape_of(p, b):
                 add("swap gradients", f"{a.name} and {b.name}", lambda q, s=(a.name, ia, b.name, ib): q.swap(*s))
     return result
+
+
+def set_final_op(q: Program, names: List[str], op: bytes):
+    for name in names:
+        q.nodes[name].attr["final_op"].s = op
 
 
 def choose(mutations: List[Mutation], most: int) -> List[Mutation]:

@@ -151,11 +151,20 @@ def test_lowered(subject, capsys):
 
 # Categories of mutations that show in the numbers of every model: those of a lost reduction, scale or shard.
 VISIBLE_PROGRAM = ("drop reduce", "power")
-VISIBLE_LOWERED = ("drop member", "scale", "shard twice", "led edge", "initializer edge", "restore edge", "swap gradients")
+VISIBLE_LOWERED = (
+    "drop member",
+    "scale",
+    "scale of all members",
+    "shard twice",
+    "led edge",
+    "initializer edge",
+    "restore edge",
+    "swap gradients",
+)
 
 
-def numbers(path: str, subject: Subject) -> str:
-    """What is wrong with a graph when TensorFlow runs it, or ''."""
+def numbers(path: str, subject: Subject, *targets: str) -> str:
+    """What is wrong with a graph when TensorFlow runs it, and each of the targets alone, or ''."""
     reference = harness.reference(subject.spec, REPLICAS)
     data = models.batches(subject.spec.model)
     try:
@@ -169,7 +178,7 @@ def numbers(path: str, subject: Subject) -> str:
             session.restart()
             session.restore(reference.checkpoint)
             session.check(reference.variables[1], "restored")
-            for target in ("train_op", "init"):  # alone, nothing else waits for the copies
+            for target in ("train_op", "init", *targets):
                 x, y = data[0]
                 session.run(target, {"x:0": x, "y:0": y})
                 session.check_copies(f"after {target}")
@@ -186,7 +195,12 @@ def test_numbers(model, way, capsys, monkeypatch):
     subject = Subject(spec_of(model, *way), Options(REPLICAS, *way))
     assert numbers(subject.lowered_path, subject) == ""
     chosen = [m for m in mutations.choose(mutations.lowered_mutations(subject.lowered), 1) if m.category in VISIBLE_LOWERED]
-    judge = lambda mutation, path: numbers(path, subject)  # noqa: E731
+
+    def judge(mutation, path):
+        # An op that lost an edge to a copy's is run alone, so that nothing else waits for the copy's.
+        edge = re.fullmatch(r"\^\S+ of (\S+)", mutation.what)
+        return numbers(path, subject, *([edge[1]] if edge and not edge[1].startswith("save/") else []))
+
     run(subject, subject.lowered, chosen, judge, capsys)
 
 
