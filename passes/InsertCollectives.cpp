@@ -134,21 +134,20 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
   NodeId Gate = G->addNode(G->uniqueName(Name + "/gate"), "NoOp",
                            Endpoint{Member, ControlPort}, Member);
   G->node(Gate).Kind = Inserted::Gate;
-  Endpoint Result{Member, 0};
-  if (Power != 0 && !Divide) {
-    NodeId Scale = G->addNode(G->uniqueName(Name + "/scale"), "_Scale",
-                              {Result, Endpoint{Gate, ControlPort}}, Gate);
-    G->setTypeAttr(Scale, "T", Type);
-    G->setIntAttr(Scale, "power", Power);
-    G->node(Scale).Kind = Inserted::Scale;
-    G->node(Scale).Count = Copies::PerReplica;
-    Result = {Scale, 0};
-  }
   for (StringRef Key : {"combine", "power", "axis"})
     G->removeAttr(N, Key);
   G->removeAttr(N, AssumedAttr);
   G->setOp(N, "Identity");
-  G->setInputs(N, {Result, Endpoint{Gate, ControlPort}});
+  G->setInputs(N, {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}});
+  if (Power == 0 || Divide)
+    return;
+  NodeId Scale = G->addNode(G->uniqueName(Name + "/scale"), "_Scale", {}, N);
+  G->replaceUses({N, 0}, {Scale, 0});
+  G->setInputs(Scale, Endpoint{N, 0});
+  G->setTypeAttr(Scale, "T", Type);
+  G->setIntAttr(Scale, "power", Power);
+  G->node(Scale).Kind = Inserted::Scale;
+  G->node(Scale).Count = Copies::PerReplica;
 }
 
 PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {

@@ -220,8 +220,8 @@ void InsertReductions::report(const ProgramFacts &Facts) {
   }
   for (auto [N, Bits] : Types.assumptions()) {
     // One replica has all rows and draws what the input draws.
-    if (!(Bits & Types.writtenAssumptions()) || Replicas == 1)
-      continue;
+    if (Replicas == 1)
+      break;
     if (Bits & AssumesLocalBatchNorm)
       Diags->unproved("local-batch-norm", G->name(N),
                       "batch normalisation uses the statistics of each "
@@ -252,7 +252,11 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
                     Facts->Types.natural(E).isPartial();
            });
   });
-  if (Facts->Types.demands().empty() && !AnyWrite &&
+  bool Reduces = any_of(Facts->Order, [&](NodeId N) {
+    return G->node(N).Kind == Inserted::Reduce ||
+           G->node(N).Kind == Inserted::Gather;
+  });
+  if (Facts->Types.demands().empty() && !AnyWrite && !Reduces &&
       Facts->Types.unprovedWrites().empty())
     Diags->unproved("no-gradient", "",
                     "no gradient was found: nothing that depends on the batch "

@@ -87,6 +87,14 @@ bool MergeFetches::collectFetches(const Module &M) {
                        (Near.empty() ? "" : "; did you mean '" + Near + "'?"));
       return false;
     }
+    // An operation without outputs is run, not read.
+    if (E->Port == 0 && Facts->Dims.numOutputs(E->Node) == 0)
+      continue;
+    if (!Facts->Dims.validPort(*E)) {
+      Diags->error(G->name(E->Node),
+                   "--fetch: there is no output " + std::to_string(E->Port));
+      return false;
+    }
     Fetched[{E->Node, E->Port}] = true;
   }
   const tensorflow::MetaGraphDef *Meta = M.metaGraph();
@@ -112,7 +120,8 @@ bool MergeFetches::collectFetches(const Module &M) {
 void MergeFetches::collectSinks() {
   for (NodeId N : Facts->Order) {
     if (G->node(N).Count != Copies::PerReplica ||
-        G->node(N).Kind != Inserted::No || Facts->Vars.isUpdate(*G, N) ||
+        G->node(N).Kind != Inserted::No || G->node(N).Flags & NF_LocalName ||
+        Facts->Vars.isUpdate(*G, N) ||
         Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const"))
       continue;
     bool Read = false;
@@ -233,7 +242,16 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   collectSinks();
   NodeId Size = G->size();
-  bool Changed = false, Reached = false;
+  bool Changed = false;
+  // A step that writes what depends on the batch is worth running whatever is
+  // fetched.
+  bool Reached = any_of(Facts->Order, [&](NodeId N) {
+    return Facts->Vars.isUpdate(*G, N) &&
+           (G->node(N).Count == Copies::PerReplica ||
+            any_of(G->dataInputs(N), [&](Endpoint E) {
+              return G->node(E.Node).Count == Copies::PerReplica;
+            }));
+  });
   // Values that ops take which exist once.
   for (NodeId User : Facts->Order) {
     if (G->node(User).Count != Copies::Once || combinesReplicas(*G, User))

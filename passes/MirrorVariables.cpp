@@ -118,7 +118,10 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
     if (Vars->update(*G, U.User).Kind != UpdateKind::Assign || U.Index != 0)
       return;
     NodeId Value = G->input(U.User, 1).Node;
-    if (G->node(Value).Count == Copies::Once && !isOnceOp(G->opName(Value)) &&
+    while (G->isOp(Value, "Identity") && G->node(Value).Kind == Inserted::No)
+      Value = G->input(Value, 0).Node;
+    if (G->node(G->input(U.User, 1).Node).Count == Copies::Once &&
+        !isOnceOp(G->opName(Value)) &&
         !G->opName(Value).starts_with("Placeholder"))
       Found.push_back(U.User);
   });

@@ -242,9 +242,9 @@ bool Replicate::staticFeeds(std::vector<Feed *> Candidates) {
     Chosen = Reached;
   }
   if (!Clear) {
-    Diags->error(G->name(Chosen.front()->Node),
+    Diags->error(G->name(Candidates.front()->Node),
                  "which feeds hold the batch is not clear: their first "
-                 "dimensions are static and differ; name them with "
+                 "dimensions are not known to be one; name them with "
                  "--feed=NAME=split");
     return false;
   }

@@ -189,11 +189,19 @@ void Checker::checkConstants(const ProgramFacts &Facts) {
       int64_t Want = Now->Ints[K];
       for (int Power = 0; S && Power < S->globalPower(); ++Power)
         Want *= Replicas;
-      if (Want != Was->Ints[K])
-        error(P, formatv("element {0} is {1}, but {2} in the input, and that "
-                         "is not the batch",
-                         K, Now->Ints[K], Was->Ints[K])
-                     .str());
+      if (Want == Was->Ints[K])
+        continue;
+      bool Batch = S && S->globalPower() > 0 && Was->Ints[K] % Replicas == 0;
+      error(P, Batch
+                   ? formatv("element {0} is the batch, {2} in the input; here "
+                             "it must be {3} and is {1}",
+                             K, Now->Ints[K], Was->Ints[K],
+                             Was->Ints[K] / Replicas)
+                         .str()
+                   : formatv("element {0} is {1}, but {2} in the input, and "
+                             "that is not the batch",
+                             K, Now->Ints[K], Was->Ints[K])
+                         .str());
     }
   }
 }

@@ -31,7 +31,6 @@ void TypeRules::round() {
   T.Unproved.clear();
   T.Sources.clear();
   T.Reasons.clear();
-  T.Written = 0;
   for (NodeId Node : Order)
     visit(Node);
 }
@@ -115,7 +114,7 @@ RType TypeRules::operand(unsigned I) const {
   return Type;
 }
 
-RType TypeRules::numeric(unsigned I) {
+RType TypeRules::number(unsigned I) {
   RType Type = operand(I);
   if (!Type.Symbolic)
     return Type;
@@ -125,8 +124,14 @@ RType TypeRules::numeric(unsigned I) {
   return Number;
 }
 
+RType TypeRules::numeric(unsigned I) {
+  RType Type = number(I);
+  // A minimum, or a conjunction, is no sum: arithmetic needs its value.
+  return Type.isPartial() && Type.Op != Combine::Sum ? reduced(I) : Type;
+}
+
 RType TypeRules::reduced(unsigned I) {
-  RType Type = numeric(I);
+  RType Type = number(I);
   if (!Type.isPartial())
     return Type;
   Demand A;
@@ -324,17 +329,14 @@ RType TypeRules::add(ArrayRef<unsigned> Operands) {
     for (const RType &X : Types) {
       if (X.Zero)
         continue;
-      if (X.isPartial() && X.Op != Combine::Sum)
-        Fits = false;
       int As = X.isPartial() ? X.K : X.K + 1;
       Fits &= !K || *K == As;
       K = As;
     }
     if (Fits)
       return RType::partial(*K);
-    bool OnlyPartials = all_of(Types, [](const RType &X) {
-      return X.Zero || (X.isPartial() && X.Op == Combine::Sum);
-    });
+    bool OnlyPartials =
+        all_of(Types, [](const RType &X) { return X.Zero || X.isPartial(); });
     if (OnlyPartials) {
       for (size_t J = 0; J < Types.size(); ++J)
         scaled(Operands[J], Types[J], 0);
@@ -375,13 +377,6 @@ RType TypeRules::multiply(unsigned I, RType X, unsigned J, RType Y, int Sign) {
   }
   int K = X.K + Sign * Y.K;
   if (X.isPartial() || Y.isPartial()) {
-    RType P = X.isPartial() ? X : Y;
-    // A minimum does not pass a factor of unknown sign.
-    if (P.Op != Combine::Sum) {
-      Reduce(I, X);
-      Reduce(J, Y);
-      return RType::replicated(X.K + Sign * Y.K);
-    }
     RType Result = RType::partial(K);
     Result.Zero = X.Zero || (Y.Zero && Sign > 0);
     return Result;
@@ -442,7 +437,6 @@ void TypeRules::update(const UpdateDef &U) {
     RType Type = whole(I);
     if (Type.isVarying())
       T.Unproved.push_back({N, I});
-    T.Written |= Type.Assumes;
   }
   setAll(RType::replicated());
 }

@@ -31,6 +31,8 @@ private:
   /// The type of an operand, with earlier demands in place.
   RType operand(unsigned I) const;
   /// Like operand, but local sizes count as numbers.
+  RType number(unsigned I);
+  /// Like number, for arithmetic: what is Partial is a sum.
   RType numeric(unsigned I);
   /// An operand of something non-linear: k = 0 and not Partial.
   RType plain(unsigned I);

@@ -88,6 +88,8 @@ RType TypeRules::reduction(TypeRule Rule) {
       return RType::partial(X.K);
     case TypeRule::MeanReduction:
       // The mean of a part; parts have equally many rows.
+      if (!isFloating(G.outputType(N, 0)))
+        return varying("rounds the mean of each replica's rows");
       return RType::partial(X.K + 1);
     case TypeRule::MinReduction:
       return RType::partial(0, Combine::Min);
@@ -278,7 +280,7 @@ void TypeRules::batchNormGrad() {
 
 /// The program's own ops, by what they say they do.
 RType TypeRules::crossing() {
-  RType X = numeric(0);
+  RType X = number(0);
   if (X.isVarying() && !G.boolAttr(N, "_graft_assumed").value_or(false))
     return varyingLike(X);
   int Power = static_cast<int>(G.intAttr(N, "power").value_or(0));
@@ -331,14 +333,17 @@ void TypeRules::apply(TypeRule Rule) {
   };
   switch (Rule) {
   case TypeRule::None: {
+    bool AllTrue = true;
     for (unsigned I = 0; I < numData(); ++I) {
-      RType X = numeric(I);
+      RType X = number(I);
       if (X.isVarying()) {
         setAll(varyingLike(X));
         return;
       }
+      AllTrue &= X.isTrue();
     }
-    setAll(varying("no rule for op " + G.opName(N)));
+    setAll(AllTrue ? RType::replicated()
+                   : varying("no rule for op " + G.opName(N)));
     return;
   }
   case TypeRule::Pass:

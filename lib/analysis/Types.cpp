@@ -72,6 +72,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     D.Op = Type.Op;
     Demands.push_back(D);
   }
+  llvm::sort(Sources);
   // Gathers and scales are for one consumer, so the last round asked for all.
   for (const Demand &A : Rules.Asked)
     if (A.Kind != Demand::Reduce)

@@ -131,12 +131,11 @@ public:
   const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
     return Unproved;
   }
-  /// Nodes that introduce assumptions which reach a write: (node, bits).
+  /// Nodes that introduce assumptions: (node, bits). What they compute reaches
+  /// a write or a result, or it would not be there.
   const std::vector<std::pair<NodeId, uint8_t>> &assumptions() const {
     return Sources;
   }
-  /// Assumptions that reach a write of a variable.
-  uint8_t writtenAssumptions() const { return Written; }
 
 private:
   friend class TypeRules;
@@ -149,7 +148,6 @@ private:
   llvm::DenseMap<NodeId, std::string> Reasons;
   std::vector<std::pair<NodeId, unsigned>> Unproved;
   std::vector<std::pair<NodeId, uint8_t>> Sources;
-  uint8_t Written = 0;
 };
 
 } // namespace graft

@@ -44,7 +44,7 @@ public:
   virtual uint64_t size() = 0;
   /// A bound on size() that costs little: enough to know that a file will not
   /// be too large.
-  virtual uint64_t sizeBound() { return size(); }
+  virtual uint64_t sizeBound() { return UINT64_MAX / 2; }
   virtual void write(ByteSink &Sink) = 0;
 };
 

@@ -18,14 +18,15 @@ failed=0
 
 # Least of what was seen so far, by name: wall, user, sys (s), peak (KiB).
 declare -A least
+declare -a count
 
 least_of() { # NAME VALUE
   least[$1]=$(awk -v a="${least[$1]:-}" -v b="$2" \
     'BEGIN { print (a == "" || b < a) ? b : a }')
 }
 
-# graft NAME ARGUMENT...: one run of graft-opt, timed by the shell and by time.
-# Output files must not exist: to replace one costs what to delete it costs.
+# run_graft NAME ARGUMENT...: one run of graft-opt. The output must be a new
+# file: to replace an old one costs what it costs to delete it.
 run_graft() {
   local name=$1 line
   shift
