@@ -79,6 +79,7 @@ bool MergeFetches::collectFetches(const Module &M) {
     auto E = G->findEndpoint(Name);
     if (!E || E->isControl()) {
       std::vector<std::string> Known;
+      Known.reserve(G->numInputNodes());
       for (NodeId N = 0; N < G->numInputNodes(); ++N)
         Known.push_back(G->name(N).str());
       std::string Near = nearest(Name, Known);

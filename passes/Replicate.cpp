@@ -160,6 +160,7 @@ bool Replicate::namedFeeds() {
         find_if(Feeds, [&](const Feed &F) { return G->name(F.Node) == Name; });
     if (It == Feeds.end()) {
       std::vector<std::string> Known;
+      Known.reserve(Feeds.size());
       for (const Feed &F : Feeds)
         Known.push_back(G->name(F.Node).str());
       std::string Near = nearest(Name, Known);

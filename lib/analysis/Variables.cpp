@@ -12,10 +12,6 @@ using namespace llvm;
 
 namespace graft {
 
-bool isVariableOp(StringRef Op) {
-  return Op == "VarHandleOp" || Op == "VariableV2" || Op == "Variable";
-}
-
 VariableIndex::VariableIndex(const Graph &G, ArrayRef<NodeId> Order) {
   enum : uint8_t { Other, Creates, PassesOn };
   std::vector<uint8_t> Role(G.numOps(), Other);

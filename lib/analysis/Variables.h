@@ -55,9 +55,6 @@ private:
   std::vector<bool> OnceOps;        ///< By op.
 };
 
-/// Whether \p Op creates a variable.
-bool isVariableOp(llvm::StringRef Op);
-
 } // namespace graft
 
 #endif // GRAFT_LIB_ANALYSIS_VARIABLES_H

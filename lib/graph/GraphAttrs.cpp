@@ -225,7 +225,7 @@ std::optional<StringRef> Graph::stringAttr(NodeId N, StringRef Key) const {
   if (auto Text = defaultText(opDef(N), Key, "s")) {
     Text->consume_front("\"");
     Text->consume_back("\"");
-    return *Text;
+    return Text;
   }
   return std::nullopt;
 }

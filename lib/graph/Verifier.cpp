@@ -18,6 +18,8 @@
 
 #include <algorithm>
 
+#include <array>
+
 using namespace llvm;
 
 namespace graft {
@@ -49,15 +51,26 @@ namespace {
 /// TensorFlow's rule: segments separated by `>`, each of which starts with a
 /// letter, a digit or a dot.
 bool isLegalName(StringRef Name) {
-  bool First = true;
+  enum : uint8_t { Illegal, Inside, Begins };
+  static constexpr auto Table = [] {
+    std::array<uint8_t, 256> T{};
+    for (unsigned C = 0; C < 256; ++C) {
+      bool Alnum = (C >= 'a' && C <= 'z') || (C >= 'A' && C <= 'Z') ||
+                   (C >= '0' && C <= '9');
+      if (Alnum || C == '.')
+        T[C] = Begins;
+      else if (C == '_' || C == '-' || C == '/' || C == '>')
+        T[C] = Inside;
+    }
+    return T;
+  }();
+  uint8_t Least = Begins;
   for (char C : Name) {
-    if (First ? !(isAlnum(C) || C == '.')
-              : !(isAlnum(C) || C == '.' || C == '_' || C == '-' || C == '/' ||
-                  C == '>'))
+    if (Table[static_cast<uint8_t>(C)] < Least)
       return false;
-    First = C == '>';
+    Least = C == '>' ? Begins : Inside;
   }
-  return !First;
+  return Least == Inside;
 }
 
 void verifyNames(const Graph &G, DiagnosticEngine &Diags) {
@@ -145,11 +158,14 @@ bool hasLists(ArrayRef<ArgDef> Args) {
 void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
   // Most ops have a fixed number of outputs: worked out once per op.
   constexpr uint32_t Open = ~uint32_t(0);
-  std::vector<uint32_t> Outputs(G.numOps(), Open);
+  std::vector<uint32_t> Outputs(G.numOps(), Open), Inputs(G.numOps(), Open);
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    if (const OpDef *Def = G.opDefOf(Op))
+    if (const OpDef *Def = G.opDefOf(Op)) {
       if (!hasLists(Def->outputs()))
         Outputs[Op] = Def->NumOutputs;
+      if (!hasLists(Def->inputs()))
+        Inputs[Op] = Def->NumInputs;
+    }
   // A RestoreV2 has thousands of outputs, and as many edges ask for them.
   DenseMap<NodeId, std::optional<unsigned>> ByNode;
   ErrorCap Ports(Diags, "inputs from ports that do not exist");
@@ -172,6 +188,8 @@ void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
                                        *Limit, *Limit == 1 ? "" : "s")
                                    .str());
     }
+    if (Inputs[G.node(N).Op] == G.node(N).NumData)
+      continue;
     const OpDef *Def = G.opDef(N);
     auto Expected = Def ? expectedInputs(G, N, *Def) : std::nullopt;
     if (Expected && *Expected != G.node(N).NumData)
@@ -285,10 +303,6 @@ void verifyColocation(const Graph &G, DiagnosticEngine &Diags) {
 //===----------------------------------------------------------------------===//
 // Initializers of copies
 //===----------------------------------------------------------------------===//
-
-bool isVariableOp(StringRef Op) {
-  return Op == "VariableV2" || Op == "Variable" || Op == "VarHandleOp";
-}
 
 /// The nodes that assign the variable \p V.
 SmallVector<NodeId, 4> assignsOf(const Graph &G, NodeId V) {

@@ -29,7 +29,7 @@ namespace {
 class FileSink final : public ByteSink {
 public:
   explicit FileSink(int FD) : FD(FD) { Buffer.reserve(ChunkSize); }
-  ~FileSink() override { (void)finish(); }
+  ~FileSink() override { join(); }
 
   void write(StringRef Bytes) override {
     if (Buffer.size() + Bytes.size() > ChunkSize)
@@ -39,19 +39,23 @@ public:
 
   std::error_code finish() {
     flush();
-    if (Writer.joinable()) {
-      {
-        std::lock_guard Lock(Mutex);
-        Done = true;
-      }
-      Wake.notify_all();
-      Writer.join();
-    }
+    join();
     return Status;
   }
 
 private:
   static constexpr size_t ChunkSize = 512 << 10;
+
+  void join() {
+    if (!Writer.joinable())
+      return;
+    {
+      std::lock_guard Lock(Mutex);
+      Done = true;
+    }
+    Wake.notify_all();
+    Writer.join();
+  }
 
   void flush() {
     if (!Started) {

@@ -35,6 +35,9 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
     StringRef Name = G.opNameOf(Op);
     RandomOps.push_back(isRandomOp(Name));
     VariableOps.push_back(isVariableOp(Name));
+    const OpDef *Def = G.opDefOf(Op);
+    Rewrites.push_back(!Def || RandomOps.back() || Def->attr("frame_name") ||
+                       Def->attr("shared_name"));
     Program.push_back(Name == MeshOp            ? MeshNode
                       : Name == "_ToReplicas"   ? Split
                       : Name == "_FromReplicas" ? Merge
@@ -44,6 +47,7 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
   // Type and index come from the replica, job and task from the node.
   for (uint32_t D = 0; D < G.numDevices(); ++D) {
     std::vector<std::string> Row;
+    Row.reserve(Devices.size());
     for (const std::string &Device : Devices)
       Row.push_back(mergeDevices(G.deviceName(D), Device));
     DeviceTable.push_back(std::move(Row));

@@ -87,6 +87,7 @@ private:
   std::vector<NodeId> Order;
   std::vector<bool> RandomOps;   ///< By op.
   std::vector<bool> VariableOps; ///< By op.
+  std::vector<bool> Rewrites;    ///< By op: copies differ in attributes.
   /// By op: what the program's own ops are.
   enum ProgramOp : uint8_t { Plain, MeshNode, Split, Merge, Scale };
   std::vector<ProgramOp> Program;

@@ -224,6 +224,11 @@ void ReplicaExpander::classAttr(const Context &C, Rendering &Body,
 
 void ReplicaExpander::attrFields(const Context &C, Rendering &Body) const {
   const Node &This = G.node(C.Node);
+  if (!(This.Flags & (NF_MayHaveClass | NF_MayHaveGraft)) &&
+      (!C.PerReplica || !Rewrites[This.Op])) {
+    append(Body.Bytes, {This.AttrData, This.AttrSize});
+    return;
+  }
   wire::Reader R({This.AttrData, This.AttrSize});
   wire::Field F;
   while (R.next(F)) {

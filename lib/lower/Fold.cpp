@@ -482,6 +482,7 @@ std::unique_ptr<Graph> Folder::run() {
     return nullptr;
   NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
   std::vector<std::string> Names;
+  Names.reserve(Replicas);
   for (unsigned R = 0; R < Replicas; ++R)
     Names.push_back("/device:CPU:" + std::to_string(R));
   std::vector<StringRef> Refs(Names.begin(), Names.end());

@@ -72,6 +72,10 @@ bool isFloating(unsigned Type) {
   return T == DT_FLOAT || T == DT_DOUBLE || T == DT_HALF || T == DT_BFLOAT16;
 }
 
+bool isVariableOp(StringRef Op) {
+  return Op == "VarHandleOp" || Op == "VariableV2" || Op == "Variable";
+}
+
 ArrayRef<ArgDef> OpDef::inputs() const { return {Args + FirstArg, NumInputs}; }
 
 ArrayRef<ArgDef> OpDef::outputs() const {

@@ -41,6 +41,9 @@ inline constexpr unsigned RefTypeOffset = 100;
 
 bool isFloating(unsigned Type);
 
+/// Whether \p Op creates a variable.
+bool isVariableOp(llvm::StringRef Op);
+
 /// One input or output of an op (OpDef.ArgDef).
 struct ArgDef {
   const char *Name;

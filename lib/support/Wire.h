@@ -132,6 +132,11 @@ public:
 
   /// Reads one varint (for packed fields).
   bool varint(uint64_t &V) {
+    // Tags and most lengths are one byte.
+    if (Cursor != End && static_cast<uint8_t>(*Cursor) < 0x80) {
+      V = static_cast<uint8_t>(*Cursor++);
+      return true;
+    }
     V = 0;
     for (unsigned Shift = 0; Shift < 70 && Cursor != End; Shift += 7) {
       auto Byte = static_cast<uint8_t>(*Cursor++);

@@ -50,7 +50,7 @@ public:
 /// The graph as read, and after each pass of the pipeline.
 class Fixture {
 public:
-  explicit Fixture(std::string File, StrategyOptions Options)
+  Fixture(std::string File, const StrategyOptions &Options)
       : File(std::move(File)), Input(read()) {
     registerAllPasses(Registry);
     StringRef Text = Pipeline = buildPipeline(Options);
@@ -109,7 +109,7 @@ void perNode(benchmark::State &State, const Fixture &F) {
 }
 
 template <typename Fn>
-void add(const std::string &Name, const Fixture &F, Fn Body) {
+void add(const std::string &Name, const Fixture &F, const Fn &Body) {
   benchmark::RegisterBenchmark(Name.c_str(), [&F,
                                               Body](benchmark::State &State) {
     for (auto Unused : State) // NOLINT

@@ -129,6 +129,11 @@ def scalar(node):
     return tf.make_ndarray(node.attr["value"].tensor)
 
 
+def wrong_op(dtype: int) -> str:
+    """An op of one argument that gives another value for every argument."""
+    return "Exp" if tf.as_dtype(dtype).is_floating else "Invert"
+
+
 # --- On the replicated program. ---
 
 
@@ -200,18 +205,19 @@ def program_mutations(meta) -> List[Mutation]:
         if "combine" in node.attr and kind:
             now = node.attr["combine"].s.decode()
             other = "max" if now == "sum" else "sum" if now == "pick" else "pick"
-            if node.attr["T"].type != tf.resource.as_datatype_enum:
+            if node.attr["T"].type != tf.resource.as_datatype_enum and not p.flag(node, "_graft_elide_primary"):
                 set_attr("combine", name, "combine", f"{now} to {other}", s=other.encode())
         if "axis" in node.attr and kind in ("split", "merge", "gather"):
             set_attr("axis", name, "axis", "to 1", i=node.attr["axis"].i + 1)
 
         if kind in ("scale", "merge", "reduce", "gather", "split") and not p.flag(node, "_graft_elide_primary"):
-            if kind != "split" and (users[name] or name in DECLARED) and not (kind == "reduce" and node.op == "Identity"):
+            if kind != "split" and users[name] and not (kind == "reduce" and node.op == "Identity"):
                 set_attr("elide", name, "_graft_elide_primary", "set", b=True)
-        if not kind and p.per_replica(node) and data and node.op not in ("Identity",) + VARIABLES:
+        if not kind and p.per_replica(node) and data and users[name] and node.op not in ("Identity",) + VARIABLES:
             set_attr("elide a user's op", name, "_graft_elide_primary", "set", b=True)
         if kind and node.op == "Identity" and data:
-            add("forge", f"{name}: Identity to Neg", lambda q, n=name: setattr(q.nodes[n], "op", "Neg"))
+            wrong = wrong_op(node.attr["T"].type)
+            add("forge", f"{name}: Identity to {wrong}", lambda q, n=name, op=wrong: setattr(q.nodes[n], "op", op))
 
         if not kind:
             if users[name] and not data:
@@ -274,14 +280,15 @@ def program_mutations(meta) -> List[Mutation]:
     for node in updates:
         def forge(q, n=node.name, i=UPDATES[node.op]):
             update = q.nodes[n]
-            wrong = q.meta.graph_def.node.add(name=n + "/forged", op="Neg", input=[update.input[i]])
-            wrong.attr["T"].CopyFrom(update.attr["T"] if "T" in update.attr else update.attr["dtype"])
+            of = update.attr["T"] if "T" in update.attr else update.attr["dtype"]
+            wrong = q.meta.graph_def.node.add(name=n + "/forged", op=wrong_op(of.type), input=[update.input[i]])
+            wrong.attr["T"].CopyFrom(of)
             wrong.attr["_graft_inserted"].s = b"identity"
             if "_graft_copies" in update.attr:
                 wrong.attr["_graft_copies"].s = b"per-replica"
             update.input[i] = wrong.name
 
-        add("forge", f"{node.name}: Neg before it", forge)
+        add("forge", f"{node.name}: an op before it", forge)
     return result
 
 
