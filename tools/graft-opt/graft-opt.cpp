@@ -10,8 +10,8 @@
 #include "Options.h"
 #include "Report.h"
 
-#include "lib/lower/Fold.h"
 #include "lib/io/ModuleVerifier.h"
+#include "lib/lower/Fold.h"
 
 #include "google/protobuf/stubs/common.h"
 
