@@ -30,6 +30,8 @@ private:
   std::optional<Endpoint> erase(Endpoint E) const;
   void checkDemands(const ProgramFacts &Facts);
   void checkConstants(const ProgramFacts &Facts);
+  bool isExcused(const RType &Type) const;
+  void checkInserted(const ProgramFacts &Facts, NodeId N);
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
   void checkNames(const ProgramFacts &Facts, NodeId N);
@@ -60,7 +62,9 @@ bool Checker::matchNodes() {
   for (NodeId P = 0; P < G.size(); ++P) {
     if (!G.isLive(P) || G.node(P).Kind != Inserted::No)
       continue;
-    NodeId I = In.find(originName(G, P));
+    StringRef Origin = originName(G, P);
+    // Mostly the ids are those of the input; names decide.
+    NodeId I = P < In.size() && In.name(P) == Origin ? P : In.find(Origin);
     if (I == NoNode)
       error(P, "this node does not come from the input");
     else if (ProgramOf[I] != NoNode)
@@ -76,14 +80,39 @@ bool Checker::matchNodes() {
   return Errors == 0;
 }
 
+/// Whether \p Op does to true values what a node of \p Kind does: nothing. What
+/// the parameters of the op make of local values is for the types to say.
+bool isErasable(Inserted Kind, StringRef Op) {
+  switch (Kind) {
+  case Inserted::Split:
+    return Op == "_ToReplicas";
+  case Inserted::Merge:
+    return Op == "_FromReplicas";
+  case Inserted::Reduce:
+    return Op == "_Reduce" || Op == "CollectiveReduce" ||
+           Op == "_FromReplicas" || Op == "Identity";
+  case Inserted::Gather:
+    return Op == "_Gather" || Op == "CollectiveGather" ||
+           Op == "_FromReplicas" || Op == "Identity";
+  case Inserted::Scale:
+    return Op == "_Scale";
+  case Inserted::Identity:
+    return Op == "Identity" || Op == "IdentityN";
+  case Inserted::No:
+  case Inserted::Gate:
+  case Inserted::Constant:
+  case Inserted::Mesh:
+    return false;
+  }
+  return false;
+}
+
 /// The tensor of the input that \p E is when inserted nodes are erased.
 std::optional<Endpoint> Checker::erase(Endpoint E) const {
   for (unsigned Steps = 0; G.node(E.Node).Kind != Inserted::No; ++Steps) {
     unsigned From = G.isOp(E.Node, "IdentityN") ? E.Port : 0;
-    Inserted Kind = G.node(E.Node).Kind;
-    if (Kind == Inserted::Gate || Kind == Inserted::Constant ||
-        Kind == Inserted::Mesh || From >= G.node(E.Node).NumData ||
-        Steps > G.size())
+    if (!isErasable(G.node(E.Node).Kind, G.opName(E.Node)) ||
+        From >= G.node(E.Node).NumData || Steps > G.size())
       return std::nullopt;
     E = G.input(E.Node, From);
   }
@@ -92,8 +121,8 @@ std::optional<Endpoint> Checker::erase(Endpoint E) const {
 
 void Checker::compareAttrs(NodeId I, NodeId P) {
   const Node &Old = In.node(I), &New = G.node(P);
-  if (Old.AttrSize == New.AttrSize &&
-      std::memcmp(Old.AttrData, New.AttrData, Old.AttrSize) == 0)
+  if (StringRef(Old.AttrData, Old.AttrSize) ==
+      StringRef(New.AttrData, New.AttrSize))
     return;
   // Nothing that was dropped or changed may bear on values.
   auto Ignored = [](StringRef Key) {
@@ -206,9 +235,46 @@ void Checker::checkConstants(const ProgramFacts &Facts) {
   }
 }
 
+/// Whether a type is that of a true value, or of one that the input leaves
+/// open and a pass warned of. What an inserted node spoils has no excuse.
+bool Checker::isExcused(const RType &Type) const {
+  return Type.isTrue() || (Type.isVarying() && Type.Cause != NoNode &&
+                           G.node(Type.Cause).Kind == Inserted::No);
+}
+
+/// What was inserted is of the form that its kind says.
+void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
+  const Node &This = G.node(N);
+  StringRef Op = G.opName(N);
+  if (This.Kind == Inserted::Gate   ? Op != "NoOp" || This.NumData != 0
+      : This.Kind == Inserted::Mesh ? Op != MeshOp
+                                    : !isErasable(This.Kind, Op)) {
+    error(N, "op " + Op + " is marked as inserted and is no such node");
+    return;
+  }
+  if (Op.starts_with("Collective") && G.intAttr(N, "group_size") != Replicas)
+    error(N, "is a member of a group of another size than the replicas");
+  bool Pick =
+      Op == "_FromReplicas" && G.stringAttr(N, "combine") == StringRef("pick");
+  bool Place = This.Kind == Inserted::Identity && Op == "Identity" &&
+               This.NumInputs == 1;
+  if (This.Flags & NF_ElidePrimary && !Place && !Pick)
+    error(N, "has a copy 0 that is passed over, and does something");
+  if (Op != "_ToReplicas")
+    return;
+  auto Shape = Facts.Dims.shape(G.input(N, 0));
+  int64_t Axis = G.intAttr(N, "axis").value_or(0);
+  if (Axis < 0 || (Shape && static_cast<size_t>(Axis) >= Shape->size()))
+    error(N, "splits along an axis that does not exist");
+}
+
 /// What exists once takes true values.
 void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
+  for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
+    if (Facts.Dims.batchAxis({N, Port}) >= 0 ||
+        (This.Kind == Inserted::No && Facts.Dims.isLocal({N, Port})))
+      error(N, "exists once and has the size of one replica's rows");
   if (Facts.Vars.isUpdate(G, N)) {
     NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
     if (Var != NoNode && G.node(Var).Count == Copies::PerReplica)
@@ -224,7 +290,7 @@ void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
     if (This.Kind != Inserted::No)
       continue;
     RType Type = Facts.Types.type(E);
-    if (!Type.isVarying() && !Type.isTrue())
+    if (!isExcused(Type))
       error(N, formatv("input {0} is {1}, not the value of the single-device "
                        "step",
                        I, Type.str())
@@ -251,7 +317,7 @@ void Checker::checkNames(const ProgramFacts &Facts, NodeId N) {
   auto AllTrue = [&] {
     for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
       RType Type = Facts.Types.number({N, Port});
-      if (!Type.isTrue() && !Type.isVarying())
+      if (!isExcused(Type))
         return false;
       if (Type.isVarying() && This.Count == Copies::PerReplica)
         return false;
@@ -260,9 +326,21 @@ void Checker::checkNames(const ProgramFacts &Facts, NodeId N) {
   };
   bool HasName = This.Count == Copies::Once || !(This.Flags & NF_LocalName);
   if (This.Kind == Inserted::No) {
+    if (This.Flags & NF_ElidePrimary)
+      error(N, "its copy 0 is passed over");
     if (HasName && !AllTrue())
       error(N, "its name gives the value of one replica, not that of the "
                "single-device step");
+    // A result of the input, which nothing reads, keeps its name.
+    NodeId I = InputOf[N];
+    bool Read = false;
+    In.forEachUse(I, [&](Use U) { Read |= U.Index < In.node(U.User).NumData; });
+    if (HasName || Read || Facts.Dims.numOutputs(N) != 1 ||
+        !Facts.Dims.shape({N, 0}) || Facts.Types.number({N, 0}).isVarying())
+      return;
+    NodeId Global = G.find(In.name(I));
+    if (Global == NoNode || G.node(Global).Kind == Inserted::No)
+      error(N, "this result has no global value");
     return;
   }
   NodeId I = In.find(G.name(N));
@@ -290,6 +368,8 @@ bool Checker::run() {
   checkDemands(Facts);
   checkConstants(Facts);
   for (NodeId N : Facts.Order) {
+    if (G.node(N).Kind != Inserted::No)
+      checkInserted(Facts, N);
     if (G.node(N).Count == Copies::Once)
       checkOnce(Facts, N);
     else

@@ -152,6 +152,14 @@ bool DimAnalysis::isSymbolic(Endpoint E) const {
   return V && any_of(*V, [&](DimId D) { return Dims.hasSym(D); });
 }
 
+bool DimAnalysis::isLocal(Endpoint E) const {
+  auto V = value(E);
+  return V && any_of(*V, [&](DimId D) {
+           auto S = Dims.sym(D);
+           return S && S->isLocal();
+         });
+}
+
 int DimAnalysis::batchAxis(Endpoint E) const {
   auto S = shape(E);
   if (!S)

@@ -18,6 +18,8 @@
 
 #include "lib/graph/Graph.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +57,9 @@ public:
   std::optional<Sym> sym(DimId D) const;
   /// Whether the class was found to be more than a number.
   bool hasSym(DimId D) const { return Entries[find(D)].HasSym; }
+  bool hasSymAny(llvm::ArrayRef<DimId> List) const {
+    return llvm::any_of(List, [this](DimId D) { return hasSym(D); });
+  }
   bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
   bool isKnown(DimId D) const {
     const Entry &E = Entries[find(D)];
@@ -126,6 +131,8 @@ public:
   std::optional<llvm::SmallVector<int64_t, 4>> numbers(Endpoint E) const;
   /// Whether an element of the tracked value follows the batch.
   bool isSymbolic(Endpoint E) const;
+  /// Whether an element of the tracked value follows the rows of one replica.
+  bool isLocal(Endpoint E) const;
   /// Whether the Const node \p N holds nothing but zeros.
   bool isZero(NodeId N) const { return ZeroConsts[N]; }
   /// The first dimension whose size follows the rows of one replica, or -1.

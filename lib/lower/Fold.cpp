@@ -412,6 +412,10 @@ bool Folder::connect(Group &Gr) {
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Scale) {
     auto Factor = constScalar(L, L.input(M, 1).Node);
+    for (NodeId Copy : Gr.Copies)
+      if (Copy != NoNode &&
+          (!stamped(Copy) || constScalar(L, L.input(Copy, 1).Node) != Factor))
+        return error(Copy, "scales by another factor than the other copies");
     double Power = Factor && *Factor > 0
                        ? std::log(*Factor) / std::log(double(Replicas))
                        : NAN;

@@ -13,7 +13,8 @@ import concurrent.futures
 import dataclasses
 import os
 import re
-from typing import Dict, List
+import tempfile
+from typing import Dict, List, Tuple
 
 import harness
 import models
@@ -30,7 +31,7 @@ REPLICAS = 2
 WAYS = [("all-reduce", "add"), ("all-reduce", "collective"), ("ps", "add")]
 
 # (category, what, why it computes the same step)
-EQUIVALENT: List = []
+EQUIVALENT: List[Tuple[str, str, str]] = []
 
 
 def spec_of(model: str, strategy: str, reduction: str) -> Spec:
@@ -64,7 +65,7 @@ class Subject:
         changed.CopyFrom(meta)
         mutation.apply(mutations.Program(changed))
         assert changed != meta, f"{mutation.category}: {mutation.what} changes nothing"
-        handle, path = harness.tempfile.mkstemp(suffix=".meta", dir=harness.workdir())
+        handle, path = tempfile.mkstemp(suffix=".meta", dir=harness.workdir())
         with os.fdopen(handle, "wb") as file:
             file.write(changed.SerializeToString())
         return path

@@ -8,7 +8,6 @@ The generator is a program of the build, `bench/generate` beside `bin/graft-opt`
 import functools
 import os
 import re
-import resource
 import subprocess
 
 import harness
@@ -114,7 +113,6 @@ def peak_memory(arguments) -> int:
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stderr.close()
     assert process.returncode == 0, stderr.decode()
-    assert usage.ru_maxrss > 0 and resource.getpagesize() > 0
     return usage.ru_maxrss
 
 

@@ -111,7 +111,8 @@ TEST_CASE("a wrong program is not", "[certificate]") {
     G.node(Zero).Kind = Inserted::Constant;
     G.setInput(P.node("step_g"), 2, {Zero, 0});
     CHECK(P.errors() ==
-          Strings{"step_g: input 2 is not 'g:0' as in the input"});
+          Strings{"step_g: input 2 is not 'g:0' as in the input",
+                  "zero: op Const is marked as inserted and is no such node"});
   }
   SECTION("a node of the user is dropped") {
     G.setInputs(P.node("train"), {});

@@ -1,0 +1,459 @@
+//===- lib/analysis/ShapeRules.cpp - rules for shapes -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function per family of OpRules.def, from the shape functions in
+// tensorflow/core/framework/common_shape_fns.cc and tensorflow/core/ops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/DimRules.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+void DimRules::broadcast() {
+  DimList Result;
+  for (unsigned I = 0; I < numData(); ++I) {
+    Dims X = in(I);
+    if (!X)
+      return;
+    DimList Next;
+    size_t Rank = std::max(Result.size(), X->size());
+    for (size_t D = 0; D < Rank; ++D) {
+      size_t FromEnd = Rank - D;
+      bool InResult = FromEnd <= Result.size(), InX = FromEnd <= X->size();
+      DimId R = InResult ? Result[Result.size() - FromEnd] : One;
+      DimId Y = InX ? (*X)[X->size() - FromEnd] : One;
+      Next.push_back(InResult && InX ? broadcastDim(R, Y) : InX ? Y : R);
+    }
+    Result = Next;
+  }
+  setShape(0, Result);
+}
+
+void DimRules::matMul(bool Batched) {
+  Dims X = in(0), Y = in(1);
+  if (!X || !Y || X->size() < 2 || Y->size() < 2)
+    return;
+  bool TX = G.boolAttr(N, Batched ? "adj_x" : "transpose_a").value_or(false);
+  bool TY = G.boolAttr(N, Batched ? "adj_y" : "transpose_b").value_or(false);
+  size_t RX = X->size(), RY = Y->size();
+  same((*X)[RX - (TX ? 2 : 1)], (*Y)[RY - (TY ? 1 : 2)]);
+  DimList List;
+  size_t Lead = std::max(RX, RY) - 2;
+  for (size_t I = 0; I < Lead; ++I) {
+    size_t FromEnd = Lead - I + 2;
+    bool InX = FromEnd <= RX, InY = FromEnd <= RY;
+    List.push_back(InX && InY
+                       ? broadcastDim((*X)[RX - FromEnd], (*Y)[RY - FromEnd])
+                   : InX ? (*X)[RX - FromEnd]
+                         : (*Y)[RY - FromEnd]);
+  }
+  List.push_back((*X)[RX - (TX ? 1 : 2)]);
+  List.push_back((*Y)[RY - (TY ? 2 : 1)]);
+  setShape(0, List);
+}
+
+/// Output length of a window (tensorflow GetWindowedOutputSize).
+static int64_t windowed(int64_t Input, int64_t Window, int64_t Dilation,
+                        int64_t Stride, StringRef Padding, int64_t Extra) {
+  if (Input == UnknownSize || Window == UnknownSize || Stride <= 0)
+    return UnknownSize;
+  int64_t Effective = (Window - 1) * Dilation + 1;
+  if (Padding == "SAME")
+    return (Input + Stride - 1) / Stride;
+  return (Input + Extra - Effective + Stride) / Stride;
+}
+
+void DimRules::conv2D() {
+  Dims X = in(0), F = in(1);
+  if (!X || !F || X->size() != 4 || F->size() != 4)
+    return;
+  bool ChannelsFirst = G.stringAttr(N, "data_format") == StringRef("NCHW");
+  auto Strides = G.intListAttr(N, "strides");
+  auto Dilations = G.intListAttr(N, "dilations");
+  auto Explicit = G.intListAttr(N, "explicit_paddings");
+  StringRef Padding = G.stringAttr(N, "padding").value_or("");
+  unsigned H = ChannelsFirst ? 2 : 1, C = ChannelsFirst ? 1 : 3;
+  if (!Strides || Strides->size() != 4)
+    return;
+  DimList List(X->begin(), X->end());
+  for (unsigned I = 0; I < 2; ++I) {
+    int64_t Extra = 0;
+    if (Explicit && Explicit->size() == 8)
+      Extra = (*Explicit)[2 * (H + I)] + (*Explicit)[2 * (H + I) + 1];
+    int64_t Size =
+        windowed(A.Dims.number((*X)[H + I]), A.Dims.number((*F)[I]),
+                 Dilations && Dilations->size() == 4 ? (*Dilations)[H + I] : 1,
+                 (*Strides)[H + I], Padding, Extra);
+    List[H + I] = Size == UnknownSize ? slot(H + I) : number(H + I, Size);
+  }
+  bool Depthwise = G.opName(N).starts_with("Depthwise");
+  List[C] = Depthwise ? product(C, (*F)[2], (*F)[3]) : (*F)[3];
+  setShape(0, List);
+}
+
+void DimRules::pool() {
+  Dims X = in(0);
+  auto Window = G.intListAttr(N, "ksize");
+  auto Strides = G.intListAttr(N, "strides");
+  if (!X || X->size() != 4 || !Window || Window->size() != 4 || !Strides ||
+      Strides->size() != 4)
+    return;
+  StringRef Padding = G.stringAttr(N, "padding").value_or("");
+  DimList List(X->begin(), X->end());
+  for (unsigned I = 0; I < 4; ++I) {
+    if ((*Window)[I] == 1 && (*Strides)[I] == 1)
+      continue;
+    int64_t Size = windowed(A.Dims.number(List[I]), (*Window)[I], 1,
+                            (*Strides)[I], Padding, 0);
+    List[I] = Size == UnknownSize ? slot(I) : number(I, Size);
+  }
+  setShape(0, List);
+}
+
+void DimRules::reduction() {
+  Dims X = in(0);
+  auto Axes = nums(1);
+  if (!X)
+    return;
+  bool Keep = G.boolAttr(N, "keep_dims").value_or(false);
+  if (!Axes) {
+    // The rank is known even where the axes are not.
+    DimList List;
+    for (size_t I = 0; Keep && I < X->size(); ++I)
+      List.push_back(slot(I));
+    if (Keep)
+      setShape(0, List);
+    return;
+  }
+  DimList List;
+  for (size_t I = 0; I < X->size(); ++I) {
+    bool Reduced = is_contained(*Axes, int64_t(I)) ||
+                   is_contained(*Axes, int64_t(I) - int64_t(X->size()));
+    if (!Reduced)
+      List.push_back((*X)[I]);
+    else if (Keep)
+      List.push_back(One);
+  }
+  setShape(0, List);
+}
+
+/// Gives \p To, which together are as large as \p From, the symbol of From: the
+/// batch is the outermost factor, so the first of To takes what the others
+/// leave.
+void DimRules::spread(ArrayRef<DimId> From, ArrayRef<DimId> To) {
+  if (!A.Dims.hasSym(From.front()) || A.Dims.hasSym(To.front()))
+    return;
+  Sym Total;
+  for (DimId D : From) {
+    auto S = A.Dims.sym(D);
+    if (!S || MulOverflow(Total.C, S->C, Total.C))
+      return;
+    Total.B += S->B;
+    Total.R += S->R;
+  }
+  for (DimId D : To.drop_front()) {
+    auto S = A.Dims.sym(D);
+    if (!S || S->C <= 0 || Total.C % S->C != 0)
+      return;
+    Total.C /= S->C;
+    Total.B -= S->B;
+    Total.R -= S->R;
+  }
+  if (Total.B >= 0 && Total.R >= 0)
+    A.Dims.assign(To.front(), Total);
+}
+
+/// Finds the runs of dimensions of \p X and \p Y that hold the same elements.
+/// Row-major order makes this unique up to dimensions of size 1.
+void DimRules::matchGroups(ArrayRef<DimId> AllX, ArrayRef<DimId> AllY) {
+  auto WithoutOnes = [&](ArrayRef<DimId> List) {
+    DimList Result;
+    llvm::copy_if(List, std::back_inserter(Result),
+                  [&](DimId D) { return !A.Dims.isOne(D); });
+    return Result;
+  };
+  DimList X = WithoutOnes(AllX), Y = WithoutOnes(AllY);
+  auto AllNumbers = [&](ArrayRef<DimId> List) {
+    return all_of(List, [&](DimId D) {
+      return A.Dims.number(D) != UnknownSize && A.Dims.number(D) > 0;
+    });
+  };
+  bool ByNumber = AllNumbers(X) && AllNumbers(Y);
+  auto SizeOf = [&](DimId D) -> std::optional<Sym> {
+    if (ByNumber)
+      return Sym{A.Dims.number(D), 0, 0};
+    return A.Dims.sym(D);
+  };
+  if (ByNumber && (A.Dims.hasSymAny(X) || A.Dims.hasSymAny(Y))) {
+    auto Elements = [&](ArrayRef<DimId> List) {
+      int64_t Product = 1;
+      for (DimId D : List)
+        Product = SaturatingMultiply<uint64_t>(Product, A.Dims.number(D));
+      return Product;
+    };
+    if (Elements(X) != Elements(Y) && !Y.empty())
+      A.Conflicts.push_back({N, X.front(), Y.front()});
+  }
+  size_t I = 0, J = 0;
+  while (I < X.size() && J < Y.size()) {
+    size_t I0 = I, J0 = J;
+    auto SX = SizeOf(X[I++]), SY = SizeOf(Y[J++]);
+    while (SX && SY && !(*SX == *SY)) {
+      auto Less = [](const Sym &P, const Sym &Q) {
+        return std::tuple(P.B, P.R, P.C) < std::tuple(Q.B, Q.R, Q.C);
+      };
+      bool GrowX = Less(*SX, *SY);
+      if (GrowX ? I == X.size() : J == Y.size())
+        return;
+      auto Next = SizeOf(GrowX ? X[I++] : Y[J++]);
+      Sym &Grown = GrowX ? *SX : *SY;
+      if (!Next || MulOverflow(Grown.C, Next->C, Grown.C))
+        return;
+      Grown.B += Next->B;
+      Grown.R += Next->R;
+    }
+    if (!SX || !SY)
+      return;
+    ArrayRef<DimId> Left = ArrayRef(X).slice(I0, I - I0),
+                    Right = ArrayRef(Y).slice(J0, J - J0);
+    if (Left.size() == 1 && Right.size() == 1) {
+      same(Left[0], Right[0]);
+    } else {
+      spread(Left, Right);
+      spread(Right, Left);
+    }
+  }
+}
+
+void DimRules::reshape() {
+  Dims V = val(1);
+  if (!V)
+    return;
+  Dims X = in(0);
+  DimList List;
+  int Wild = -1;
+  for (size_t I = 0; I < V->size(); ++I) {
+    if (A.Dims.number((*V)[I]) == -1) {
+      Wild = static_cast<int>(I);
+      List.push_back(slot(I));
+    } else {
+      List.push_back((*V)[I]);
+    }
+  }
+  if (Wild >= 0 && X) {
+    DimId All = One, Rest = One;
+    for (size_t I = 0; I < X->size(); ++I)
+      All = product(64 + I, All, (*in(0))[I]);
+    for (size_t I = 0; I < List.size(); ++I)
+      if (int(I) != Wild)
+        Rest = product(96 + I, Rest, List[I]);
+    DimId Size = quotient(63, All, Rest);
+    A.Dims.unify(List[Wild], Size);
+    List[Wild] = Size;
+  }
+  setShape(0, List);
+  if (X)
+    matchGroups(*in(0), List);
+}
+
+void DimRules::transpose() {
+  Dims X = in(0);
+  auto Perm = nums(1);
+  if (!X || !Perm || Perm->size() != X->size())
+    return;
+  DimList List;
+  for (int64_t P : *Perm) {
+    if (P < 0 || P >= int64_t(X->size()))
+      return;
+    List.push_back((*X)[P]);
+  }
+  setShape(0, List);
+}
+
+void DimRules::tile() {
+  Dims X = in(0), M = val(1);
+  if (!X || !M || M->size() != X->size())
+    return;
+  DimList List;
+  for (size_t I = 0; I < X->size(); ++I)
+    List.push_back(product(I, (*in(0))[I], (*val(1))[I]));
+  setShape(0, List);
+}
+
+void DimRules::pack() {
+  Dims X = in(0);
+  for (unsigned I = 1; X && I < numData(); ++I)
+    if (Dims Y = in(I))
+      sameShapes(*X, *Y);
+  if (!X)
+    return;
+  int64_t Axis = G.intAttr(N, "axis").value_or(0);
+  if (Axis < 0)
+    Axis += int64_t(X->size()) + 1;
+  if (Axis < 0 || Axis > int64_t(X->size()))
+    return;
+  DimList List(X->begin(), X->end());
+  List.insert(List.begin() + Axis, number(0, numData()));
+  setShape(0, List);
+}
+
+void DimRules::concat() {
+  bool Old = G.isOp(N, "Concat");
+  unsigned AxisInput = Old ? 0 : numData() - 1, First = Old ? 1 : 0;
+  auto Axis = num(AxisInput);
+  Dims X = in(First);
+  if (!Axis || !X || X->empty())
+    return;
+  int64_t At = *Axis < 0 ? *Axis + int64_t(X->size()) : *Axis;
+  if (At < 0 || At >= int64_t(X->size()))
+    return;
+  DimList List(X->begin(), X->end());
+  int64_t Sum = 0;
+  bool Known = true;
+  for (unsigned I = First; I < First + numData() - 1; ++I) {
+    Dims Y = in(I);
+    if (!Y || Y->size() != List.size())
+      return;
+    for (size_t D = 0; D < List.size(); ++D)
+      if (int64_t(D) != At)
+        same(List[D], (*Y)[D]);
+    DimId Part = (*Y)[At];
+    Known &= !A.Dims.hasSym(Part) && A.Dims.number(Part) != UnknownSize;
+    if (Known)
+      Sum += A.Dims.number(Part);
+  }
+  if (numData() > 2)
+    List[At] = Known ? number(0, Sum) : slot(1);
+  setShape(0, List);
+}
+
+void DimRules::split() {
+  bool Uneven = G.isOp(N, "SplitV");
+  Dims X = in(Uneven ? 0 : 1);
+  auto Axis = num(Uneven ? 2 : 0);
+  if (!X || !Axis || X->empty())
+    return;
+  int64_t At = *Axis < 0 ? *Axis + int64_t(X->size()) : *Axis;
+  if (At < 0 || At >= int64_t(X->size()))
+    return;
+  DimList List(X->begin(), X->end());
+  Dims Sizes = Uneven ? val(1) : std::nullopt;
+  DimId Whole = List[At];
+  DimId Count = number(0, A.numOutputs(N));
+  for (unsigned Port = 0; Port < A.numOutputs(N); ++Port) {
+    if (Uneven)
+      List[At] =
+          Sizes && Port < Sizes->size() && A.Dims.number((*Sizes)[Port]) != -1
+              ? (*Sizes)[Port]
+              : slot(64 + Port);
+    else
+      List[At] = quotient(1, Whole, Count);
+    setShape(Port, List);
+  }
+}
+
+void DimRules::slice() {
+  Dims X = in(0), Size = val(2);
+  auto Begin = nums(1);
+  if (!X || !Size || Size->size() != X->size())
+    return;
+  DimList List;
+  for (size_t I = 0; I < X->size(); ++I) {
+    bool ToEnd = A.Dims.number((*Size)[I]) == -1;
+    if (ToEnd && Begin && (*Begin)[I] == 0)
+      List.push_back((*X)[I]);
+    else if (ToEnd)
+      List.push_back(slot(I));
+    else
+      List.push_back((*Size)[I]);
+  }
+  setShape(0, List);
+}
+
+void DimRules::pad() {
+  Dims X = in(0);
+  // The paddings are a [rank, 2] tensor, which is not tracked as a vector.
+  if (!X || numData() < 2)
+    return;
+  auto Tensor = G.isOp(G.input(N, 1).Node, "Const")
+                    ? constValue(G, G.input(N, 1).Node)
+                    : std::nullopt;
+  DimList List;
+  for (size_t I = 0; I < X->size(); ++I) {
+    if (!Tensor || !Tensor->HasInts || Tensor->Ints.size() != 2 * X->size()) {
+      List.push_back(slot(I));
+      continue;
+    }
+    int64_t Extra = Tensor->Ints[2 * I] + Tensor->Ints[2 * I + 1];
+    int64_t Size = A.Dims.number((*in(0))[I]);
+    if (Extra == 0)
+      List.push_back((*in(0))[I]);
+    else if (Size != UnknownSize && !A.Dims.hasSym((*in(0))[I]))
+      List.push_back(number(I, Size + Extra));
+    else
+      List.push_back(slot(I));
+  }
+  setShape(0, List);
+}
+
+void DimRules::gather() {
+  Dims X = in(0), Rows = in(1);
+  if (!X || !Rows)
+    return;
+  int64_t Axis = 0;
+  if (G.isOp(N, "GatherV2")) {
+    auto At = num(2);
+    if (!At)
+      return;
+    Axis = *At < 0 ? *At + int64_t(X->size()) : *At;
+  }
+  if (G.intAttr(N, "batch_dims").value_or(0) != 0 || Axis < 0 ||
+      Axis >= int64_t(X->size()))
+    return;
+  DimList List(X->begin(), X->begin() + Axis);
+  List.append(Rows->begin(), Rows->end());
+  List.append(X->begin() + Axis + 1, X->end());
+  setShape(0, List);
+}
+
+/// Crossing ops: the slice of one replica, or what all replicas have together.
+void DimRules::crossing() {
+  Dims X = in(0);
+  if (!X)
+    return;
+  DimList List(X->begin(), X->end());
+  int64_t Axis = G.intAttr(N, "axis").value_or(0);
+  bool Concat = G.isOp(N, "_FromReplicas")
+                    ? G.stringAttr(N, "combine") == StringRef("concat")
+                    : !G.isOp(N, "_ToReplicas");
+  if (G.isOp(N, "_FromReplicas") && !Concat) {
+    setShape(0, List);
+    return;
+  }
+  if (Axis < 0 || Axis >= int64_t(List.size()))
+    return;
+  DimId Old = List[Axis], New = slot(0);
+  int64_t Number = A.Dims.number(Old);
+  int64_t Replicas = A.Options.Unpatched ? 1 : A.Options.Replicas;
+  if (Concat) {
+    if (auto S = A.Dims.sym(Old))
+      A.Dims.assign(New, {S->C, S->B, int8_t(S->R + 1)});
+    if (Number != UnknownSize)
+      A.Dims.assignNumber(New, Number * Replicas);
+  } else {
+    A.Dims.assign(New, {1, 1, 0});
+    A.Dims.assign(Old, {1, 1, 1});
+    if (Number != UnknownSize && Number % Replicas == 0)
+      A.Dims.assignNumber(New, Number / Replicas);
+  }
+  List[Axis] = New;
+  setShape(0, List);
+}
+
+} // namespace graft

@@ -1,0 +1,428 @@
+//===- lib/analysis/TypeRulesTable.cpp - the families -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which function gives the types of which family of OpRules.def, and the rules
+// that are short.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/TypeRules.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+void TypeRules::apply(TypeRule Rule) {
+  auto Rows = [&](std::initializer_list<RType> Operands) {
+    // Axis 0 is the batch of all that are split; 1: split, 0: none, -1: bad.
+    int Result = 0;
+    for (const RType &X : Operands) {
+      if (X.isVarying() || (X.isSharded() && X.Axis != 0))
+        return -1;
+      Result |= X.isSharded();
+    }
+    return Result;
+  };
+  switch (Rule) {
+  case TypeRule::None: {
+    bool AllTrue = true;
+    for (unsigned I = 0; I < numData(); ++I) {
+      RType X = number(I);
+      if (X.isVarying()) {
+        setAll(varyingLike(X));
+        return;
+      }
+      AllTrue &= X.isTrue();
+    }
+    setAll(AllTrue ? RType::replicated()
+                   : varying("no rule for op " + G.opName(N)));
+    return;
+  }
+  case TypeRule::Pass:
+    for (unsigned I = 0; I < numData(); ++I)
+      set(I, operand(I));
+    return;
+  case TypeRule::Linear:
+    setAll(numeric(0));
+    return;
+  case TypeRule::LinearFirst:
+  case TypeRule::LinearSecond: {
+    unsigned Lin = Rule == TypeRule::LinearFirst ? 0 : 1, Other = 1 - Lin;
+    RType Y = plain(Other);
+    setAll(multiply(Lin, numeric(Lin), Other, Y, 1));
+    return;
+  }
+  case TypeRule::NonLinear: {
+    SmallVector<unsigned, 3> All;
+    for (unsigned I = 0; I < numData(); ++I)
+      All.push_back(I);
+    setAll(elementwise(All));
+    return;
+  }
+  case TypeRule::Add: {
+    SmallVector<unsigned, 8> All;
+    for (unsigned I = 0; I < numData(); ++I)
+      All.push_back(I);
+    setAll(add(All));
+    return;
+  }
+  case TypeRule::Mul:
+    setAll(multiply(0, numeric(0), 1, numeric(1), 1));
+    return;
+  case TypeRule::Div:
+    setAll(multiply(0, numeric(0), 1, numeric(1), -1));
+    return;
+  case TypeRule::Select: {
+    RType C = plain(0);
+    RType Value = add({1, 2});
+    // Where the condition differs by rows, both sides do.
+    if (C.isSharded() && Value.isReplicated() && !C.isVarying()) {
+      int Axis = rank(G.input(N, 0)) == 1 && G.isOp(N, "Select")
+                     ? 0
+                     : alignedAxis(0, C.Axis);
+      bool Fits = Axis >= 0 && (broadcastsAlong(1, Axis) || operand(1).Zero) &&
+                  (broadcastsAlong(2, Axis) || operand(2).Zero);
+      setAll(Fits ? RType::sharded(Axis, Value.K)
+                  : varying("selects between rows that all have"));
+      return;
+    }
+    if (C.isSharded() && Value.isSharded()) {
+      int Axis = rank(G.input(N, 0)) == 1 && G.isOp(N, "Select")
+                     ? 0
+                     : alignedAxis(0, C.Axis);
+      setAll(Axis == Value.Axis ? Value
+                                : varying("selects by rows of another axis"));
+      return;
+    }
+    setAll(C.isVarying()   ? varyingLike(C)
+           : C.isSharded() ? varying("selects by row in a partial sum")
+                           : Value);
+    return;
+  }
+  case TypeRule::Zeros: {
+    RType X = operand(0);
+    int Axis = D.batchAxis(out());
+    RType Type = Axis >= 0 ? RType::sharded(Axis) : RType::replicated();
+    if (X.isVarying() && Axis < 0 && rank(out()) < 0)
+      Type = varyingLike(X);
+    Type.Zero = !Type.isVarying();
+    setAll(Type);
+    return;
+  }
+  case TypeRule::Cast: {
+    unsigned From = G.typeAttr(N, "SrcT").value_or(DT_INVALID);
+    unsigned To = G.typeAttr(N, "DstT").value_or(DT_INVALID);
+    bool Exact = isFloating(To) || (!isFloating(From) && To != DT_BOOL);
+    setAll(Exact ? numeric(0) : elementwise({0}));
+    return;
+  }
+  case TypeRule::ReadVariable:
+    // Shapes and values of variables are equal on all replicas; what is looked
+    // up by row goes through the rule of Gather.
+    setAll(RType::replicated());
+    return;
+  case TypeRule::ToReplicas:
+  case TypeRule::FromReplicas:
+  case TypeRule::Reduce:
+  case TypeRule::CollectiveReduce:
+  case TypeRule::GatherReplicas:
+  case TypeRule::Scale:
+    setAll(crossing());
+    return;
+  case TypeRule::MatMul:
+    setAll(matMul(false));
+    return;
+  case TypeRule::BatchMatMul:
+    setAll(matMul(true));
+    return;
+  case TypeRule::BiasAddGrad: {
+    RType X = numeric(0);
+    bool First = G.stringAttr(N, "data_format") == StringRef("NCHW");
+    int Channel = First ? 1 : rank(G.input(N, 0)) - 1;
+    if (X.isSharded())
+      X = Channel > 0 && X.Axis != Channel
+              ? RType::partial(X.K)
+              : varying("sums everything but the batch");
+    setAll(X);
+    return;
+  }
+  case TypeRule::Conv: {
+    RType X = numeric(0), F = numeric(1);
+    if (X.isSharded() && F.isPartial())
+      F = reduced(1);
+    if (X.isSharded() && !F.isVarying())
+      setAll(X.Axis == 0 && F.isReplicated()
+                 ? RType::sharded(0, X.K + F.K)
+                 : varying("convolves along the batch"));
+    else
+      setAll(F.isSharded() ? varying("filters differ by row")
+                           : multiply(0, X, 1, F, 1));
+    return;
+  }
+  case TypeRule::ConvBackpropInput: {
+    RType F = numeric(1), Dy = numeric(2);
+    if (Dy.isSharded() && F.isPartial())
+      F = reduced(1);
+    if (Dy.isSharded() && !F.isVarying())
+      setAll(Dy.Axis == 0 && F.isReplicated()
+                 ? RType::sharded(0, Dy.K + F.K)
+                 : varying("convolves along the batch"));
+    else
+      setAll(F.isSharded() ? varying("filters differ by row")
+                           : multiply(1, F, 2, Dy, 1));
+    return;
+  }
+  case TypeRule::ConvBackpropFilter: {
+    RType X = numeric(0), Dy = numeric(2);
+    if (X.isSharded() && Dy.isSharded())
+      setAll(X.Axis == 0 && Dy.Axis == 0
+                 ? RType::partial(X.K + Dy.K)
+                 : varying("convolves along the batch"));
+    else
+      setAll(X.isSharded() || Dy.isSharded()
+                 ? varying("contracts the batch with something not split")
+                 : multiply(0, X, 2, Dy, 1));
+    return;
+  }
+  case TypeRule::PerExample: {
+    bool Split = false;
+    for (unsigned I = 0; I < numData(); ++I) {
+      RType X = plain(I);
+      int Is = Rows({X});
+      if (Is < 0) {
+        setAll(X.isVarying() ? varyingLike(X)
+                             : varying("works along the batch"));
+        return;
+      }
+      Split |= Is;
+    }
+    setAll(Split ? RType::sharded(0) : RType::replicated());
+    return;
+  }
+  case TypeRule::GradThird: {
+    RType X = plain(0), Y = plain(1), Dy = numeric(2);
+    if (Dy.isPartial() && (X.isSharded() || Y.isSharded()))
+      Dy = reduced(2);
+    int Is = Rows({X, Y, Dy});
+    if (Is < 0)
+      setAll(varying("works along the batch"));
+    else
+      setAll(Is ? RType::sharded(0, Dy.K) : Dy);
+    return;
+  }
+  case TypeRule::GradSecond: {
+    RType Dy = numeric(1);
+    setAll(Rows({Dy}) < 0 ? (Dy.isVarying() ? varyingLike(Dy)
+                                            : varying("works along the batch"))
+                          : Dy);
+    return;
+  }
+  case TypeRule::BatchNorm:
+    batchNorm();
+    return;
+  case TypeRule::BatchNormGrad:
+    batchNormGrad();
+    return;
+  case TypeRule::LastAxis: {
+    RType X = plain(0);
+    if (X.isSharded() && X.Axis + 1 == rank(out()))
+      X = varying("normalises along the batch");
+    setAll(X);
+    return;
+  }
+  case TypeRule::Xent: {
+    RType X = plain(0), L = plain(1);
+    int Is = Rows({X, L});
+    if (Is < 0)
+      setAll(X.isVarying()   ? varyingLike(X)
+             : L.isVarying() ? varyingLike(L)
+                             : varying("works along the batch"));
+    else
+      setAll(Is ? RType::sharded(0) : RType::replicated());
+    return;
+  }
+  case TypeRule::SumReduction:
+  case TypeRule::MeanReduction:
+  case TypeRule::MinReduction:
+  case TypeRule::MaxReduction:
+  case TypeRule::AndReduction:
+  case TypeRule::OrReduction:
+  case TypeRule::ArgReduction:
+    setAll(reduction(Rule));
+    return;
+  case TypeRule::L2Loss: {
+    RType X = reduced(0);
+    if (X.isSharded())
+      X = RType::partial(2 * X.K);
+    else
+      X.K = static_cast<int8_t>(2 * X.K);
+    setAll(X);
+    return;
+  }
+  case TypeRule::ShapeOf: {
+    for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
+      RType Type = RType::replicated();
+      auto Value = D.value(out(Port));
+      if (Value)
+        Type.Symbolic = any_of(*Value, [&](DimId Dim) {
+          return D.table().hasSym(Dim) || !D.table().isKnown(Dim);
+        });
+      else
+        for (unsigned I = 0; I < numData(); ++I)
+          Type.Symbolic |= !operand(I).isReplicated() || operand(I).Symbolic;
+      set(Port, Type);
+    }
+    return;
+  }
+  case TypeRule::Relayout:
+    setAll(relayout());
+    return;
+  case TypeRule::Fill: {
+    RType Value = numeric(1);
+    int Axis = D.batchAxis(out());
+    if (Axis >= 0) {
+      if (Value.isPartial())
+        Value = reduced(1);
+      bool Zero = Value.Zero;
+      Value = Value.isVarying() ? varyingLike(Value)
+                                : RType::sharded(Axis, Value.K);
+      Value.Zero = Zero;
+    } else if (!D.shape(out())) {
+      Value = varying("makes a tensor of unknown shape");
+    }
+    setAll(Value);
+    return;
+  }
+  case TypeRule::Tile: {
+    RType X = numeric(0);
+    int Axis = D.batchAxis(out());
+    if (X.isVarying()) {
+      setAll(varyingLike(X));
+      return;
+    }
+    if (!D.shape(out())) {
+      setAll(X.isReplicated() && G.node(N).Count == Copies::Once
+                 ? X
+                 : varying("makes a tensor of unknown shape"));
+      return;
+    }
+    if (Axis < 0) {
+      setAll(X);
+      return;
+    }
+    if (X.isPartial())
+      X = reduced(0);
+    if (!X.isSharded()) {
+      setAll(RType::sharded(Axis, X.K));
+      return;
+    }
+    int At = alignedAxis(0, X.Axis);
+    auto In = D.shape(G.input(N, 0)), Out = D.shape(out());
+    setAll(At >= 0 && In &&
+                   D.table().find((*In)[X.Axis]) == D.table().find((*Out)[At])
+               ? RType::sharded(At, X.K)
+               : varying("repeats the rows of the batch"));
+    return;
+  }
+  case TypeRule::Random: {
+    int Axis = D.batchAxis(out());
+    if (Axis < 0) {
+      setAll(varying("draws other random numbers on each replica"));
+      return;
+    }
+    Assumes |= AssumesRandomDraw;
+    T.Sources.push_back({N, AssumesRandomDraw});
+    setAll(RType::sharded(Axis));
+    return;
+  }
+  case TypeRule::Join:
+    setAll(join());
+    return;
+  case TypeRule::Part:
+    setAll(part(G.isOp(N, "Split")              ? 1
+                : G.isOp(N, "StridedSliceGrad") ? 4
+                                                : 0));
+    return;
+  case TypeRule::Gather: {
+    RType Table = numeric(0), Index = plain(1);
+    if (Table.isVarying() || Index.isVarying()) {
+      setAll(varyingLike(Table.isVarying() ? Table : Index));
+      return;
+    }
+    if (Index.isReplicated()) {
+      setAll(Table.isSharded() ? varying("looks rows up in one replica's rows")
+                               : Table);
+      return;
+    }
+    if (Table.isPartial())
+      Table = reduced(0);
+    int64_t Axis = 0;
+    if (G.isOp(N, "GatherV2")) {
+      auto V = D.numbers(G.input(N, 2));
+      Axis = V && V->size() == 1 ? (*V)[0] : -1;
+    }
+    setAll(Table.isReplicated() && Axis >= 0
+               ? RType::sharded(static_cast<int>(Axis) + Index.Axis, Table.K)
+               : varying("looks rows up in one replica's rows"));
+    return;
+  }
+  case TypeRule::Unique: {
+    RType X = plain(0);
+    if (X.isSharded())
+      X = gathered(0, X);
+    setAll(X.isVarying() ? varyingLike(X) : RType::replicated());
+    return;
+  }
+  case TypeRule::UnsortedSegmentSum: {
+    RType X = numeric(0), Ids = plain(1);
+    if (X.isVarying() || Ids.isVarying()) {
+      setAll(varyingLike(X.isVarying() ? X : Ids));
+      return;
+    }
+    if (Ids.isReplicated()) {
+      // The rows belong to row numbers of the whole batch.
+      if (X.isSharded())
+        X = X.Axis == 0 ? gathered(0, X) : varying("sums rows of another axis");
+      setAll(X);
+      return;
+    }
+    bool Fixed = rank(out()) > 0 && D.batchAxis(out()) < 0 &&
+                 D.table().isKnown((*D.shape(out()))[0]);
+    setAll(X.isSharded() && X.Axis == Ids.Axis && Fixed
+               ? RType::partial(X.K)
+               : varying("sums rows by row numbers of one replica"));
+    return;
+  }
+  case TypeRule::OneHot:
+    setAll(plain(0));
+    return;
+  case TypeRule::TopK: {
+    RType X = plain(0);
+    if (X.isSharded() && X.Axis + 1 == rank(G.input(N, 0)))
+      X = varying("selects along the batch");
+    setAll(X);
+    return;
+  }
+  case TypeRule::Switch: {
+    RType X = numeric(0), Pred = plain(1);
+    setAll(Pred.isReplicated() ? X
+                               : varying("takes a branch of its own on each "
+                                         "replica"));
+    return;
+  }
+  case TypeRule::Merge: {
+    RType X = operand(0);
+    for (unsigned I = 1; I < numData(); ++I)
+      if (!operand(I).sameAs(X))
+        X = varying("merges branches whose values relate differently");
+    setAll(RType::replicated());
+    set(0, X);
+    return;
+  }
+  }
+}
+
+} // namespace graft

@@ -1,0 +1,255 @@
+//===- lib/graph/TensorValue.cpp - constants --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/AttrWire.h"
+
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// Field numbers of tensorflow/core/framework/tensor.proto.
+enum : unsigned {
+  TensorType = 1,
+  TensorShape = 2,
+  TensorContent = 4,
+  TensorFloat = 5,
+  TensorDouble = 6,
+  TensorInt = 7,
+  TensorString = 8,
+  TensorInt64 = 10,
+  TensorHalf = 13,
+};
+
+constexpr int64_t MaxInts = 64;
+
+unsigned integerSize(unsigned Type) {
+  return Type == DT_INT64 ? 8 : Type == DT_INT32 ? 4 : 0;
+}
+
+} // namespace
+
+std::optional<TensorValue> constValue(const Graph &G, NodeId N) {
+  auto Value = G.attr(N, "value");
+  if (!Value)
+    return std::nullopt;
+  auto Tensor = findField(*Value, AttrTensor, wire::Type::Bytes);
+  if (!Tensor)
+    return std::nullopt;
+  TensorValue T;
+  StringRef Content;
+  T.AllZero = true;
+  wire::Reader R(Tensor->Bytes);
+  wire::Field F;
+  while (R.next(F)) {
+    switch (F.Number) {
+    case TensorType:
+      T.Type = static_cast<unsigned>(F.Varint);
+      break;
+    case TensorShape:
+      T.Shape = parseShape(F.Bytes);
+      break;
+    case TensorContent:
+      Content = F.Bytes;
+      T.AllZero &= llvm::all_of(Content, [](char C) { return C == 0; });
+      break;
+    case TensorString:
+      T.AllZero = false;
+      break;
+    case TensorInt:
+    case TensorInt64: {
+      SmallVector<int64_t, 8> Values;
+      if (F.WireType == wire::Type::Varint) {
+        Values.push_back(static_cast<int64_t>(F.Varint));
+      } else {
+        wire::Reader Packed(F.Bytes);
+        uint64_t V;
+        while (Packed.position() != F.Bytes.end() && Packed.varint(V) &&
+               T.Ints.size() + Values.size() <= MaxInts)
+          Values.push_back(static_cast<int64_t>(V));
+      }
+      T.AllZero &= llvm::all_of(Values, [](int64_t V) { return V == 0; });
+      T.Ints.append(Values.begin(), Values.end());
+      break;
+    }
+    default:
+      // The other value fields, packed or not: zero when all bytes are.
+      if (F.WireType == wire::Type::Bytes)
+        T.AllZero &= llvm::all_of(F.Bytes, [](char C) { return C == 0; });
+      else if (F.Number >= TensorFloat)
+        T.AllZero &= F.Varint == 0;
+      break;
+    }
+  }
+  if (R.failed())
+    return std::nullopt;
+  T.NumElements = 1;
+  for (int64_t D : T.Shape.Dims) {
+    if (D < 0 || MulOverflow(T.NumElements, D, T.NumElements))
+      return std::nullopt;
+  }
+  unsigned Size = integerSize(T.Type);
+  if (Size == 0 || T.NumElements > MaxInts)
+    return T;
+  if (!Content.empty()) {
+    if (Content.size() != static_cast<size_t>(T.NumElements) * Size)
+      return std::nullopt;
+    T.Ints.clear();
+    for (int64_t I = 0; I < T.NumElements; ++I) {
+      int64_t V = 0;
+      int32_t V32 = 0;
+      if (Size == 4) {
+        std::memcpy(&V32, Content.data() + I * 4, 4);
+        V = V32;
+      } else {
+        std::memcpy(&V, Content.data() + I * 8, 8);
+      }
+      T.Ints.push_back(V);
+    }
+  }
+  // Fewer values than elements: the last one repeats, none means zeros
+  // (tensorflow/core/framework/tensor.cc).
+  if (static_cast<int64_t>(T.Ints.size()) > T.NumElements)
+    return std::nullopt;
+  T.Ints.resize(T.NumElements, T.Ints.empty() ? 0 : T.Ints.back());
+  T.HasInts = true;
+  return T;
+}
+
+std::optional<double> constScalar(const Graph &G, NodeId N) {
+  auto Tensor = constValue(G, N);
+  if (!Tensor || Tensor->NumElements != 1)
+    return std::nullopt;
+  if (Tensor->HasInts)
+    return static_cast<double>(Tensor->Ints[0]);
+  auto Value = findField(*G.attr(N, "value"), AttrTensor, wire::Type::Bytes);
+  wire::Reader R(Value->Bytes);
+  wire::Field F;
+  while (R.next(F)) {
+    if (F.Number != TensorFloat && F.Number != TensorDouble &&
+        F.Number != TensorHalf && F.Number != TensorContent)
+      continue;
+    bool Packed = F.WireType == wire::Type::Bytes;
+    uint64_t Bits = F.Varint;
+    if (Packed && F.Number == TensorHalf) {
+      wire::Reader Values(F.Bytes);
+      if (!Values.varint(Bits))
+        return std::nullopt;
+    } else if (Packed) {
+      Bits = 0;
+      std::memcpy(&Bits, F.Bytes.data(), std::min<size_t>(F.Bytes.size(), 8));
+    }
+    switch (Tensor->Type) {
+    case DT_DOUBLE:
+      return llvm::bit_cast<double>(Bits);
+    case DT_FLOAT:
+      return llvm::bit_cast<float>(static_cast<uint32_t>(Bits));
+    case DT_BFLOAT16:
+      return llvm::bit_cast<float>(static_cast<uint32_t>(Bits << 16));
+    case DT_HALF: {
+      double Mantissa = static_cast<double>(Bits & 0x3ff) / 1024;
+      int Exponent = static_cast<int>(Bits >> 10 & 0x1f);
+      double Magnitude = Exponent == 0
+                             ? std::ldexp(Mantissa, -14)
+                             : std::ldexp(1 + Mantissa, Exponent - 15);
+      return Bits & 0x8000 ? -Magnitude : Magnitude;
+    }
+    default:
+      return std::nullopt;
+    }
+  }
+  return 0;
+}
+
+static std::string encodeTensor(unsigned Type, ArrayRef<int64_t> Shape,
+                                StringRef Values) {
+  ShapeValue S;
+  S.Dims.assign(Shape.begin(), Shape.end());
+  std::string Tensor;
+  wire::appendInt(Tensor, TensorType, Type);
+  wire::appendBytes(Tensor, TensorShape, encodeShape(S));
+  Tensor += Values;
+  std::string Bytes;
+  wire::appendBytes(Bytes, AttrTensor, Tensor);
+  return Bytes;
+}
+
+std::string encodeIntTensor(unsigned Type, ArrayRef<int64_t> Shape,
+                            ArrayRef<int64_t> Values) {
+  std::string Packed;
+  for (int64_t V : Values)
+    wire::appendVarint(Packed, static_cast<uint64_t>(V));
+  std::string Field;
+  wire::appendBytes(Field, Type == DT_INT64 ? TensorInt64 : TensorInt, Packed);
+  return encodeTensor(Type, Shape, Field);
+}
+
+std::string encodeFloatTensor(unsigned Type, ArrayRef<int64_t> Shape,
+                              ArrayRef<double> Values) {
+  std::string Packed, Field;
+  unsigned Number = TensorFloat;
+  for (double V : Values) {
+    auto Single = static_cast<float>(V);
+    switch (Type) {
+    case DT_DOUBLE:
+      Number = TensorDouble;
+      Packed.append(reinterpret_cast<const char *>(&V), sizeof V);
+      break;
+    case DT_HALF:
+    case DT_BFLOAT16: {
+      // Only powers of the replica count and small numbers come here; bf16 is
+      // the upper half of a float, fp16 is rebiased with round to nearest.
+      Number = TensorHalf;
+      uint32_t Bits;
+      std::memcpy(&Bits, &Single, 4);
+      uint32_t Half;
+      if (Type == DT_BFLOAT16) {
+        Half = (Bits + 0x7fff + ((Bits >> 16) & 1)) >> 16;
+      } else {
+        uint32_t Rounded = Bits + 0xfff + ((Bits >> 13) & 1);
+        int Exponent = static_cast<int>((Rounded >> 23) & 0xff) - 112;
+        Half = (Rounded >> 16 & 0x8000) |
+               (Exponent <= 0
+                    ? 0
+                    : uint32_t(Exponent) << 10 | (Rounded >> 13 & 0x3ff));
+      }
+      wire::appendVarint(Packed, Half & 0xffff);
+      break;
+    }
+    default:
+      Packed.append(reinterpret_cast<const char *>(&Single), sizeof Single);
+      break;
+    }
+  }
+  wire::appendBytes(Field, Number, Packed);
+  return encodeTensor(Type, Shape, Field);
+}
+
+NodeId Graph::addIntConst(StringRef Name, unsigned Type,
+                          ArrayRef<int64_t> Values, bool Scalar, NodeId After) {
+  NodeId N = addNode(Name, "Const", {}, After);
+  SmallVector<int64_t, 1> Shape;
+  if (!Scalar)
+    Shape.push_back(static_cast<int64_t>(Values.size()));
+  setTypeAttr(N, "dtype", Type);
+  setAttr(N, "value", encodeIntTensor(Type, Shape, Values));
+  return N;
+}
+
+NodeId Graph::addFloatConst(StringRef Name, unsigned Type, double Value,
+                            NodeId After) {
+  NodeId N = addNode(Name, "Const", {}, After);
+  setTypeAttr(N, "dtype", Type);
+  setAttr(N, "value", encodeFloatTensor(Type, {}, Value));
+  return N;
+}
+
+} // namespace graft
