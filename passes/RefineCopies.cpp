@@ -78,7 +78,8 @@ bool RefineCopies::computesOnce(NodeId N) const {
 }
 
 /// Whether \p N has users, all of its \p Data (or control) users are
-/// per-replica, and it has no others.
+/// per-replica, and it has no others. An initial value stays one tensor: who
+/// feeds it, as Variable.load does, reaches every copy.
 bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   bool Any = false, All = true;
   G->forEachUse(N, [&](Use U) {
@@ -86,7 +87,8 @@ bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
     Any |= IsData == Data;
     if (IsData || !Data)
       All &= G->node(U.User).Count == Copies::PerReplica && IsData == Data &&
-             !Facts->Vars.isUpdate(*G, U.User);
+             !Facts->Vars.isUpdate(*G, U.User) &&
+             !(G->node(U.User).Flags & NF_ElidePrimary);
   });
   return Any && All;
 }

@@ -7,7 +7,9 @@ Default: a deterministic subset that meets every combination of any three factor
 import cases
 import harness
 import models
+import numpy as np
 import pytest
+import tensorflow.compat.v1 as tf1
 from harness import Options, Rewritten
 from models import Spec
 
@@ -104,3 +106,19 @@ def test_named_feeds_and_fetches():
     spec = Spec("mlp_adam")
     with Rewritten(spec, Options(3, extra=("--feed=x", "--feed=y=split", "--fetch=loss"))) as session:
         session.check_steps()
+
+
+@pytest.mark.parametrize("kind", ("ref", "resource"))
+@pytest.mark.parametrize("strategy", ("all-reduce", "ps"))
+def test_load(kind, strategy):
+    """Variable.load, which feeds the initial value, reaches every copy."""
+    with Rewritten(Spec("mlp_clip", kind=kind), Options(3, strategy=strategy)) as session:
+        session.restart()
+        with session.graph.as_default():
+            loaded = {v.op.name: v for v in tf1.global_variables()}
+        for i, (name, variable) in enumerate(sorted(loaded.items())):
+            variable.load(np.full(variable.shape.as_list(), i + 0.5).astype(variable.dtype.as_numpy_dtype), session.session)
+        values = session.values()
+        for i, name in enumerate(sorted(loaded)):
+            assert np.all(values[name] == np.asarray(i + 0.5).astype(values[name].dtype)), name
+        session.check_copies("after load")

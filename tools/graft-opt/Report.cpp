@@ -6,6 +6,7 @@
 
 #include "Report.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -61,24 +62,32 @@ struct Row {
   std::string What;
 };
 
+/// What a remark says of its node, without what is different for each: most
+/// nodes share it with others.
 Row rowOf(const Diagnostic &D) {
   std::string What;
   for (const auto &[Key, Value] : D.Facts)
-    What.append(What.empty() ? "" : "  ").append(Key + "=").append(Value);
+    if (Key != "for")
+      What.append(What.empty() ? "" : ", ").append(Key + " ").append(Value);
   return {D.Node.empty() ? "(graph)" : D.Node, What.empty() ? D.Message : What};
 }
 
+/// One line for all nodes of which the same is said.
 void printSection(raw_ostream &OS, StringRef Title, ArrayRef<Row> Rows) {
+  constexpr size_t Shown = 4;
   OS << Title << ":\n";
   if (Rows.empty())
     OS << "  (none)\n";
-  size_t Width = 0;
+  MapVector<StringRef, SmallVector<StringRef, 8>> Groups;
   for (const Row &R : Rows)
-    Width = std::max(Width, std::min<size_t>(R.Node.size(), 48));
-  for (const Row &R : Rows)
-    OS << "  " << R.Node
-       << std::string(Width - std::min(Width, R.Node.size()), ' ') << "  "
-       << R.What << '\n';
+    Groups[R.What].push_back(R.Node);
+  for (const auto &[What, Nodes] : Groups) {
+    OS << "  " << Nodes.size() << " x " << What << ": "
+       << join(ArrayRef(Nodes).take_front(Shown), ", ");
+    if (Nodes.size() > Shown)
+      OS << " and " << Nodes.size() - Shown << " more";
+    OS << '\n';
+  }
 }
 
 /// A YAML scalar in double quotes.
