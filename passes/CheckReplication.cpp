@@ -22,6 +22,8 @@
 #include "lib/lower/Fold.h"
 #include "lib/pass/Pass.h"
 
+#include <thread>
+
 using namespace llvm;
 
 namespace graft {
@@ -50,12 +52,21 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Unchanged;
   bool Same = false;
   if (File.empty()) {
+    // The input is read once more, from its bytes, while the facts about the
+    // program are inferred: neither sees the other.
     Graph Input;
-    if (Error E = Input.parse(M.graphBytes())) {
-      Diags.error("", toString(std::move(E)));
+    std::string Problem;
+    std::thread Reader([&] {
+      if (Error E = Input.parse(M.graphBytes()))
+        Problem = toString(std::move(E));
+    });
+    ProgramFacts Facts(G);
+    Reader.join();
+    if (!Problem.empty()) {
+      Diags.error("", Problem);
       return PassResult::Failure;
     }
-    Same = certify(Input, G, Diags);
+    Same = certify(Input, G, Facts, Diags);
   } else {
     Expected<Module> Input = readModule(File);
     if (!Input) {

@@ -20,7 +20,7 @@ public:
   Checker(const Graph &Input, const Graph &Program, DiagnosticEngine &Diags)
       : In(Input), G(Program), Diags(Diags) {}
 
-  bool run();
+  bool run(const ProgramFacts &Facts);
 
 private:
   void error(NodeId N, const Twine &Message, NodeId Because = NoNode);
@@ -356,7 +356,7 @@ void Checker::checkNames(const ProgramFacts &Facts, NodeId N) {
              "step");
 }
 
-bool Checker::run() {
+bool Checker::run(const ProgramFacts &Facts) {
   Mesh Devices = readMesh(G);
   Replicas = std::max(1u, Devices.replicas());
   if (!matchNodes())
@@ -364,7 +364,6 @@ bool Checker::run() {
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I))
       compareNode(I, ProgramOf[I]);
-  ProgramFacts Facts(G);
   checkDemands(Facts);
   checkConstants(Facts);
   for (NodeId N : Facts.Order) {
@@ -383,7 +382,12 @@ bool Checker::run() {
 
 bool certify(const Graph &Input, const Graph &Program,
              DiagnosticEngine &Diags) {
-  return Checker(Input, Program, Diags).run();
+  return certify(Input, Program, ProgramFacts(Program), Diags);
+}
+
+bool certify(const Graph &Input, const Graph &Program,
+             const ProgramFacts &Facts, DiagnosticEngine &Diags) {
+  return Checker(Input, Program, Diags).run(Facts);
 }
 
 } // namespace graft

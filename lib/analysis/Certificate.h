@@ -18,10 +18,15 @@
 
 namespace graft {
 
+struct ProgramFacts;
+
 /// Checks that \p Program computes the step of \p Input. Errors name the nodes;
 /// at most a dozen are reported. What rests on an assumption was said by the
 /// pass that made it and is no error here.
 bool certify(const Graph &Input, const Graph &Program, DiagnosticEngine &Diags);
+/// The same with facts that were just inferred from \p Program alone.
+bool certify(const Graph &Input, const Graph &Program,
+             const ProgramFacts &Facts, DiagnosticEngine &Diags);
 
 } // namespace graft
 
