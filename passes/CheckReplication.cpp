@@ -41,6 +41,7 @@ public:
       "replication types again to prove that the erasure changes nothing.",
       Options};
 
+  Effect effect() const override { return Effect::Checks; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 

@@ -35,6 +35,7 @@ public:
       "per-replica node on each device of the mesh.",
       {}};
 
+  Effect effect() const override { return Effect::Lowers; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 

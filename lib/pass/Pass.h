@@ -44,7 +44,12 @@ struct PassInfo {
 
 class Pass {
 public:
+  /// What a pass may do to the graph. A check at the end of a pipeline may run
+  /// while the output is written, because nothing changes any more.
+  enum class Effect : uint8_t { Edits, Lowers, Checks };
+
   virtual ~Pass() = default;
+  virtual Effect effect() const { return Effect::Edits; }
   virtual const PassInfo &info() const = 0;
   /// Runs on \p M. Reports to \p Diags; returns Failure after an error.
   virtual PassResult run(Module &M, DiagnosticEngine &Diags) = 0;

@@ -96,10 +96,32 @@ bool checkResult(PassResult Result, bool SameGraph, unsigned ErrorsBefore,
 
 } // namespace
 
-bool PassManager::run(Module &M, DiagnosticEngine &Diags,
-                      const Instrumentation &Show) {
-  bool IsFirst = true, Good = true;
+bool PassManager::runLate(Module &M, DiagnosticEngine &Diags) {
+  bool Good = true;
   for (Step &S : Passes) {
+    if (!S.IsLate || !Good)
+      continue;
+    Diags.setPass(S.P->info().Name);
+    unsigned Errors = Diags.errorCount();
+    Good = checkResult(S.P->run(M, Diags), /*SameGraph=*/true, Errors,
+                       S.P->info().Name, Diags);
+  }
+  Diags.setPass("");
+  return Good;
+}
+
+bool PassManager::run(Module &M, DiagnosticEngine &Diags,
+                      const Instrumentation &Show, bool Late) {
+  bool IsFirst = true, Good = true;
+  bool NoMoreEdits = Late;
+  for (size_t I = Passes.size(); I-- > 0;) {
+    NoMoreEdits &= Passes[I].P->effect() != Pass::Effect::Edits;
+    Passes[I].IsLate =
+        NoMoreEdits && Passes[I].P->effect() == Pass::Effect::Checks;
+  }
+  for (Step &S : Passes) {
+    if (S.IsLate)
+      continue;
     StringRef Name = S.P->info().Name;
     Printer Print(Show, Name, IsFirst);
     IsFirst = false;

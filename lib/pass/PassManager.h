@@ -46,7 +46,11 @@ public:
 
   /// Runs the passes in order and stops at the first failure. Times and
   /// statistics add up over several runs; report() prints them.
-  bool run(Module &M, DiagnosticEngine &Diags, const Instrumentation &Show);
+  /// With \p Late, checks after which no pass edits the graph are left for
+  /// runLate(), which may run in another thread while \p M is written.
+  bool run(Module &M, DiagnosticEngine &Diags, const Instrumentation &Show,
+           bool Late = false);
+  bool runLate(Module &M, DiagnosticEngine &Diags);
   void report(const Instrumentation &Show) const;
 
 private:
@@ -54,6 +58,7 @@ private:
     std::unique_ptr<Pass> P;
     double Seconds = 0;
     double VerifySeconds = 0;
+    bool IsLate = false;
   };
 
   /// Options come from the command line, so a pass instance is kept per step.

@@ -27,6 +27,11 @@ Diagnostic &DiagnosticEngine::add(Severity Level, StringRef Id, StringRef Node,
   return List.back();
 }
 
+void DiagnosticEngine::append(const DiagnosticEngine &Other) {
+  List.insert(List.end(), Other.List.begin(), Other.List.end());
+  Errors += Other.Errors;
+}
+
 Diagnostic &DiagnosticEngine::error(StringRef Node, std::string Message) {
   return add(Severity::Error, "", Node, std::move(Message));
 }

@@ -56,6 +56,15 @@ public:
   Diagnostic &remark(llvm::StringRef Id, llvm::StringRef Node,
                      std::string Message);
 
+  /// Adds what another engine collected, and its strictness and locator apply
+  /// no more.
+  void append(const DiagnosticEngine &Other);
+  /// Reports as \p Other would.
+  void configureLike(const DiagnosticEngine &Other) {
+    Locate = Other.Locate;
+    Strict = Other.Strict;
+  }
+
   bool hasErrors() const { return Errors != 0; }
   unsigned errorCount() const { return Errors; }
   const std::vector<Diagnostic> &all() const { return List; }

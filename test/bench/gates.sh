@@ -20,6 +20,14 @@ failed=0
 declare -A least
 declare -a count
 
+# Ratios of two walls are taken pair by pair, run next to each other, and the
+# median of the pairs counts: a shared machine changes its speed between runs.
+pairs=()
+
+median() { # VALUE...
+  printf '%s\n' "$@" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+
 least_of() { # NAME VALUE
   least[$1]=$(awk -v a="${least[$1]:-}" -v b="$2" \
     'BEGIN { print (a == "" || b < a) ? b : a }')
@@ -46,7 +54,7 @@ PYTHON
 
 # take NAME: reads a line `wall S user S sys S peak KIB`.
 take() {
-  local _ wall user sys peak
+  local _ user sys peak
   read -r _ wall _ user _ sys _ peak
   least_of "$1.wall" "$wall"
   least_of "$1.user" "$user"
@@ -77,10 +85,20 @@ row() { # TEXT RATIO
 input=$work/in.pb
 "$bench/generate" "$nodes" "$input"
 flags=(--replicas=8 --device-type=CPU --strategy=all-reduce --reduction=collective)
-for _ in 1 2 3; do
+for _ in 1 2 3 4; do
   run_graft job "$input" -o "$work/out.pb" "${flags[@]}"
+  job_wall=$wall
   mv "$work/out.pb" "$work/result.pb"
   take message < <("$bench/protobuf_baseline" message "$work/result.pb" "$work/out.pb")
+  pairs+=("$(ratio "$job_wall" "$wall")")
+  rm -f "$work/result.pb" "$work/out.pb"
+done
+for _ in 1 2 3; do
+  run_graft job "$input" -o "$work/out.pb" "${flags[@]}"
+  job_wall=$wall
+  mv "$work/out.pb" "$work/result.pb"
+  take message < <("$bench/protobuf_baseline" message "$work/result.pb" "$work/out.pb")
+  pairs+=("$(ratio "$job_wall" "$wall")")
   take memcpy < <("$bench/protobuf_baseline" memcpy "$work/result.pb")
   take copy < <("$bench/protobuf_baseline" copy "$work/result.pb" "$work/out.pb")
   run_graft identity "$input" -o "$work/out.pb"
@@ -94,7 +112,7 @@ kib=$(awk -v b="$bytes" 'BEGIN { print b / 1024 }')
 rm -f "$work/result.pb"
 row "$nodes nodes x 8: output / input, bytes" "$(ratio "$bytes" "$(stat -c %s "$input")")"
 gate "wall / protobuf arena parse + serialize + write of the output" \
-  "$(ratio "${least[job.wall]}" "${least[message.wall]}")" 0.25
+  "$(median "${pairs[@]}")" 0.25
 row "user CPU / user CPU of the same" "$(ratio "${least[job.user]}" "${least[message.user]}")"
 row "wall / copy of the output file" "$(ratio "${least[job.wall]}" "${least[copy.wall]}")"
 row "wall / memcpy of the output into fresh memory" "$(ratio "${least[job.wall]}" "${least[memcpy.wall]}")"

@@ -24,6 +24,7 @@
 #include "llvm/Support/PrettyStackTrace.h"
 
 #include <csignal>
+#include <thread>
 
 using namespace llvm;
 using namespace graft;
@@ -68,7 +69,7 @@ public:
 
 private:
   bool load();
-  bool transform();
+  bool transform(const std::string *Text);
   void write(std::string *Text);
   Error checkWritten(StringRef Path, OutputFormat Format);
   std::string outputPath(OutputFormat Format) const;
@@ -79,6 +80,7 @@ private:
   std::string File;
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
+  bool Late = false; ///< Checks run while the output is written.
   DiagnosticEngine::Locator Locate;
   Module M;
 };
@@ -95,17 +97,25 @@ bool Run::load() {
   return verifyModule(M, Diags);
 }
 
-bool Run::transform() {
+bool Run::transform(const std::string *Text) {
   if (O.Pipeline.empty())
     return true;
   if (Error E = Manager.parse(O.Pipeline)) {
     report(std::move(E), Diags);
     return false;
   }
-  bool Good = Manager.run(M, Diags, O.Show);
+  // Timing and printing want every pass at its place.
+  Late = Text == nullptr && O.Output != "-" && !O.Show.VerifyEach &&
+         !O.Show.TimePasses && !O.Show.Statistics && !O.Show.PrintAfterAll &&
+         !O.Show.PrintBeforeAll && O.Show.PrintBefore.empty() &&
+         O.Show.PrintAfter.empty() &&
+         O.Show.PrintChanged == Instrumentation::Changed::Off &&
+         (!sys::fs::exists(O.Output) || sys::fs::is_regular_file(O.Output)) &&
+         O.Format.value_or(OutputFormat::Binary) != OutputFormat::None;
+  bool Good = Manager.run(M, Diags, O.Show, Late);
   Manager.report(O.Show);
   // A pass that has just been verified need not be verified again.
-  return Good && (O.Show.VerifyEach || verifyModule(M, Diags));
+  return Good && (Late || O.Show.VerifyEach || verifyModule(M, Diags));
 }
 
 /// Of a SavedModel the output may be a directory, like the input.
@@ -166,10 +176,35 @@ void Run::write(std::string *Text) {
   }
   WriteOptions Options = O.Write;
   Options.Format = Format;
-  if (O.VerifyOutput)
-    Options.Check = [&](StringRef Path) { return checkWritten(Path, Format); };
-  if (Error E = writeModule(M, outputPath(Format), Options))
-    return report(std::move(E), Diags);
+  // The certificate and the verifier look at the program while it is written
+  // to a temporary file, which replaces the output only if they agree.
+  DiagnosticEngine LateDiags;
+  LateDiags.configureLike(Diags);
+  std::thread Checks;
+  if (Late)
+    Checks = std::thread([&] {
+      if (Manager.runLate(M, LateDiags))
+        verifyModule(M, LateDiags);
+    });
+  auto Join = [&] {
+    if (!Checks.joinable())
+      return;
+    Checks.join();
+    Diags.append(LateDiags);
+  };
+  Options.Check = [&](StringRef Path) -> Error {
+    Join();
+    if (LateDiags.hasErrors())
+      return createStringError(inconvertibleErrorCode(),
+                               "the output is not kept");
+    return O.VerifyOutput ? checkWritten(Path, Format) : Error::success();
+  };
+  Error Written = writeModule(M, outputPath(Format), Options);
+  Join();
+  if (LateDiags.hasErrors())
+    return consumeError(std::move(Written));
+  if (Written)
+    return report(std::move(Written), Diags);
   if (O.Depfile.empty())
     return;
   std::vector<std::string> Inputs = {File};
@@ -183,7 +218,7 @@ void Run::write(std::string *Text) {
 }
 
 bool Run::run(std::string *Text) {
-  if (load() && transform())
+  if (load() && transform(Text))
     write(Text);
   return finish();
 }
