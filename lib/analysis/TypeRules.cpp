@@ -23,6 +23,15 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     Rules.push_back(rulesOf(G.opNameOf(Op)).Type);
     Random.push_back(isRandomOp(G.opNameOf(Op)));
+    const OpDef *Def = G.opDefOf(Op);
+    // What TensorFlow does not know may do anything; what keeps a state may do
+    // something else each time.
+    Opaque.push_back(Def ? Def->isStateful() && !Def->readsVariable() &&
+                               Def->update().Kind == UpdateKind::None &&
+                               !isVariableOp(G.opNameOf(Op)) &&
+                               Rules.back() == TypeRule::None && !Random.back()
+                         : Rules.back() == TypeRule::None &&
+                               G.opNameOf(Op) != MeshOp);
   }
 }
 
@@ -63,6 +72,10 @@ void TypeRules::visit(NodeId Node) {
                  Rule == TypeRule::ShapeOf || Rule == TypeRule::Reduce ||
                  Rule == TypeRule::CollectiveReduce ||
                  Rule == TypeRule::Scale || Rule == TypeRule::Zeros || IsConst;
+  if (PerReplica && Opaque[This.Op]) {
+    apply(TypeRule::None);
+    return;
+  }
   if (AllTrue && !Draws && !Special && This.NumData > 0) {
     // A function of values that are equal and true is equal and true.
     setAll(RType::replicated());

@@ -75,6 +75,7 @@ private:
   llvm::ArrayRef<NodeId> Order;
   std::vector<TypeRule> Rules; ///< By op.
   std::vector<uint8_t> Random; ///< By op.
+  std::vector<uint8_t> Opaque; ///< By op: equal inputs prove nothing.
   uint8_t Assumes = 0;         ///< Of the node at hand.
   NodeId N = NoNode;
 };

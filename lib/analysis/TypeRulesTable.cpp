@@ -37,8 +37,10 @@ void TypeRules::apply(TypeRule Rule) {
       }
       AllTrue &= X.isTrue();
     }
-    setAll(AllTrue ? RType::replicated()
-                   : varying("no rule for op " + G.opName(N)));
+    bool Proved = AllTrue && !(G.node(N).Count == Copies::PerReplica &&
+                               Opaque[G.node(N).Op]);
+    setAll(Proved ? RType::replicated()
+                  : varying("no rule for op " + G.opName(N)));
     return;
   }
   case TypeRule::Pass:

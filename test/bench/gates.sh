@@ -3,7 +3,7 @@
 #
 # test/bench/gates.sh BUILD_DIR [NODES]: the cost of a rewrite against yardsticks
 # that run beside it, as ratios; fails when a gate is not met. All processes are
-# cold, outputs are new files, and each figure is the least of three runs that
+# cold, outputs are new files, and each figure is the least of seven runs that
 # take turns. Lines that start with `gates: ` are the results.
 
 set -euo pipefail
