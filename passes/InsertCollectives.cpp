@@ -50,6 +50,7 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
+  void becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs);
   void add(NodeId N);
   void collective(NodeId N, int64_t InstanceKey);
   bool hasCollective(NodeId N) const;
@@ -67,6 +68,15 @@ bool InsertCollectives::hasCollective(NodeId N) const {
     return Common && G->intAttr(N, "axis").value_or(0) == 0;
   return (Common || Type == DT_BFLOAT16) &&
          G->stringAttr(N, "combine") == StringRef("sum");
+}
+
+/// The reduction's node stays, as what its users read.
+void InsertCollectives::becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs) {
+  for (StringRef Key : {"combine", "power", "axis"})
+    G->removeAttr(N, Key);
+  G->removeAttr(N, AssumedAttr);
+  G->setOp(N, "Identity");
+  G->setInputs(N, Inputs);
 }
 
 void InsertCollectives::add(NodeId N) {
@@ -94,11 +104,7 @@ void InsertCollectives::add(NodeId N) {
     G->setIntAttr(Result, "power", Power);
     G->node(Result).Kind = Inserted::Scale;
   }
-  for (StringRef Key : {"combine", "power", "axis"})
-    G->removeAttr(N, Key);
-  G->removeAttr(N, AssumedAttr);
-  G->setOp(N, "Identity");
-  G->setInput(N, 0, {Result, 0});
+  becomeIdentity(N, Endpoint{Result, 0});
 }
 
 void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
@@ -134,11 +140,7 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
   NodeId Gate = G->addNode(G->uniqueName(Name + "/gate"), "NoOp",
                            Endpoint{Member, ControlPort}, Member);
   G->node(Gate).Kind = Inserted::Gate;
-  for (StringRef Key : {"combine", "power", "axis"})
-    G->removeAttr(N, Key);
-  G->removeAttr(N, AssumedAttr);
-  G->setOp(N, "Identity");
-  G->setInputs(N, {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}});
+  becomeIdentity(N, {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}});
   if (Power == 0 || Divide)
     return;
   NodeId Scale = G->addNode(G->uniqueName(Name + "/scale"), "_Scale", {}, N);

@@ -27,10 +27,7 @@
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-
-#include <map>
 
 using namespace llvm;
 

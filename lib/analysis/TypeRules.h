@@ -59,6 +59,7 @@ private:
   RType multiply(unsigned I, RType X, unsigned J, RType Y, int Sign);
   RType elementwise(llvm::ArrayRef<unsigned> Operands);
   RType matMul(bool Batched);
+  RType convolve(unsigned Rows);
   RType reduction(TypeRule Rule);
   RType relayout();
   RType join();

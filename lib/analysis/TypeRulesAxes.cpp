@@ -63,6 +63,20 @@ RType TypeRules::matMul(bool Batched) {
   return multiply(0, X, 1, Y, 1);
 }
 
+/// A convolution of the rows in operand \p Rows, forward or backward, with the
+/// filter in operand 1.
+RType TypeRules::convolve(unsigned Rows) {
+  RType X = numeric(Rows), F = numeric(1);
+  if (X.isSharded() && F.isPartial())
+    F = reduced(1);
+  if (X.isSharded() && !F.isVarying())
+    return X.Axis == 0 && F.isReplicated()
+               ? RType::sharded(0, X.K + F.K)
+               : varying("convolves along the batch");
+  return F.isSharded() ? varying("filters differ by row")
+                       : multiply(Rows, X, 1, F, 1);
+}
+
 RType TypeRules::reduction(TypeRule Rule) {
   bool Sum = Rule == TypeRule::SumReduction,
        Mean = Rule == TypeRule::MeanReduction;

@@ -151,32 +151,12 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(X);
     return;
   }
-  case TypeRule::Conv: {
-    RType X = numeric(0), F = numeric(1);
-    if (X.isSharded() && F.isPartial())
-      F = reduced(1);
-    if (X.isSharded() && !F.isVarying())
-      setAll(X.Axis == 0 && F.isReplicated()
-                 ? RType::sharded(0, X.K + F.K)
-                 : varying("convolves along the batch"));
-    else
-      setAll(F.isSharded() ? varying("filters differ by row")
-                           : multiply(0, X, 1, F, 1));
+  case TypeRule::Conv:
+    setAll(convolve(/*Rows=*/0));
     return;
-  }
-  case TypeRule::ConvBackpropInput: {
-    RType F = numeric(1), Dy = numeric(2);
-    if (Dy.isSharded() && F.isPartial())
-      F = reduced(1);
-    if (Dy.isSharded() && !F.isVarying())
-      setAll(Dy.Axis == 0 && F.isReplicated()
-                 ? RType::sharded(0, Dy.K + F.K)
-                 : varying("convolves along the batch"));
-    else
-      setAll(F.isSharded() ? varying("filters differ by row")
-                           : multiply(1, F, 2, Dy, 1));
+  case TypeRule::ConvBackpropInput:
+    setAll(convolve(/*Rows=*/2));
     return;
-  }
   case TypeRule::ConvBackpropFilter: {
     RType X = numeric(0), Dy = numeric(2);
     if (X.isSharded() && Dy.isSharded())

@@ -275,13 +275,6 @@ public:
   void setStringAttr(NodeId N, llvm::StringRef Key, llvm::StringRef Value);
   void removeAttr(NodeId N, llvm::StringRef Key);
 
-  /// Adds a Const node of \p Type holding \p Values (integers or floats; rank
-  /// 0 when \p Scalar, else rank 1).
-  NodeId addIntConst(llvm::StringRef Name, unsigned Type,
-                     llvm::ArrayRef<int64_t> Values, bool Scalar, NodeId After);
-  NodeId addFloatConst(llvm::StringRef Name, unsigned Type, double Value,
-                       NodeId After);
-
   /// Whether anything was edited since the graph was read.
   bool modified() const { return Changed; }
   /// For edits of Node's own fields, which the graph does not see.

@@ -233,23 +233,4 @@ std::string encodeFloatTensor(unsigned Type, ArrayRef<int64_t> Shape,
   return encodeTensor(Type, Shape, Field);
 }
 
-NodeId Graph::addIntConst(StringRef Name, unsigned Type,
-                          ArrayRef<int64_t> Values, bool Scalar, NodeId After) {
-  NodeId N = addNode(Name, "Const", {}, After);
-  SmallVector<int64_t, 1> Shape;
-  if (!Scalar)
-    Shape.push_back(static_cast<int64_t>(Values.size()));
-  setTypeAttr(N, "dtype", Type);
-  setAttr(N, "value", encodeIntTensor(Type, Shape, Values));
-  return N;
-}
-
-NodeId Graph::addFloatConst(StringRef Name, unsigned Type, double Value,
-                            NodeId After) {
-  NodeId N = addNode(Name, "Const", {}, After);
-  setTypeAttr(N, "dtype", Type);
-  setAttr(N, "value", encodeFloatTensor(Type, {}, Value));
-  return N;
-}
-
 } // namespace graft

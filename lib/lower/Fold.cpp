@@ -89,7 +89,7 @@ private:
   bool combined(Group &Gr, std::vector<Endpoint> &Result);
   bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
               Endpoint &Result);
-  bool takeLed(Group &Gr, std::vector<NodeId> &Controls);
+  bool takeLed(Group &Gr);
   void compareCopies(Group &Gr);
   void checkDevices();
 
@@ -353,13 +353,11 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
 }
 
 /// Whether copy 0 waits for all other copies of its own group.
-bool Folder::takeLed(Group &Gr, std::vector<NodeId> &Waits) {
-  unsigned Count = 0;
-  for (Endpoint E : L.controlInputs(Gr.Copies[0]))
-    if (GroupOf[E.Node] == GroupOf[Gr.Copies[0]]) {
-      Waits.push_back(E.Node);
-      ++Count;
-    }
+bool Folder::takeLed(Group &Gr) {
+  auto Count = static_cast<unsigned>(
+      llvm::count_if(L.controlInputs(Gr.Copies[0]), [&](Endpoint E) {
+        return GroupOf[E.Node] == GroupOf[Gr.Copies[0]];
+      }));
   if (Count != 0 && Count != Replicas - 1)
     return error(Gr.Copies[0], "waits for only some of its other copies");
   if (Count != 0)
@@ -498,11 +496,9 @@ std::unique_ptr<Graph> Folder::run() {
     GroupOfProgram.resize(P->size(), NoGroup);
     GroupOfProgram[Gr.Program] = static_cast<uint32_t>(&Gr - Groups.data());
   }
-  for (Group &Gr : Groups) {
-    std::vector<NodeId> Waits;
+  for (Group &Gr : Groups)
     if (Gr.Once == NoNode && Gr.Copies[0] != NoNode)
-      takeLed(Gr, Waits);
-  }
+      takeLed(Gr);
   for (Group &Gr : Groups)
     connect(Gr);
   checkDevices();
