@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to each variable is decided here and written on it as the
-// attribute `_graft_policy`; every later pass only reads it there.
+// What happens to each variable is decided here and kept on it (in text, the
+// attribute `_graft_policy`); every later pass only reads it there.
 //
 //     w = VarHandleOp()  →  w = VarHandleOp() _graft_policy="mirrored"
 //
@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Program.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/pass/PerOp.h"
 
 using namespace llvm;
 
@@ -49,13 +49,18 @@ PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
                         .str());
     return PassResult::Failure;
   }
-  StringRef Policy = Strategy == "ps" ? "shared" : "mirrored";
+  Policy Plan = Strategy == "ps" ? Policy::Shared : Policy::Mirrored;
+  PerOp IsVariable(
+      G, [](StringRef Op, const OpDef *) { return isVariableOp(Op); });
+  uint64_t *Variables = nullptr;
   bool Changed = false;
   for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N) || !isVariableOp(G.opName(N)) || G.hasAttr(N, PolicyAttr))
+    const Node &This = G.node(N);
+    if (!IsVariable[This] || This.isDead() || This.Plan != Policy::None ||
+        (This.Flags & NF_MayHaveGraft && G.hasAttr(N, PolicyAttr)))
       continue;
-    G.setStringAttr(N, PolicyAttr, Policy);
-    ++Statistics["variables"];
+    G.setPolicy(N, Plan);
+    count(Variables, "variables");
     Changed = true;
   }
   return Changed ? PassResult::Changed : PassResult::Unchanged;

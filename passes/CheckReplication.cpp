@@ -22,8 +22,6 @@
 #include "lib/lower/Fold.h"
 #include "lib/pass/Pass.h"
 
-#include <thread>
-
 using namespace llvm;
 
 namespace graft {
@@ -51,23 +49,20 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   bool Lowered = !File.empty() && stampedReplicas(G) != 0;
   if (!Lowered && readMesh(G).Node == NoNode)
     return PassResult::Unchanged;
+  // The certificate infers its own facts; those of the passes would only be in
+  // memory beside them.
+  M.Facts.reset();
   bool Same = false;
-  if (File.empty()) {
-    // The input is read once more, from its bytes, while the facts about the
-    // program are inferred: neither sees the other.
+  if (File.empty() && M.input()) {
+    Same = certify(*M.input(), G, Diags);
+  } else if (File.empty()) {
+    // Edits came before anybody asked for a check: read once more.
     Graph Input;
-    std::string Problem;
-    std::thread Reader([&] {
-      if (Error E = Input.parse(M.graphBytes()))
-        Problem = toString(std::move(E));
-    });
-    ProgramFacts Facts(G);
-    Reader.join();
-    if (!Problem.empty()) {
-      Diags.error("", Problem);
+    if (Error E = Input.parse(M.graphBytes())) {
+      Diags.error("", toString(std::move(E)));
       return PassResult::Failure;
     }
-    Same = certify(Input, G, Facts, Diags);
+    Same = certify(Input, G, Diags);
   } else {
     Expected<Module> Input = readModule(File);
     if (!Input) {

@@ -39,17 +39,45 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
+/// Whether \p N is there to pass on its input.
+static bool passesOn(const Graph &G, NodeId N) {
+  return G.node(N).Flags & NF_ElidePrimary || G.isOp(N, "_ToReplicas") ||
+         G.isOp(N, "_FromReplicas") || G.isOp(N, "_Scale");
+}
+
+/// Whether the nodes from \p N on that are elided lead to one that is not.
+static bool isGrounded(const Graph &G, NodeId N) {
+  for (NodeId Steps = 0; Steps < G.size(); ++Steps) {
+    if (!passesOn(G, N))
+      return true;
+    if (G.dataInputs(N).empty())
+      return false;
+    if (!(G.node(N).Flags & NF_ElidePrimary))
+      return true;
+    N = G.input(N, 0).Node;
+  }
+  return false;
+}
+
 PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   Mesh Devices = readMesh(G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
+  if (Devices.Devices.empty()) {
+    Diags.error(G.name(Devices.Node), "has no devices");
+    return PassResult::Failure;
+  }
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
     if (G.isOp(N, "_Reduce") || G.isOp(N, "_Gather")) {
       Diags.error(G.name(N), "a reduction has no form yet; run "
                              "insert-collectives before expand-replicas");
+      return PassResult::Failure;
+    }
+    if (!isGrounded(G, N)) {
+      Diags.error(G.name(N), "stands for its input and has none");
       return PassResult::Failure;
     }
     if (G.node(N).Count == Copies::PerReplica || G.isOp(N, "_FromReplicas"))

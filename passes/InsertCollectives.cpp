@@ -23,8 +23,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/pass/PerOp.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -50,104 +52,140 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
+  /// What the attributes of a reduction say.
+  struct Form {
+    bool Gather = false;
+    unsigned Type = DT_INVALID;
+    int64_t Power = 0;
+    int64_t Axis = 0;
+    StringRef Combine;
+    bool Assumed = false;
+    bool HasCollective = false; ///< The CPU kernels take it.
+  };
+
+  void read(NodeId N);
   void becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs);
   void add(NodeId N);
   void collective(NodeId N, int64_t InstanceKey);
-  bool hasCollective(NodeId N) const;
+  StringRef nameOf(NodeId N, StringRef Suffix);
 
   Graph *G = nullptr;
   unsigned Replicas = 0;
+  /// Most reductions have one and the same run of attributes: it is read once
+  /// and stripped once.
+  StringRef LastAttrs, Stripped;
+  Form This;
+  SmallString<128> Name;
+  std::string Offsets;
+  uint64_t *Added = nullptr, *Collectives = nullptr;
 };
 
-/// Types that the CPU kernels of the collectives take.
-bool InsertCollectives::hasCollective(NodeId N) const {
-  unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
-  bool Common = Type == DT_FLOAT || Type == DT_DOUBLE || Type == DT_HALF ||
-                Type == DT_INT32 || Type == DT_INT64;
-  if (G->isOp(N, "_Gather"))
-    return Common && G->intAttr(N, "axis").value_or(0) == 0;
-  return (Common || Type == DT_BFLOAT16) &&
-         G->stringAttr(N, "combine") == StringRef("sum");
+void InsertCollectives::read(NodeId N) {
+  StringRef Run(G->node(N).AttrData, G->node(N).AttrSize);
+  bool Gather = G->isOp(N, "_Gather");
+  if (!Run.empty() && Run.data() == LastAttrs.data() &&
+      Run.size() == LastAttrs.size() && Gather == This.Gather)
+    return;
+  LastAttrs = Run;
+  Stripped = {};
+  This.Gather = Gather;
+  This.Type = G->typeAttr(N, "T").value_or(DT_INVALID);
+  This.Power = G->intAttr(N, "power").value_or(0);
+  This.Axis = G->intAttr(N, "axis").value_or(0);
+  This.Combine = G->stringAttr(N, "combine").value_or("");
+  This.Assumed = G->boolAttr(N, AssumedAttr).value_or(false);
+  bool Common = This.Type == DT_FLOAT || This.Type == DT_DOUBLE ||
+                This.Type == DT_HALF || This.Type == DT_INT32 ||
+                This.Type == DT_INT64;
+  This.HasCollective =
+      Gather ? Common && This.Axis == 0
+             : (Common || This.Type == DT_BFLOAT16) && This.Combine == "sum";
+}
+
+StringRef InsertCollectives::nameOf(NodeId N, StringRef Suffix) {
+  Name = G->name(N);
+  Name += Suffix;
+  return Name;
 }
 
 /// The reduction's node stays, as what its users read.
 void InsertCollectives::becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs) {
-  for (StringRef Key : {"combine", "power", "axis"})
-    G->removeAttr(N, Key);
-  G->removeAttr(N, AssumedAttr);
+  Node &Reduction = G->node(N);
+  if (Stripped.empty()) {
+    for (StringRef Key : {"combine", "power", "axis"})
+      G->removeAttr(N, Key);
+    G->removeAttr(N, AssumedAttr);
+    Stripped = {Reduction.AttrData, Reduction.AttrSize};
+  } else {
+    Reduction.AttrData = Stripped.data();
+    Reduction.AttrSize = static_cast<uint32_t>(Stripped.size());
+  }
   G->setOp(N, "Identity");
   G->setInputs(N, Inputs);
 }
 
 void InsertCollectives::add(NodeId N) {
-  bool Gather = G->isOp(N, "_Gather");
   Inserted Kind = G->node(N).Kind;
   Endpoint Source = G->input(N, 0);
-  unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
-  std::string Name = G->name(N).str();
-  int64_t Power = G->intAttr(N, "power").value_or(0);
-  NodeId All = G->addNode(G->uniqueName(Name + "/all"), "_FromReplicas", Source,
-                          Source.Node);
-  G->setTypeAttr(All, "T", Type);
-  G->setStringAttr(All, "combine",
-                   Gather ? StringRef("concat") : *G->stringAttr(N, "combine"));
-  if (Gather)
-    G->setIntAttr(All, "axis", G->intAttr(N, "axis").value_or(0));
-  if (G->boolAttr(N, AssumedAttr).value_or(false))
-    G->setBoolAttr(All, AssumedAttr, true);
-  G->node(All).Kind = Kind;
-  NodeId Result = All;
-  if (Power != 0) {
-    Result = G->addNode(G->uniqueName(Name + "/scale"), "_Scale",
-                        Endpoint{All, 0}, All);
-    G->setTypeAttr(Result, "T", Type);
-    G->setIntAttr(Result, "power", Power);
+  AttrRun Merge;
+  Merge.type("T", This.Type);
+  Merge.string("combine", This.Gather ? "concat" : This.Combine);
+  if (This.Gather)
+    Merge.integer("axis", This.Axis);
+  if (This.Assumed)
+    Merge.boolean(AssumedAttr, true);
+  NodeId Result = G->insertNode(nameOf(N, "/all"), "_FromReplicas", Source,
+                                Source.Node, Merge);
+  G->node(Result).Kind = Kind;
+  if (This.Power != 0) {
+    AttrRun Scale;
+    Scale.type("T", This.Type).integer("power", This.Power);
+    Result = G->insertNode(nameOf(N, "/scale"), "_Scale", Endpoint{Result, 0},
+                           Result, Scale);
     G->node(Result).Kind = Inserted::Scale;
   }
   becomeIdentity(N, Endpoint{Result, 0});
 }
 
 void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
-  bool Gather = G->isOp(N, "_Gather");
   Endpoint Source = G->input(N, 0);
-  unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
-  std::string Name = G->name(N).str();
-  int64_t Power = G->intAttr(N, "power").value_or(0);
-  bool Divide = !Gather && Power == -1 && isFloating(Type);
-  NodeId Member = G->addNode(G->uniqueName(Name + "/member"),
-                             Gather ? "CollectiveGather" : "CollectiveReduce",
-                             Source, Source.Node);
-  G->setTypeAttr(Member, "T", Type);
-  G->setIntAttr(Member, "group_size", Replicas);
-  G->setIntAttr(Member, "group_key", GroupKey);
-  G->setIntAttr(Member, "instance_key", InstanceKey);
-  if (Gather) {
+  bool Divide = !This.Gather && This.Power == -1 && isFloating(This.Type);
+  AttrRun Attrs;
+  Attrs.type("T", This.Type);
+  Attrs.integer("group_size", Replicas);
+  Attrs.integer("group_key", GroupKey);
+  Attrs.integer("instance_key", InstanceKey);
+  if (This.Gather) {
     // The kernel reads the rows at run time; [0] is what TensorFlow's own
     // callers give for an unknown shape.
     ShapeValue Shape;
     Shape.Dims.push_back(0);
-    G->setAttr(Member, "shape", encodeShapeAttr(Shape));
+    Attrs.raw("shape", encodeShapeAttr(Shape));
   } else {
-    G->setStringAttr(Member, "merge_op", "Add");
-    G->setStringAttr(Member, "final_op", Divide ? "Div" : "Id");
-    G->setAttr(Member, "subdiv_offsets", encodeIntListAttr(int64_t(0)));
+    Attrs.string("merge_op", "Add");
+    Attrs.string("final_op", Divide ? "Div" : "Id");
+    Attrs.raw("subdiv_offsets", Offsets);
   }
-  if (G->boolAttr(N, AssumedAttr).value_or(false))
-    G->setBoolAttr(Member, AssumedAttr, true);
+  if (This.Assumed)
+    Attrs.boolean(AssumedAttr, true);
+  NodeId Member =
+      G->insertNode(nameOf(N, "/member"),
+                    This.Gather ? "CollectiveGather" : "CollectiveReduce",
+                    Source, Source.Node, Attrs);
   G->node(Member).Kind = G->node(N).Kind;
   G->node(Member).Count = Copies::PerReplica;
   G->node(Member).Flags |= NF_LocalName;
-  NodeId Gate = G->addNode(G->uniqueName(Name + "/gate"), "NoOp",
-                           Endpoint{Member, ControlPort}, Member);
+  NodeId Gate = G->insertNode(nameOf(N, "/gate"), "NoOp",
+                              Endpoint{Member, ControlPort}, Member, {});
   G->node(Gate).Kind = Inserted::Gate;
   becomeIdentity(N, {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}});
-  if (Power == 0 || Divide)
+  if (This.Power == 0 || Divide)
     return;
-  NodeId Scale = G->addNode(G->uniqueName(Name + "/scale"), "_Scale", {}, N);
-  G->replaceUses({N, 0}, {Scale, 0});
-  G->setInputs(Scale, Endpoint{N, 0});
-  G->setTypeAttr(Scale, "T", Type);
-  G->setIntAttr(Scale, "power", Power);
+  AttrRun Power;
+  Power.type("T", This.Type).integer("power", This.Power);
+  NodeId Scale =
+      G->insertNode(nameOf(N, "/scale"), "_Scale", Endpoint{N, 0}, N, Power);
+  G->replaceUses({N, 0}, {Scale, 0}, Scale);
   G->node(Scale).Kind = Inserted::Scale;
   G->node(Scale).Count = Copies::PerReplica;
 }
@@ -162,9 +200,12 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   }
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
-  SmallVector<NodeId, 16> Found;
+  PerOp Exchanges(*G, [](StringRef Op, const OpDef *) {
+    return Op == "_Reduce" || Op == "_Gather";
+  });
+  std::vector<NodeId> Found;
   for (NodeId N = 0; N < G->size(); ++N)
-    if (G->isLive(N) && (G->isOp(N, "_Reduce") || G->isOp(N, "_Gather")))
+    if (Exchanges[G->node(N)] && G->isLive(N))
       Found.push_back(N);
   if (Found.empty())
     return PassResult::Unchanged;
@@ -175,14 +216,17 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   llvm::sort(Found,
              [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
   int64_t InstanceKey = 1;
+  LastAttrs = Stripped = {};
+  Offsets = encodeIntListAttr(int64_t(0));
   for (NodeId N : Found) {
+    read(N);
     // What is computed once is no collective: its result is in one place.
-    if (Add || !hasCollective(N) || G->node(N).Count == Copies::Once) {
+    if (Add || !This.HasCollective || G->node(N).Count == Copies::Once) {
       add(N);
-      ++Statistics["added"];
+      count(Added, "added");
     } else {
       collective(N, InstanceKey++);
-      ++Statistics["collectives"];
+      count(Collectives, "collectives");
     }
   }
   return PassResult::Changed;

@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 
@@ -63,24 +64,26 @@ private:
   DiagnosticEngine *Diags = nullptr;
   unsigned Replicas = 1;
   bool Changed = false;
+  uint64_t *Reductions = nullptr;
 };
 
 NodeId InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
                                 bool Assumed) {
-  NodeId N = G->addNode(G->uniqueName((G->name(Source.Node) + "/reduce").str()),
-                        "_Reduce", {}, Source.Node);
-  G->replaceUses(Source, {N, 0});
-  G->setInputs(N, Source);
-  G->setTypeAttr(N, "T", G->outputType(Source.Node, Source.Port));
-  G->setStringAttr(N, "combine", Combine);
+  AttrRun Attrs;
+  Attrs.type("T", G->outputType(Source.Node, Source.Port));
+  Attrs.string("combine", Combine);
   if (Power != 0)
-    G->setIntAttr(N, "power", Power);
+    Attrs.integer("power", Power);
   if (Assumed)
-    G->setBoolAttr(N, AssumedAttr, true);
+    Attrs.boolean(AssumedAttr, true);
+  SmallString<128> Name(G->name(Source.Node));
+  Name += "/reduce";
+  NodeId N = G->insertNode(Name, "_Reduce", Source, Source.Node, Attrs);
+  G->replaceUses(Source, {N, 0}, N);
   G->node(N).Kind = Inserted::Reduce;
   G->node(N).Count = Copies::PerReplica;
   Changed = true;
-  ++Statistics["reductions"];
+  count(Reductions, "reductions");
   return N;
 }
 
@@ -186,6 +189,8 @@ void InsertReductions::insert(const Demand &D) {
 void InsertReductions::report(const ProgramFacts &Facts) {
   const TypeAnalysis &Types = Facts.Types;
   for (const Demand &D : Types.demands()) {
+    if (!Diags->wantsRemarks())
+      break;
     if (D.Kind == Demand::Scale)
       continue;
     StringRef Scale = D.Power == 0    ? "sum"
@@ -245,19 +250,19 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   if (fallBack(Facts->Types))
     Facts = &programFacts(M);
   report(*Facts);
-  bool AnyWrite = any_of(Facts->Order, [&](NodeId N) {
+  auto WritesPartial = [&](NodeId N) {
     return Facts->Vars.isUpdate(*G, N) &&
            any_of(G->dataInputs(N), [&](Endpoint E) {
              return Facts->Types.type(E).isPartial() ||
                     Facts->Types.natural(E).isPartial();
            });
-  });
-  bool Reduces = any_of(Facts->Order, [&](NodeId N) {
+  };
+  auto Reduces = [&](NodeId N) {
     return G->node(N).Kind == Inserted::Reduce ||
            G->node(N).Kind == Inserted::Gather;
-  });
-  if (Facts->Types.demands().empty() && !AnyWrite && !Reduces &&
-      Facts->Types.unprovedWrites().empty())
+  };
+  if (Facts->Types.demands().empty() && Facts->Types.unprovedWrites().empty() &&
+      none_of(Facts->Order, Reduces) && none_of(Facts->Order, WritesPartial))
     Diags->unproved("no-gradient", "",
                     "no gradient was found: nothing that depends on the batch "
                     "is written to a variable as a sum over rows");

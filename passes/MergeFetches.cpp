@@ -22,11 +22,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -59,16 +61,17 @@ private:
   bool isGlobalName(NodeId N) const;
   Endpoint merge(Endpoint E);
   void nameMerged(NodeId N);
-  NodeId insert(StringRef Op, const Twine &Name, Endpoint Source,
-                Inserted Kind);
+  NodeId insert(StringRef Op, StringRef Base, StringRef Suffix, Endpoint Source,
+                Inserted Kind, const AttrRun &Attrs);
   void warnVarying(Endpoint E, StringRef What);
 
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
   const ProgramFacts *Facts = nullptr;
-  std::map<Tensor, Endpoint> Merged;
-  std::set<NodeId> Causes;        ///< Of values that were warned of.
-  std::map<Tensor, bool> Fetched; ///< To whether the user named it.
+  DenseMap<Tensor, Endpoint> Merged; ///< Asked and never walked.
+  std::set<NodeId> Causes;           ///< Of values that were warned of.
+  std::map<Tensor, bool> Fetched;    ///< To whether the user named it.
+  uint64_t *MergedCount = nullptr;
 };
 
 /// Tensors of collections and signatures, and those named with --fetch.
@@ -122,15 +125,13 @@ void MergeFetches::collectSinks() {
   for (NodeId N : Facts->Order) {
     if (G->node(N).Count != Copies::PerReplica ||
         G->node(N).Kind != Inserted::No || G->node(N).Flags & NF_LocalName ||
-        Facts->Vars.isUpdate(*G, N) ||
-        Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const"))
+        Facts->Vars.isUpdate(*G, N))
       continue;
-    bool Read = false;
-    G->forEachUse(N, [&](Use U) {
-      Read |= U.Index < G->node(U.User).NumData &&
-              G->node(U.User).Count == Copies::PerReplica;
+    bool Read = G->anyUse(N, [&](Use U) {
+      return U.Index < G->node(U.User).NumData &&
+             G->node(U.User).Count == Copies::PerReplica;
     });
-    if (Read)
+    if (Read || Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const"))
       continue;
     for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
       // A shape vector that is part batch, or a tensor of which not even the
@@ -152,10 +153,12 @@ bool MergeFetches::isGlobalName(NodeId N) const {
   return true;
 }
 
-NodeId MergeFetches::insert(StringRef Op, const Twine &Name, Endpoint Source,
-                            Inserted Kind) {
-  NodeId N = G->addNode(G->uniqueName(Name.str()), Op, Source, Source.Node);
-  G->setTypeAttr(N, "T", G->outputType(Source.Node, Source.Port));
+NodeId MergeFetches::insert(StringRef Op, StringRef Base, StringRef Suffix,
+                            Endpoint Source, Inserted Kind,
+                            const AttrRun &Attrs) {
+  SmallString<128> Name(Base);
+  Name += Suffix;
+  NodeId N = G->insertNode(Name, Op, Source, Source.Node, Attrs);
   G->node(N).Kind = Kind;
   return N;
 }
@@ -180,28 +183,30 @@ Endpoint MergeFetches::merge(Endpoint E) {
   if (!New)
     return It->second;
   RType Type = Facts->Types.number(E);
-  std::string Base = originName(*G, E.Node).str();
+  StringRef Base = originName(*G, E.Node);
   static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
   StringRef Combine = "pick";
   if (Type.isPartial())
     Combine = Names[static_cast<int>(Type.Op)];
   else if (Type.isSharded())
     Combine = "concat";
-  NodeId N =
-      insert("_FromReplicas", Base + (Combine == "pick" ? "/pick" : "/merged"),
-             E, Inserted::Merge);
-  G->setStringAttr(N, "combine", Combine);
+  unsigned DataType = G->outputType(E.Node, E.Port);
+  AttrRun Attrs;
+  Attrs.type("T", DataType).string("combine", Combine);
   if (Type.isSharded())
-    G->setIntAttr(N, "axis", Type.Axis);
+    Attrs.integer("axis", Type.Axis);
+  NodeId N =
+      insert("_FromReplicas", Base, Combine == "pick" ? "/pick" : "/merged", E,
+             Inserted::Merge, Attrs);
   // An equal value, or a handle, is read from copy 0 without a node between.
   if (Combine == "pick" && !Type.isVarying())
     G->node(N).Flags |= NF_ElidePrimary;
   if (!Type.isVarying() && Type.K != 0) {
-    NodeId Scale = insert("_Scale", Base + "/scale", {N, 0}, Inserted::Scale);
-    G->setIntAttr(Scale, "power", -Type.K);
-    N = Scale;
+    AttrRun Power;
+    Power.type("T", DataType).integer("power", -Type.K);
+    N = insert("_Scale", Base, "/scale", {N, 0}, Inserted::Scale, Power);
   }
-  ++Statistics["merged"];
+  count(MergedCount, "merged");
   return It->second = {N, 0};
 }
 
@@ -263,7 +268,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
         continue;
       if (Facts->Types.number(E).isVarying())
         warnVarying(E, ("'" + G->name(User) + "'").str());
-      if (Facts->Vars.isUpdate(*G, User) && Facts->Types.number(E).isPartial())
+      if (D.wantsRemarks() && Facts->Vars.isUpdate(*G, User) &&
+          Facts->Types.number(E).isPartial())
         D.remark("reduction", originName(*G, E.Node),
                  formatv("{0} is reduced: {1} over the replicas, for '{2}'",
                          Facts->Types.number(E).str(),
@@ -288,7 +294,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     if (Type.isVarying())
       warnVarying(E, "this fetch");
     merge(E);
-    if (!Type.isVarying())
+    if (!Type.isVarying() && D.wantsRemarks())
       D.remark("fetch", G->name(E.Node), Type.str() + " is merged");
     Changed = true;
   }
@@ -300,8 +306,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     }
   for (NodeId N = 0; N < Size; ++N) {
     if (!G->isLive(N) || G->node(N).Count != Copies::PerReplica ||
-        G->node(N).Flags & NF_LocalName || isGlobalName(N) ||
-        G->node(N).Kind == Inserted::Split)
+        G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
+        isGlobalName(N))
       continue;
     if (G->node(N).Kind == Inserted::No && Merged.count({N, 0}))
       nameMerged(N);

@@ -20,14 +20,16 @@
 // A variable that no replica uses in place, and whose value no replica reads
 // except as a scalar (counters, learning rates, beta powers), stays once.
 //
-// Relies on: `_graft_policy` (assign-strategy), per-replica nodes (replicate).
+// Relies on: policies (assign-strategy), per-replica nodes (replicate).
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -48,13 +50,17 @@ public:
 
 private:
   bool replicasUse(NodeId Var) const;
+  bool checkCopyNames(NodeId Var, DiagnosticEngine &Diags) const;
   void nameCopies(NodeId Var);
   void mirrorInitialValue(NodeId Var);
+  bool stepWrites(NodeId Var) const;
   /// Calls \p F(Use) for each use of the variable's handle or reference.
   template <typename Fn> void forEachUse(NodeId Var, Fn F) const;
 
   Graph *G = nullptr;
   const VariableIndex *Vars = nullptr;
+  unsigned Replicas = 0;
+  uint64_t *Mirrored = nullptr;
 };
 
 template <typename Fn>
@@ -74,36 +80,52 @@ void MirrorVariables::forEachUse(NodeId Var, Fn F) const {
 }
 
 bool MirrorVariables::replicasUse(NodeId Var) const {
-  bool Result = false;
-  auto Shape = G->shapeAttr(Var, "shape");
-  bool Scalar = Shape && !Shape->UnknownRank && Shape->Dims.empty();
+  bool Result = false, IsRead = false;
   auto IsPerReplica = [&](NodeId N) {
     return G->node(N).Count == Copies::PerReplica;
   };
   forEachUse(Var, [&](Use U) {
-    if (Vars->usesInPlace(*G, U.User, U.Index) && IsPerReplica(U.User))
-      Result = true;
-    if (Vars->isUpdate(*G, U.User))
-      for (Endpoint E : G->dataInputs(U.User))
-        Result |= IsPerReplica(E.Node);
-    // What reads the value, itself or through one op.
-    if (Scalar || Vars->isUpdate(*G, U.User))
+    if (Result)
       return;
-    Result |= IsPerReplica(U.User);
-    G->forEachUse(U.User, [&](Use Reader) {
-      Result |= Reader.Index < G->node(Reader.User).NumData &&
-                IsPerReplica(Reader.User);
-    });
+    if (IsPerReplica(U.User) && Vars->usesInPlace(*G, U.User, U.Index)) {
+      Result = true;
+    } else if (Vars->isUpdate(*G, U.User)) {
+      Result = any_of(G->dataInputs(U.User),
+                      [&](Endpoint E) { return IsPerReplica(E.Node); });
+    } else if (!IsRead) {
+      // What reads the value, itself or through one op.
+      IsRead = IsPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
+        return Reader.Index < G->node(Reader.User).NumData &&
+               IsPerReplica(Reader.User);
+      });
+    }
   });
-  return Result;
+  if (Result || !IsRead)
+    return Result;
+  auto Shape = G->shapeAttr(Var, "shape");
+  return !Shape || Shape->UnknownRank || !Shape->Dims.empty();
+}
+
+bool MirrorVariables::checkCopyNames(NodeId Var,
+                                     DiagnosticEngine &Diags) const {
+  for (unsigned I = 0; G->mayNameCopies() && I < Replicas; ++I)
+    if (NodeId Copy = G->find((G->name(Var) + "/replica_" + Twine(I)).str());
+        Copy != NoNode) {
+      Diags.error(G->name(Copy), "this is the name of a copy of variable '" +
+                                     G->name(Var).str() +
+                                     "': the graph is already distributed");
+      return false;
+    }
+  return true;
 }
 
 void MirrorVariables::nameCopies(NodeId Var) {
-  auto Prefix = (G->name(Var) + "/").str();
-  auto Length = static_cast<uint32_t>(Prefix.size() - 1);
+  StringRef Name = G->name(Var);
+  auto Length = static_cast<uint32_t>(Name.size());
   G->node(Var).NameSplit = Length;
   forEachUse(Var, [&](Use U) {
-    if (G->name(U.User).starts_with(Prefix))
+    StringRef User = G->name(U.User);
+    if (User.size() > Length && User[Length] == '/' && User.starts_with(Name))
       G->node(U.User).NameSplit = Length;
     if (Vars->isUpdate(*G, U.User))
       G->node(U.User).Flags |= NF_Led;
@@ -118,22 +140,25 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
     if (Vars->update(*G, U.User).Kind != UpdateKind::Assign || U.Index != 0)
       return;
     NodeId Value = G->input(U.User, 1).Node;
+    if (G->node(Value).Count != Copies::Once)
+      return;
     while (G->isOp(Value, "Identity") && G->node(Value).Kind == Inserted::No)
       Value = G->input(Value, 0).Node;
-    if (G->node(G->input(U.User, 1).Node).Count == Copies::Once &&
-        !isOnceOp(G->opName(Value)) &&
+    if (!Vars->isOnce(*G, Value) &&
         !G->opName(Value).starts_with("Placeholder"))
       Found.push_back(U.User);
   });
   if (Found.size() != 1)
     return;
   Endpoint Value = G->input(Found[0], 1);
-  NodeId N =
-      G->addNode(G->uniqueName((G->name(Var) + "/Initializer/Identity").str()),
-                 "Identity", Value, Found[0]);
-  G->setTypeAttr(N, "T", G->outputType(Value.Node, Value.Port));
-  G->setAttr(N, "_class",
-             encodeStringListAttr(G->save("loc:@" + G->name(Var))));
+  SmallString<128> Name("loc:@");
+  Name += G->name(Var);
+  AttrRun Attrs;
+  Attrs.type("T", G->outputType(Value.Node, Value.Port));
+  Attrs.strings("_class", Name);
+  Name = G->name(Var);
+  Name += "/Initializer/Identity";
+  NodeId N = G->insertNode(Name, "Identity", Value, Found[0], Attrs);
   Node &New = G->node(N);
   New.Kind = Inserted::Identity;
   New.Count = Copies::PerReplica;
@@ -142,18 +167,31 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   G->setInput(Found[0], 1, {N, 0});
 }
 
+/// Whether an update of \p Var takes a value of the replicas.
+bool MirrorVariables::stepWrites(NodeId Var) const {
+  bool Written = false;
+  forEachUse(Var, [&](Use U) {
+    Written |= Vars->isUpdate(*G, U.User) &&
+               any_of(G->dataInputs(U.User), [&](Endpoint E) {
+                 return G->node(E.Node).Count == Copies::PerReplica &&
+                        Vars->variableOf(E) == NoNode &&
+                        G->node(E.Node).Kind != Inserted::Identity;
+               });
+  });
+  return Written;
+}
+
 PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
-  std::vector<NodeId> Order = topologicalOrder(*G);
-  VariableIndex Index(*G, Order);
+  VariableIndex Index(*G);
   Vars = &Index;
-  std::vector<NodeId> Waiting, Mirrored;
+  std::vector<NodeId> Waiting, Found;
   for (NodeId Var : Index.variables())
     if (G->node(Var).Count == Copies::Once &&
-        G->stringAttr(Var, PolicyAttr).value_or("") == "mirrored")
+        G->node(Var).Plan == Policy::Mirrored)
       Waiting.push_back(Var);
   // A variable that becomes per-replica may make others so: slots by their
   // update op, the source of a copy by the copy.
@@ -164,45 +202,34 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
     for (NodeId Var : New)
       G->node(Var).Count = Copies::PerReplica;
     spreadCopies(*G, Index, New);
-    Mirrored.insert(Mirrored.end(), New.begin(), New.end());
-    Waiting = Rest;
+    Found.insert(Found.end(), New.begin(), New.end());
+    Waiting = std::move(Rest);
     Changed = !New.empty();
   }
-  llvm::sort(Mirrored);
-  for (NodeId Var : Mirrored) {
-    for (unsigned I = 0; I < Devices.replicas(); ++I)
-      if (NodeId Copy = G->find((G->name(Var) + "/replica_" + Twine(I)).str());
-          Copy != NoNode) {
-        Diags.error(G->name(Copy), "this is the name of a copy of variable '" +
-                                       G->name(Var).str() +
-                                       "': the graph is already distributed");
-        return PassResult::Failure;
-      }
+  llvm::sort(Found);
+  Replicas = Devices.replicas();
+  for (NodeId Var : Found) {
+    if (!checkCopyNames(Var, Diags))
+      return PassResult::Failure;
     nameCopies(Var);
     mirrorInitialValue(Var);
-    ++Statistics["variables mirrored"];
-    bool Written = false;
-    forEachUse(Var, [&](Use U) {
-      Written |= Index.isUpdate(*G, U.User) &&
-                 any_of(G->dataInputs(U.User), [&](Endpoint E) {
-                   return G->node(E.Node).Count == Copies::PerReplica &&
-                          Index.variableOf(E) == NoNode &&
-                          G->node(E.Node).Kind != Inserted::Identity;
-                 });
-    });
-    Diags
-        .remark("variable", G->name(Var),
-                formatv("mirrored on {0} replicas{1}", Devices.replicas(),
-                        Written ? "" : "; the step does not write it"))
-        .Facts = {{"policy", "mirrored"}};
+    count(Mirrored, "variables mirrored");
+    if (Diags.wantsRemarks())
+      Diags
+          .remark(
+              "variable", G->name(Var),
+              formatv("mirrored on {0} replicas{1}", Replicas,
+                      stepWrites(Var) ? "" : "; the step does not write it"))
+          .Facts = {{"policy", "mirrored"}};
   }
   for (NodeId Var : Waiting)
-    Diags
-        .remark(
-            "variable", G->name(Var),
-            "exists once: no replica writes it, or reads it but as a scalar")
-        .Facts = {{"policy", "once"}};
-  if (Mirrored.empty())
+    if (Diags.wantsRemarks())
+      Diags
+          .remark(
+              "variable", G->name(Var),
+              "exists once: no replica writes it, or reads it but as a scalar")
+          .Facts = {{"policy", "once"}};
+  if (Found.empty())
     return PassResult::Unchanged;
   G->markModified();
   return PassResult::Changed;

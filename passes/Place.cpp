@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/Program.h"
+#include "lib/graph/AttrWire.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 
@@ -35,7 +36,42 @@ public:
       {}};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  NodeId target(const Graph &G, NodeId N, StringRef Name);
+  bool stays(const Graph &G, NodeId N, StringRef Class);
+
+  NodeId Last = NoNode; ///< The target that was asked for last.
 };
+
+/// The node called \p Name. It mostly is the one that was asked for last, \p N
+/// itself, or what \p N or the node that \p N follows reads first.
+NodeId Place::target(const Graph &G, NodeId N, StringRef Name) {
+  auto Is = [&](NodeId Guess) { return G.name(Guess) == Name; };
+  auto ReadsFirst = [&](NodeId User) {
+    return G.node(User).NumData > 0 ? G.input(User, 0).Node : User;
+  };
+  if (Last != NoNode && Is(Last))
+    return Last;
+  NodeId After = G.node(N).After;
+  if (Is(N))
+    Last = N;
+  else if (NodeId First = ReadsFirst(N); Is(First))
+    Last = First;
+  else if (After != NoNode && G.isLive(After) && Is(ReadsFirst(After)))
+    Last = ReadsFirst(After);
+  else
+    Last = G.find(Name);
+  return Last;
+}
+
+/// Whether the colocation \p Class of the per-replica node \p N stays.
+bool Place::stays(const Graph &G, NodeId N, StringRef Class) {
+  if (!Class.consume_front("loc:@"))
+    return true;
+  NodeId With = target(G, N, Class);
+  return With == NoNode || G.node(With).Count == Copies::PerReplica;
+}
 
 PassResult Place::run(Module &M, DiagnosticEngine &) {
   Graph &G = M.graph();
@@ -43,34 +79,43 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
   bool Changed = false;
+  uint64_t *Dropped = nullptr;
+  Last = NoNode;
   for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N))
-      continue;
     const Node &This = G.node(N);
-    if (This.Count == Copies::Once && This.Kind != Inserted::No &&
-        This.Kind != Inserted::Mesh && G.device(N).empty()) {
-      G.setDevice(N, Devices.Devices[0]);
-      Changed = true;
+    if (This.Count == Copies::Once) {
+      // Device 0 is none.
+      if (This.Kind != Inserted::No && This.Kind != Inserted::Mesh &&
+          This.Device == 0 && !This.isDead()) {
+        G.setDevice(N, Devices.Devices[0]);
+        Changed = true;
+      }
+      continue;
     }
-    bool OnReplica = This.Count == Copies::PerReplica &&
-                     !(This.Flags & NF_FixedDevice) &&
-                     This.Flags & NF_MayHaveClass;
-    if (!OnReplica)
+    if ((This.Flags & (NF_Dead | NF_FixedDevice | NF_MayHaveClass)) !=
+        NF_MayHaveClass)
       continue;
-    auto Classes = G.stringListAttr(N, "_class");
-    if (!Classes)
+    if (NodeId With = G.colocatedWith(N);
+        With != NoNode && G.node(With).Count == Copies::PerReplica)
       continue;
-    SmallVector<StringRef, 2> Kept;
-    for (StringRef Class : *Classes) {
-      StringRef Target = Class;
-      NodeId With = Target.consume_front("loc:@") ? G.find(Target) : NoNode;
-      if (With == NoNode || G.node(With).Count == Copies::PerReplica)
-        Kept.push_back(Class);
-    }
-    if (Kept.size() == Classes->size())
+    auto Class = G.attr(N, "_class");
+    auto List =
+        Class ? findField(*Class, AttrList, wire::Type::Bytes) : std::nullopt;
+    if (!List)
       continue;
-    ++Statistics["colocations dropped"];
+    bool AllStay = true;
+    wire::Field Item;
+    for (wire::Reader R(List->Bytes); R.next(Item);)
+      if (Item.Number == ListString)
+        AllStay &= stays(G, N, Item.Bytes);
+    if (AllStay)
+      continue;
+    count(Dropped, "colocations dropped");
     Changed = true;
+    SmallVector<StringRef, 2> Kept;
+    for (wire::Reader R(List->Bytes); R.next(Item);)
+      if (Item.Number == ListString && stays(G, N, Item.Bytes))
+        Kept.push_back(Item.Bytes);
     if (Kept.empty())
       G.removeAttr(N, "_class");
     else

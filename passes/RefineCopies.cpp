@@ -22,6 +22,7 @@
 #include "lib/analysis/Program.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/pass/PerOp.h"
 
 using namespace llvm;
 
@@ -44,21 +45,46 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
+  /// What is asked of an op.
+  enum Role : uint8_t {
+    Other,
+    Pure, ///< Has no effect but its outputs.
+    Const,
+    NoOp,
+  };
+  static Role roleOf(StringRef Op, const OpDef *Def);
+
   bool computesOnce(NodeId N) const;
   bool onlyReplicasUse(NodeId N, bool Data) const;
 
   Graph *G = nullptr;
   const ProgramFacts *Facts = nullptr;
+  const PerOp *Roles = nullptr;
+  uint64_t *ComputedOnce = nullptr, *Copied = nullptr;
 };
+
+RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
+  if (Op == "Const")
+    return Const;
+  if (Op == "NoOp")
+    return NoOp;
+  bool IsPure = Def ? (!Def->isStateful() || Def->readsVariable()) &&
+                          Def->update().Kind == UpdateKind::None
+                    : Op == "_Scale";
+  return IsPure ? Pure : Other;
+}
 
 /// Whether a per-replica node may as well run once: pure, of true inputs, and
 /// read by nothing per-replica.
 bool RefineCopies::computesOnce(NodeId N) const {
-  const OpDef *Def = G->opDef(N);
-  bool Reads = Def && Def->readsVariable();
+  // Most nodes have a per-replica user, so that is asked before the types.
+  if (G->anyUse(N, [&](Use U) {
+        return U.Index < G->node(U.User).NumData &&
+               G->node(U.User).Count != Copies::Once;
+      }))
+    return false;
   bool Exchange = combinesReplicas(*G, N);
-  if ((!Def && !Exchange && !G->isOp(N, "_Scale")) ||
-      (Def && Def->isStateful() && !Reads) || Facts->Vars.isUpdate(*G, N) ||
+  if ((!Exchange && (*Roles)[G->node(N)] == Other) ||
       Facts->Dims.numOutputs(N) == 0)
     return false;
   for (unsigned Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
@@ -69,28 +95,23 @@ bool RefineCopies::computesOnce(NodeId N) const {
     if (!Exchange && G->node(E.Node).Count == Copies::PerReplica &&
         !Facts->Types.type(E).isTrue())
       return false;
-  bool Result = true;
-  G->forEachUse(N, [&](Use U) {
-    Result &= U.Index >= G->node(U.User).NumData ||
-              G->node(U.User).Count == Copies::Once;
-  });
-  return Result;
+  return true;
 }
 
 /// Whether \p N has users, all of its \p Data (or control) users are
 /// per-replica, and it has no others. An initial value stays one tensor: who
 /// feeds it, as Variable.load does, reaches every copy.
 bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
-  bool Any = false, All = true;
-  G->forEachUse(N, [&](Use U) {
+  bool Any = false;
+  bool Other = G->anyUse(N, [&](Use U) {
     bool IsData = U.Index < G->node(U.User).NumData;
     Any |= IsData == Data;
-    if (IsData || !Data)
-      All &= G->node(U.User).Count == Copies::PerReplica && IsData == Data &&
-             !Facts->Vars.isUpdate(*G, U.User) &&
-             !(G->node(U.User).Flags & NF_ElidePrimary);
+    return (IsData || !Data) &&
+           (G->node(U.User).Count != Copies::PerReplica || IsData != Data ||
+            Facts->Vars.isUpdate(*G, U.User) ||
+            G->node(U.User).Flags & NF_ElidePrimary);
   });
-  return Any && All;
+  return Any && !Other;
 }
 
 PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
@@ -103,12 +124,17 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Failure;
   }
   Facts = &programFacts(M);
+  PerOp Table(*G, roleOf);
+  Roles = &Table;
   bool Changed = false;
   auto Set = [&](NodeId N, Copies Count) {
     G->node(N).Count = Count;
     G->markModified();
     Changed = true;
-    ++Statistics[Count == Copies::Once ? "computed once" : "copied"];
+    if (Count == Copies::Once)
+      count(ComputedOnce, "computed once");
+    else
+      count(Copied, "copied");
   };
   for (size_t I = Facts->Order.size(); I-- > 0;) {
     NodeId N = Facts->Order[I];
@@ -117,11 +143,11 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
         Set(N, Copies::Once);
       continue;
     }
-    bool SmallConst = G->isOp(N, "Const") && G->node(N).AttrSize <= *Limit;
-    if (SmallConst && G->node(N).Kind == Inserted::No &&
-        onlyReplicasUse(N, true))
+    uint8_t Role = Table[G->node(N)];
+    if (Role == Const && G->node(N).AttrSize <= *Limit &&
+        G->node(N).Kind == Inserted::No && onlyReplicasUse(N, true))
       Set(N, Copies::PerReplica);
-    else if (G->isOp(N, "NoOp") && onlyReplicasUse(N, false) &&
+    else if (Role == NoOp && onlyReplicasUse(N, false) &&
              any_of(G->inputs(N), [&](Endpoint E) {
                return G->node(E.Node).Count == Copies::PerReplica;
              }))

@@ -24,8 +24,10 @@
 
 #include "lib/analysis/Feeds.h"
 #include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/pass/PerOp.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -70,25 +72,35 @@ private:
 
 /// A graph that somebody distributed already cannot be replicated once more.
 bool Replicate::refuseDistributed() {
+  enum : uint8_t { Plain, IsMesh, Distributed, Variable };
+  PerOp Roles(*G, [](StringRef Op, const OpDef *) {
+    if (Op == MeshOp)
+      return IsMesh;
+    if (Op.starts_with("Collective") || Op.starts_with("Nccl") ||
+        Op.starts_with("TPUReplicate") || Op.starts_with("Horovod") ||
+        Op == "CrossReplicaSum" || Op.ends_with("ConditionalAccumulator"))
+      return Distributed;
+    return isVariableOp(Op) ? Variable : Plain;
+  });
   for (NodeId N = 0; N < G->size(); ++N) {
-    if (!G->isLive(N))
+    const Node &This = G->node(N);
+    if (This.isDead())
       continue;
-    StringRef Op = G->opName(N), Name = G->name(N);
-    if (Op == MeshOp ||
-        (G->node(N).Flags & NF_MayHaveGraft && G->hasAttr(N, StampAttr))) {
+    uint8_t Role = Roles[This];
+    StringRef Name = G->name(N);
+    if (Role == IsMesh ||
+        (This.Flags & NF_MayHaveGraft && G->hasAttr(N, StampAttr))) {
       Diags->error(Name, "the graph is already replicated by graft; start from "
                          "the single-device graph");
       return false;
     }
-    if (Op.starts_with("Collective") || Op.starts_with("Nccl") ||
-        Op.starts_with("TPUReplicate") || Op.starts_with("Horovod") ||
-        Op == "CrossReplicaSum" || Op.ends_with("ConditionalAccumulator")) {
-      Diags->error(Name, ("the graph is already distributed: it has op " + Op +
-                          "; start from the single-device graph")
+    if (Role == Distributed) {
+      Diags->error(Name, ("the graph is already distributed: it has op " +
+                          G->opName(N) + "; start from the single-device graph")
                              .str());
       return false;
     }
-    size_t Digits = Name.starts_with("replica_")
+    size_t Digits = G->mayNameCopies() && Name.starts_with("replica_")
                         ? Name.find_first_not_of("0123456789", 8)
                         : StringRef::npos;
     if (Digits != StringRef::npos && Digits > 8 && Name[Digits] == '/') {
@@ -97,7 +109,7 @@ bool Replicate::refuseDistributed() {
       return false;
     }
     // Variables on several devices of a kind are copies or parts.
-    if (isVariableOp(Op)) {
+    if (Role == Variable && This.Device != 0) {
       auto [Kind, Index] = G->device(N).rsplit(':');
       unsigned I = 0;
       if (!Kind.empty() && !Index.getAsInteger(10, I) && I > 0) {
@@ -139,12 +151,11 @@ bool Replicate::makeMesh() {
 }
 
 void Replicate::split(NodeId Source, uint32_t Port, int Axis) {
-  NodeId N = G->addNode(G->uniqueName((G->name(Source) + "/split").str()),
-                        "_ToReplicas", {}, Source);
-  G->replaceUses({Source, Port}, {N, 0});
-  G->setInputs(N, {{Source, Port}});
-  G->setTypeAttr(N, "T", G->outputType(Source, Port));
-  G->setIntAttr(N, "axis", Axis);
+  AttrRun Attrs;
+  Attrs.type("T", G->outputType(Source, Port)).integer("axis", Axis);
+  NodeId N = G->insertNode((G->name(Source) + "/split").str(), "_ToReplicas",
+                           Endpoint{Source, Port}, Source, Attrs);
+  G->replaceUses({Source, Port}, {N, 0}, N);
   Node &New = G->node(N);
   New.Kind = Inserted::Split;
   New.Count = Copies::PerReplica;
@@ -154,14 +165,16 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis) {
 
 void Replicate::splitFeeds() {
   for (const Feed &F : Feeds) {
-    if (F.Axis < 0) {
-      Diags->remark("feed", G->name(F.Node), "every replica reads it whole");
+    if (F.Axis >= 0)
+      split(F.Node, 0, F.Axis);
+    if (!Diags->wantsRemarks())
       continue;
-    }
-    split(F.Node, 0, F.Axis);
-    Diags->remark("feed", G->name(F.Node),
-                  formatv("split along axis {0} over {1} replicas", F.Axis,
-                          Devices.size()));
+    if (F.Axis < 0)
+      Diags->remark("feed", G->name(F.Node), "every replica reads it whole");
+    else
+      Diags->remark("feed", G->name(F.Node),
+                    formatv("split along axis {0} over {1} replicas", F.Axis,
+                            Devices.size()));
   }
 }
 
@@ -239,8 +252,9 @@ bool Replicate::localiseConstants() {
     G->node(N).Count = Copies::PerReplica;
     Seeds.push_back(N);
     ++Statistics["constants made local"];
-    Diags->remark("constant", G->name(N),
-                  "holds the size of the batch, now that of one replica");
+    if (Diags->wantsRemarks())
+      Diags->remark("constant", G->name(N),
+                    "holds the size of the batch, now that of one replica");
   }
   return true;
 }
@@ -267,8 +281,7 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   splitFeeds();
   if (!localiseConstants())
     return PassResult::Failure;
-  std::vector<NodeId> Order = topologicalOrder(*G);
-  VariableIndex Vars(*G, Order);
+  VariableIndex Vars(*G);
   if (!spreadCopies(*G, Vars, Seeds)) {
     Diags->error(G->name(G->input(Seeds.front(), 0).Node),
                  "nothing depends on the feeds that are split; name others "

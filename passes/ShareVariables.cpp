@@ -15,7 +15,7 @@
 // op of a replica that uses the variable in place (a lookup of rows) runs where
 // the variable is, as TensorFlow would place it in any case.
 //
-// Relies on: `_graft_policy` (assign-strategy); updates of variables that are
+// Relies on: policies (assign-strategy); updates of variables that are
 // once were left once by replicate.
 //
 //===----------------------------------------------------------------------===//
@@ -48,15 +48,14 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Unchanged;
   bool Any = false;
   for (NodeId N = 0; N < G.size() && !Any; ++N)
-    Any = G.isLive(N) && isVariableOp(G.opName(N)) &&
-          G.stringAttr(N, PolicyAttr).value_or("") == "shared";
+    Any = G.node(N).Plan == Policy::Shared && G.isLive(N) &&
+          isVariableOp(G.opName(N));
   if (!Any)
     return PassResult::Unchanged;
-  std::vector<NodeId> Order = topologicalOrder(G);
-  VariableIndex Vars(G, Order);
+  VariableIndex Vars(G);
   bool Changed = false;
   for (NodeId Var : Vars.variables()) {
-    if (G.stringAttr(Var, PolicyAttr).value_or("") != "shared")
+    if (G.node(Var).Plan != Policy::Shared)
       continue;
     if (G.node(Var).Count == Copies::PerReplica) {
       Diags.error(G.name(Var), "has policy shared but exists per replica; "
@@ -69,19 +68,17 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
     G.setDevice(Var, Device);
     Changed = true;
     ++Statistics["variables shared"];
-    Diags
-        .remark("variable", G.name(Var),
-                "shared by all replicas on " + Device.str())
-        .Facts = {{"policy", "shared"}};
+    if (Diags.wantsRemarks())
+      Diags
+          .remark("variable", G.name(Var),
+                  "shared by all replicas on " + Device.str())
+          .Facts = {{"policy", "shared"}};
   }
-  if (!Changed)
-    return PassResult::Unchanged;
-  // In topological order, so that aliases of a reference are placed in turn.
-  for (NodeId N : Order)
+  for (NodeId N = 0; N < G.size(); ++N)
     for (unsigned I = 0; I < G.node(N).NumData; ++I) {
       NodeId Var = Vars.variableOf(G.input(N, I));
-      if (Var == NoNode || !Vars.usesInPlace(G, N, I) ||
-          G.stringAttr(Var, PolicyAttr).value_or("") != "shared")
+      if (Var == NoNode || G.node(Var).Plan != Policy::Shared ||
+          !Vars.usesInPlace(G, N, I))
         continue;
       G.setDevice(N, G.device(Var));
       G.node(N).Flags |= NF_FixedDevice;

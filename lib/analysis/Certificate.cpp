@@ -7,7 +7,11 @@
 #include "lib/analysis/Certificate.h"
 
 #include "lib/analysis/Program.h"
+#include "lib/graph/FileWalk.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -15,35 +19,124 @@ using namespace llvm;
 namespace graft {
 namespace {
 
+/// What erasing or checking a node of an op depends on.
+enum class OpKind : uint8_t {
+  Other,
+  ToReplicas,
+  FromReplicas,
+  Reduce,
+  Gather,
+  Scale,
+  CollectiveReduce,
+  CollectiveGather,
+  Identity,
+  IdentityN,
+  NoOp,
+  Mesh,
+};
+
+OpKind opKindOf(StringRef Op) {
+  return StringSwitch<OpKind>(Op)
+      .Case("_ToReplicas", OpKind::ToReplicas)
+      .Case("_FromReplicas", OpKind::FromReplicas)
+      .Case("_Reduce", OpKind::Reduce)
+      .Case("_Gather", OpKind::Gather)
+      .Case("_Scale", OpKind::Scale)
+      .Case("CollectiveReduce", OpKind::CollectiveReduce)
+      .Case("CollectiveGather", OpKind::CollectiveGather)
+      .Case("Identity", OpKind::Identity)
+      .Case("IdentityN", OpKind::IdentityN)
+      .Case("NoOp", OpKind::NoOp)
+      .Case("_GraftMesh", OpKind::Mesh)
+      .Default(OpKind::Other);
+}
+
+/// Whether \p Op does to true values what a node of \p Kind does: nothing. What
+/// the parameters of the op make of local values is for the types to say.
+bool isErasable(Inserted Kind, OpKind Op) {
+  switch (Kind) {
+  case Inserted::Split:
+    return Op == OpKind::ToReplicas;
+  case Inserted::Merge:
+    return Op == OpKind::FromReplicas;
+  case Inserted::Reduce:
+    return Op == OpKind::Reduce || Op == OpKind::CollectiveReduce ||
+           Op == OpKind::FromReplicas || Op == OpKind::Identity;
+  case Inserted::Gather:
+    return Op == OpKind::Gather || Op == OpKind::CollectiveGather ||
+           Op == OpKind::FromReplicas || Op == OpKind::Identity;
+  case Inserted::Scale:
+    return Op == OpKind::Scale;
+  case Inserted::Identity:
+    return Op == OpKind::Identity || Op == OpKind::IdentityN;
+  case Inserted::No:
+  case Inserted::Gate:
+  case Inserted::Constant:
+  case Inserted::Mesh:
+    return false;
+  }
+  return false;
+}
+
 class Checker {
 public:
-  Checker(const Graph &Input, const Graph &Program, DiagnosticEngine &Diags)
-      : In(Input), G(Program), Diags(Diags) {}
+  Checker(const InputGraph &Input, const Graph &Program,
+          DiagnosticEngine &Diags);
 
-  bool run(const ProgramFacts &Facts);
+  bool run();
 
 private:
   void error(NodeId N, const Twine &Message, NodeId Because = NoNode);
   bool matchNodes();
+  NodeId findInput(StringRef Name);
   void compareNode(NodeId I, NodeId P);
   void compareAttrs(NodeId I, NodeId P);
-  std::optional<Endpoint> erase(Endpoint E) const;
+  Endpoint erase(Endpoint E) const;
   void checkDemands(const ProgramFacts &Facts);
-  void checkConstants(const ProgramFacts &Facts);
+  void checkConstant(const ProgramFacts &Facts, NodeId P);
   bool isExcused(const RType &Type) const;
+  bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
   void checkInserted(const ProgramFacts &Facts, NodeId N);
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
-  void checkNames(const ProgramFacts &Facts, NodeId N);
+  void checkName(const ProgramFacts &Facts, NodeId N);
+  void checkInsertedName(const ProgramFacts &Facts, NodeId N);
 
-  const Graph &In;
+  OpKind opKind(NodeId N) const { return Kinds[G.node(N).Op]; }
+
+  const InputGraph &In;
   const Graph &G;
   DiagnosticEngine &Diags;
   unsigned Replicas = 1;
   unsigned Errors = 0;
+  std::vector<OpKind> Kinds;     ///< By op of the program.
+  std::vector<uint32_t> OpOf;    ///< By op of the input: that of the program.
+  uint32_t ConstOp = ~0u;        ///< Of the program.
   std::vector<NodeId> ProgramOf; ///< By input node.
   std::vector<NodeId> InputOf;   ///< By program node, NoNode if inserted.
+  std::vector<bool> IsRead;      ///< By input node: by a data input.
+  /// By program node that was inserted: the input node whose name it has.
+  DenseMap<NodeId, NodeId> NamedAfter;
+  /// All input nodes, when ids are not enough to find them.
+  DenseMap<StringRef, NodeId> ByName;
 };
+
+Checker::Checker(const InputGraph &Input, const Graph &Program,
+                 DiagnosticEngine &Diags)
+    : In(Input), G(Program), Diags(Diags),
+      Replicas(std::max(1u, readMesh(Program).replicas())) {
+  StringMap<uint32_t> Ids;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    Kinds.push_back(opKindOf(G.opNameOf(Op)));
+    Ids[G.opNameOf(Op)] = Op;
+    if (G.opNameOf(Op) == "Const")
+      ConstOp = Op;
+  }
+  for (StringRef Name : In.opNames()) {
+    auto It = Ids.find(Name);
+    OpOf.push_back(It == Ids.end() ? ~0u : It->second);
+  }
+}
 
 void Checker::error(NodeId N, const Twine &Message, NodeId Because) {
   if (++Errors > 12)
@@ -54,24 +147,45 @@ void Checker::error(NodeId N, const Twine &Message, NodeId Because) {
     D.Notes.push_back({originName(G, Because).str(), "because of this node"});
 }
 
+/// Mostly one string and not two.
+static bool isSame(StringRef A, StringRef B) {
+  return (A.data() == B.data() && A.size() == B.size()) || A == B;
+}
+
+NodeId Checker::findInput(StringRef Name) {
+  if (ByName.empty())
+    for (NodeId I = 0; I < In.size(); ++I)
+      if (In.isLive(I))
+        ByName[In.name(I)] = I;
+  auto It = ByName.find(Name);
+  return It == ByName.end() ? NoNode : It->second;
+}
+
 /// Every node of the input is in the program once, and nothing else is that was
 /// not inserted.
 bool Checker::matchNodes() {
   ProgramOf.assign(In.size(), NoNode);
   InputOf.assign(G.size(), NoNode);
   for (NodeId P = 0; P < G.size(); ++P) {
-    if (!G.isLive(P) || G.node(P).Kind != Inserted::No)
+    const Node &This = G.node(P);
+    if (This.isDead() || This.Kind != Inserted::No)
       continue;
-    StringRef Origin = originName(G, P);
     // Mostly the ids are those of the input; names decide.
-    NodeId I = P < In.size() && In.name(P) == Origin ? P : In.find(Origin);
-    if (I == NoNode)
+    StringRef Origin = originName(G, P);
+    NodeId I = P;
+    if (P >= In.size() || !isSame(In.name(P), Origin))
+      I = findInput(Origin);
+    if (I == NoNode) {
       error(P, "this node does not come from the input");
-    else if (ProgramOf[I] != NoNode)
+    } else if (ProgramOf[I] != NoNode) {
       error(P, "this node of the input is in the program twice");
-    else {
+    } else {
       ProgramOf[I] = P;
       InputOf[P] = I;
+      // Names are unique, so only a node that lost its name can give it away.
+      if (!isSame(Origin, G.name(P)))
+        if (NodeId N = G.find(Origin); N != NoNode)
+          NamedAfter[N] = I;
     }
   }
   for (NodeId I = 0; I < In.size(); ++I)
@@ -80,57 +194,60 @@ bool Checker::matchNodes() {
   return Errors == 0;
 }
 
-/// Whether \p Op does to true values what a node of \p Kind does: nothing. What
-/// the parameters of the op make of local values is for the types to say.
-bool isErasable(Inserted Kind, StringRef Op) {
-  switch (Kind) {
-  case Inserted::Split:
-    return Op == "_ToReplicas";
-  case Inserted::Merge:
-    return Op == "_FromReplicas";
-  case Inserted::Reduce:
-    return Op == "_Reduce" || Op == "CollectiveReduce" ||
-           Op == "_FromReplicas" || Op == "Identity";
-  case Inserted::Gather:
-    return Op == "_Gather" || Op == "CollectiveGather" ||
-           Op == "_FromReplicas" || Op == "Identity";
-  case Inserted::Scale:
-    return Op == "_Scale";
-  case Inserted::Identity:
-    return Op == "Identity" || Op == "IdentityN";
-  case Inserted::No:
-  case Inserted::Gate:
-  case Inserted::Constant:
-  case Inserted::Mesh:
-    return false;
-  }
-  return false;
-}
-
-/// The tensor of the input that \p E is when inserted nodes are erased.
-std::optional<Endpoint> Checker::erase(Endpoint E) const {
-  for (unsigned Steps = 0; G.node(E.Node).Kind != Inserted::No; ++Steps) {
-    unsigned From = G.isOp(E.Node, "IdentityN") ? E.Port : 0;
-    if (!isErasable(G.node(E.Node).Kind, G.opName(E.Node)) ||
-        From >= G.node(E.Node).NumData || Steps > G.size())
-      return std::nullopt;
+/// The tensor that \p E is when inserted nodes are erased; no node when one
+/// cannot be.
+Endpoint Checker::erase(Endpoint E) const {
+  for (unsigned Steps = 0; InputOf[E.Node] == NoNode; ++Steps) {
+    const Node &This = G.node(E.Node);
+    OpKind Op = Kinds[This.Op];
+    unsigned From = Op == OpKind::IdentityN ? E.Port : 0;
+    if (!isErasable(This.Kind, Op) || From >= This.NumData || Steps > G.size())
+      return {};
     E = G.input(E.Node, From);
   }
   return E;
 }
 
+/// What may be dropped or changed: it does not bear on values.
+static bool isIgnored(StringRef Key) {
+  return Key.starts_with("_graft_") || Key == "_class" ||
+         Key == "_output_shapes";
+}
+
+/// Whether the attributes \p Now are \p Was, in order, but for ignored ones.
+/// False if it takes a closer look.
+static bool sameAttrs(StringRef Was, StringRef Now) {
+  AttrReader Old(Was), New(Now);
+  AttrEntry A, B;
+  while (Old.next(A)) {
+    // Equal bytes are an equal field; to compare them is less than to read.
+    if (New.rest().starts_with(A.Whole) && A.Key != OriginalAttr) {
+      New.skip(A.Whole.size());
+      continue;
+    }
+    if (isIgnored(A.Key))
+      continue;
+    do
+      if (!New.next(B) || B.Key == OriginalAttr)
+        return false;
+    while (isIgnored(B.Key));
+    if (B.Key != A.Key || B.Value != A.Value)
+      return false;
+  }
+  while (New.next(B))
+    if (!isIgnored(B.Key) || B.Key == OriginalAttr)
+      return false;
+  return true;
+}
+
 void Checker::compareAttrs(NodeId I, NodeId P) {
-  const Node &Old = In.node(I), &New = G.node(P);
-  if (StringRef(Old.AttrData, Old.AttrSize) ==
-      StringRef(New.AttrData, New.AttrSize))
+  const Node &New = G.node(P);
+  StringRef Was = In.attrBytes(I), Now(New.AttrData, New.AttrSize);
+  if (isSame(Was, Now) || sameAttrs(Was, Now))
     return;
-  // Nothing that was dropped or changed may bear on values.
-  auto Ignored = [](StringRef Key) {
-    return Key.starts_with("_graft_") || Key == "_class" ||
-           Key == "_output_shapes";
-  };
-  for (const AttrEntry &A : In.attrs(I)) {
-    if (Ignored(A.Key))
+  AttrReader Old(Was);
+  for (AttrEntry A; Old.next(A);) {
+    if (isIgnored(A.Key))
       continue;
     auto Value = A.Key == "value" && G.hasAttr(P, OriginalAttr)
                      ? G.attr(P, OriginalAttr)
@@ -139,36 +256,43 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
       error(P, "attribute '" + A.Key + "' is not that of the input");
   }
   for (const AttrEntry &A : G.attrs(P))
-    if (!Ignored(A.Key) && !In.hasAttr(I, A.Key))
+    if (!isIgnored(A.Key) && !In.attr(I, A.Key))
       error(P, "attribute '" + A.Key + "' is not in the input");
 }
 
 void Checker::compareNode(NodeId I, NodeId P) {
-  if (In.opName(I) != G.opName(P))
-    error(P,
-          "the op is " + G.opName(P) + ", in the input it is " + In.opName(I));
+  if (OpOf[In.op(I)] != G.node(P).Op)
+    error(P, "the op is " + G.opName(P) + ", in the input it is " +
+                 In.opNames()[In.op(I)]);
   compareAttrs(I, P);
-  if (In.node(I).NumData != G.node(P).NumData) {
+  ArrayRef<Endpoint> Was = In.inputs(I), Now = G.inputs(P);
+  uint32_t NumData = In.numData(I);
+  if (NumData != G.node(P).NumData) {
     error(P, "has another number of inputs than in the input");
     return;
   }
-  for (unsigned K = 0; K < In.node(I).NumData; ++K) {
-    auto E = erase(G.input(P, K));
-    Endpoint Want = In.input(I, K);
-    if (!E || InputOf[E->Node] != Want.Node || E->Port != Want.Port)
+  for (uint32_t K = 0; K < NumData; ++K) {
+    Endpoint Want = Was[K], E = Now[K];
+    IsRead[Want.Node] = true;
+    if (InputOf[E.Node] == Want.Node && E.Port == Want.Port)
+      continue;
+    E = erase(E);
+    if (E.Node == NoNode || InputOf[E.Node] != Want.Node || E.Port != Want.Port)
       error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,
                        In.name(Want.Node), Want.Port)
                    .str());
   }
-  SmallVector<NodeId, 8> Controls;
-  for (Endpoint E : G.controlInputs(P))
-    if (G.node(E.Node).Kind == Inserted::No)
-      Controls.push_back(InputOf[E.Node]);
-  ArrayRef<Endpoint> Want = In.controlInputs(I);
-  bool Same = Controls.size() == Want.size();
-  for (size_t K = 0; Same && K < Want.size(); ++K)
-    Same = Controls[K] == Want[K].Node;
-  if (!Same)
+  // What was inserted may wait for others and be waited for.
+  size_t Next = NumData;
+  bool Same = true;
+  for (Endpoint E : Now.drop_front(NumData)) {
+    NodeId Source = InputOf[E.Node];
+    if (Source == NoNode)
+      continue;
+    Same &= Next < Was.size() && Was[Next].Node == Source;
+    ++Next;
+  }
+  if (!Same || Next != Was.size())
     error(P, "has other control inputs than in the input");
 }
 
@@ -203,26 +327,28 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
 }
 
 /// A constant whose recorded original differs must differ by the batch only.
-void Checker::checkConstants(const ProgramFacts &Facts) {
-  for (NodeId P : Facts.Order) {
-    if (!G.isOp(P, "Const") || G.node(P).Kind != Inserted::No)
+void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
+  if (Facts.Dims.batchAxis({P, 0}) >= 0)
+    error(P, "this constant is as long as the rows of one replica");
+  NodeId I = InputOf[P];
+  // Equal bytes are equal numbers, none of which may be the batch then.
+  if (In.attrBytes(I).data() == G.node(P).AttrData &&
+      !Facts.Dims.isSymbolic({P, 0}))
+    return;
+  auto Value = Facts.Dims.value({P, 0});
+  auto Bytes = In.attr(I, "value");
+  auto Now = constValue(G, P), Was = Bytes ? tensorValue(*Bytes) : std::nullopt;
+  if (!Value || !Now || !Was || Now->Ints.size() != Was->Ints.size())
+    return;
+  for (size_t K = 0; K < Value->size(); ++K) {
+    auto S = Facts.Dims.table().sym((*Value)[K]);
+    int64_t Want = Now->Ints[K];
+    for (int Power = 0; S && Power < S->globalPower(); ++Power)
+      Want *= Replicas;
+    if (Want == Was->Ints[K])
       continue;
-    if (Facts.Dims.batchAxis({P, 0}) >= 0)
-      error(P, "this constant is as long as the rows of one replica");
-    auto Value = Facts.Dims.value({P, 0});
-    auto Now = constValue(G, P), Was = constValue(In, InputOf[P]);
-    if (!Value || !Now || !Was || Now->Ints.size() != Was->Ints.size())
-      continue;
-    for (size_t K = 0; K < Value->size(); ++K) {
-      auto S = Facts.Dims.table().sym((*Value)[K]);
-      int64_t Want = Now->Ints[K];
-      for (int Power = 0; S && Power < S->globalPower(); ++Power)
-        Want *= Replicas;
-      if (Want == Was->Ints[K])
-        continue;
-      bool Batch = S && S->globalPower() > 0 && Was->Ints[K] % Replicas == 0;
-      error(P, Batch
-                   ? formatv("element {0} is the batch, {2} in the input; here "
+    bool Batch = S && S->globalPower() > 0 && Was->Ints[K] % Replicas == 0;
+    error(P, Batch ? formatv("element {0} is the batch, {2} in the input; here "
                              "it must be {3} and is {1}",
                              K, Now->Ints[K], Was->Ints[K],
                              Was->Ints[K] / Replicas)
@@ -231,7 +357,6 @@ void Checker::checkConstants(const ProgramFacts &Facts) {
                              "that is not the batch",
                              K, Now->Ints[K], Was->Ints[K])
                          .str());
-    }
   }
 }
 
@@ -242,25 +367,42 @@ bool Checker::isExcused(const RType &Type) const {
                            G.node(Type.Cause).Kind == Inserted::No);
 }
 
+/// Whether every output has its true value under the name of the node.
+bool Checker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
+  for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
+    if (Facts.Types.natural({N, Port}).isPlain())
+      continue;
+    RType Type = Facts.Types.number({N, Port});
+    if (!isExcused(Type) ||
+        (Type.isVarying() && G.node(N).Count == Copies::PerReplica))
+      return false;
+  }
+  return true;
+}
+
 /// What was inserted is of the form that its kind says.
 void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
-  StringRef Op = G.opName(N);
-  if (This.Kind == Inserted::Gate   ? Op != "NoOp" || This.NumData != 0
-      : This.Kind == Inserted::Mesh ? Op != MeshOp
+  OpKind Op = Kinds[This.Op];
+  if (This.Kind == Inserted::Gate   ? Op != OpKind::NoOp || This.NumData != 0
+      : This.Kind == Inserted::Mesh ? Op != OpKind::Mesh
                                     : !isErasable(This.Kind, Op)) {
-    error(N, "op " + Op + " is marked as inserted and is no such node");
+    error(N,
+          "op " + G.opName(N) + " is marked as inserted and is no such node");
     return;
   }
-  if (Op.starts_with("Collective") && G.intAttr(N, "group_size") != Replicas)
+  if ((Op == OpKind::CollectiveReduce || Op == OpKind::CollectiveGather) &&
+      G.intAttr(N, "group_size") != Replicas)
     error(N, "is a member of a group of another size than the replicas");
-  bool Pick =
-      Op == "_FromReplicas" && G.stringAttr(N, "combine") == StringRef("pick");
-  bool Place = This.Kind == Inserted::Identity && Op == "Identity" &&
-               This.NumInputs == 1;
-  if (This.Flags & NF_ElidePrimary && !Place && !Pick)
-    error(N, "has a copy 0 that is passed over, and does something");
-  if (Op != "_ToReplicas")
+  if (This.Flags & NF_ElidePrimary) {
+    bool Pick = Op == OpKind::FromReplicas &&
+                G.stringAttr(N, "combine") == StringRef("pick");
+    bool Place = This.Kind == Inserted::Identity && Op == OpKind::Identity &&
+                 This.NumInputs == 1;
+    if (!Place && !Pick)
+      error(N, "has a copy 0 that is passed over, and does something");
+  }
+  if (Op != OpKind::ToReplicas)
     return;
   auto Shape = Facts.Dims.shape(G.input(N, 0));
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
@@ -272,8 +414,9 @@ void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
 void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
-    if (Facts.Dims.batchAxis({N, Port}) >= 0 ||
-        (This.Kind == Inserted::No && Facts.Dims.isLocal({N, Port})))
+    if (!Facts.Dims.isPlain({N, Port}) &&
+        (Facts.Dims.batchAxis({N, Port}) >= 0 ||
+         (This.Kind == Inserted::No && Facts.Dims.isLocal({N, Port}))))
       error(N, "exists once and has the size of one replica's rows");
   if (Facts.Vars.isUpdate(G, N)) {
     NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
@@ -290,7 +433,7 @@ void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
     if (This.Kind != Inserted::No)
       continue;
     RType Type = Facts.Types.type(E);
-    if (!isExcused(Type))
+    if (!Type.isPlain() && !isExcused(Type))
       error(N, formatv("input {0} is {1}, not the value of the single-device "
                        "step",
                        I, Type.str())
@@ -312,82 +455,87 @@ void Checker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
 }
 
 /// A name of the input has its true value or does not exist.
-void Checker::checkNames(const ProgramFacts &Facts, NodeId N) {
+void Checker::checkName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
-  auto AllTrue = [&] {
-    for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
-      RType Type = Facts.Types.number({N, Port});
-      if (!isExcused(Type))
-        return false;
-      if (Type.isVarying() && This.Count == Copies::PerReplica)
-        return false;
-    }
-    return true;
-  };
-  bool HasName = This.Count == Copies::Once || !(This.Flags & NF_LocalName);
-  if (This.Kind == Inserted::No) {
-    if (This.Flags & NF_ElidePrimary)
-      error(N, "its copy 0 is passed over");
-    if (HasName && !AllTrue())
+  if (This.Flags & NF_ElidePrimary)
+    error(N, "its copy 0 is passed over");
+  if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
+    if (!hasTrueOutputs(Facts, N))
       error(N, "its name gives the value of one replica, not that of the "
                "single-device step");
-    // A result of the input, which nothing reads, keeps its name.
-    NodeId I = InputOf[N];
-    bool Read = false;
-    In.forEachUse(I, [&](Use U) { Read |= U.Index < In.node(U.User).NumData; });
-    if (HasName || Read || Facts.Dims.numOutputs(N) != 1 ||
-        !Facts.Dims.shape({N, 0}) || Facts.Types.number({N, 0}).isVarying())
-      return;
-    NodeId Global = G.find(In.name(I));
-    if (Global == NoNode || G.node(Global).Kind == Inserted::No)
-      error(N, "this result has no global value");
     return;
   }
-  NodeId I = In.find(G.name(N));
-  if (I == NoNode || !HasName)
+  // A result of the input, which nothing reads, keeps its name.
+  NodeId I = InputOf[N];
+  if (IsRead[I] || Facts.Dims.numOutputs(N) != 1 || !Facts.Dims.shape({N, 0}) ||
+      Facts.Types.number({N, 0}).isVarying())
+    return;
+  NodeId Global = G.find(In.name(I));
+  if (Global == NoNode || InputOf[Global] != NoNode)
+    error(N, "this result has no global value");
+}
+
+/// Nor does something inserted take it.
+void Checker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
+  const Node &This = G.node(N);
+  if (This.Count == Copies::PerReplica && This.Flags & NF_LocalName)
+    return;
+  auto It = NamedAfter.find(N);
+  if (It == NamedAfter.end())
     return;
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
-    auto E = erase({N, Port});
-    if (!E || InputOf[E->Node] != I || E->Port != Port)
+    Endpoint E = erase({N, Port});
+    if (E.Node == NoNode || InputOf[E.Node] != It->second || E.Port != Port)
       error(N, "has the name of another node of the input");
   }
-  if (!AllTrue())
+  if (!hasTrueOutputs(Facts, N))
     error(N, "its name gives a value that is not that of the single-device "
              "step");
 }
 
-bool Checker::run(const ProgramFacts &Facts) {
-  Mesh Devices = readMesh(G);
-  Replicas = std::max(1u, Devices.replicas());
+bool Checker::run() {
   if (!matchNodes())
     return false;
+  IsRead.resize(In.size());
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I))
       compareNode(I, ProgramOf[I]);
+  ProgramOf = {};
+  // From scratch: what the passes inferred plays no part.
+  ProgramFacts Facts(G);
   checkDemands(Facts);
-  checkConstants(Facts);
-  for (NodeId N : Facts.Order) {
-    if (G.node(N).Kind != Inserted::No)
+  for (FileWalk Walk(G); NodeId N : Facts.Order)
+    if (InputOf[N] != NoNode && G.node(N).Op == ConstOp) {
+      Walk.at(N);
+      checkConstant(Facts, N);
+    }
+  for (FileWalk Walk(G); NodeId N : Facts.Order) {
+    Walk.at(N);
+    bool IsInserted = InputOf[N] == NoNode;
+    if (IsInserted)
       checkInserted(Facts, N);
     if (G.node(N).Count == Copies::Once)
       checkOnce(Facts, N);
     else
       checkPerReplica(Facts, N);
-    checkNames(Facts, N);
+    if (IsInserted)
+      checkInsertedName(Facts, N);
+    else
+      checkName(Facts, N);
   }
   return Errors == 0;
 }
 
 } // namespace
 
-bool certify(const Graph &Input, const Graph &Program,
+bool certify(const InputGraph &Input, const Graph &Program,
              DiagnosticEngine &Diags) {
-  return certify(Input, Program, ProgramFacts(Program), Diags);
+  return Checker(Input, Program, Diags).run();
 }
 
 bool certify(const Graph &Input, const Graph &Program,
-             const ProgramFacts &Facts, DiagnosticEngine &Diags) {
-  return Checker(Input, Program, Diags).run(Facts);
+             DiagnosticEngine &Diags) {
+  return certify(InputGraph(Input), Program, Diags);
 }
 
 } // namespace graft

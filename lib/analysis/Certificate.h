@@ -13,20 +13,23 @@
 #ifndef GRAFT_LIB_ANALYSIS_CERTIFICATE_H
 #define GRAFT_LIB_ANALYSIS_CERTIFICATE_H
 
-#include "lib/graph/Graph.h"
+#include "lib/graph/InputGraph.h"
 #include "lib/support/Diagnostics.h"
 
 namespace graft {
 
-struct ProgramFacts;
-
 /// Checks that \p Program computes the step of \p Input. Errors name the nodes;
 /// at most a dozen are reported. What rests on an assumption was said by the
 /// pass that made it and is no error here.
+///
+/// \p Input is a picture that was taken of the graph before the first edit, or
+/// of another graph. The former is as good as reading the file again: reading
+/// is a function of the bytes, no pass ran between it and the picture, and what
+/// the picture points to is never written again.
+bool certify(const InputGraph &Input, const Graph &Program,
+             DiagnosticEngine &Diags);
+/// The same with the picture of \p Input as it is now.
 bool certify(const Graph &Input, const Graph &Program, DiagnosticEngine &Diags);
-/// The same with facts that were just inferred from \p Program alone.
-bool certify(const Graph &Input, const Graph &Program,
-             const ProgramFacts &Facts, DiagnosticEngine &Diags);
 
 } // namespace graft
 

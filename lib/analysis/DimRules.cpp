@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rounds, the sizes that rules make, and the families whose rule is short;
-// the others are in ShapeRules.cpp, integer values in ValueRules.cpp.
+// The sizes that rules make, and the families whose rule is short; the others
+// are in ShapeRules.cpp, integer values in ValueRules.cpp. The rounds are in
+// DimRounds.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,88 +15,6 @@
 using namespace llvm;
 
 namespace graft {
-
-DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
-                         DimOptions Options)
-    : G(G), Options(Options) {
-  // Outputs: by the op where it has a fixed number, else by the node, else as
-  // many as are used.
-  std::vector<int> Fixed(G.numOps(), -1);
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    if (const OpDef *Def = G.opDefOf(Op);
-        Def && all_of(Def->outputs(), [](const ArgDef &A) {
-          return !*A.NumberAttr && !*A.TypeListAttr;
-        }))
-      Fixed[Op] = Def->NumOutputs;
-  FirstOutput.assign(G.size() + 1, 0);
-  for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N))
-      continue;
-    unsigned Count = 0;
-    if (Fixed[G.node(N).Op] >= 0) {
-      Count = Fixed[G.node(N).Op];
-    } else if (auto Declared = G.numOutputs(N)) {
-      Count = *Declared;
-    } else {
-      Count = 1;
-      G.forEachUse(N, [&](Use U) {
-        Endpoint E = G.input(U.User, U.Index);
-        if (!E.isControl())
-          Count = std::max(Count, E.Port + 1);
-      });
-    }
-    FirstOutput[N + 1] = Count;
-  }
-  for (NodeId N = 0; N < G.size(); ++N)
-    FirstOutput[N + 1] += FirstOutput[N];
-  ZeroConsts.resize(G.size());
-  Shapes.resize(totalOutputs());
-  Values.resize(totalOutputs());
-  Pool.reserve(totalOutputs() * 2);
-  DimRules(*this, Order).run();
-}
-
-DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order)
-    : A(A), G(A.G), Order(Order), One(A.Dims.make(int64_t(1))) {
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
-    const OpDef *Def = G.opDefOf(Op);
-    Rules.push_back(rulesOf(G.opNameOf(Op)).Shape);
-    ValueRules.push_back(valueRuleOf(G.opNameOf(Op)));
-    Updates.push_back(Def ? Def->update() : UpdateDef());
-  }
-}
-
-void DimRules::run() {
-  // One or two rounds settle ordinary graphs; the bound is for safety only.
-  for (unsigned Round = 0; Round < 16; ++Round) {
-    A.Conflicts.clear();
-    for (NodeId Node : Order)
-      visit(Node);
-    if (!A.Dims.takeChanged())
-      break;
-  }
-}
-
-void DimRules::visit(NodeId Node) {
-  N = Node;
-  A.Dims.beginNode();
-  const struct Node &This = G.node(N);
-  const UpdateDef &U = Updates[This.Op];
-  if (U.Kind != UpdateKind::None && U.Grad > 0 && U.Indices < 0 &&
-      U.Kind != UpdateKind::StridedSliceAssign &&
-      This.NumData > unsigned(U.Grad))
-    if (Dims Var = in(0), Value = in(U.Grad); Var && Value)
-      sameShapes(*Var, *Value);
-  if (A.numOutputs(N) == 0)
-    return;
-  shapeRule(Rules[This.Op]);
-  valueRule(ValueRules[This.Op]);
-  for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
-    if (!A.Shapes[A.outputIndex({N, Port})].Known) {
-      hintFromAttr();
-      break;
-    }
-}
 
 //===----------------------------------------------------------------------===//
 // Helpers
@@ -108,44 +27,70 @@ std::optional<int64_t> DimRules::num(unsigned I) const {
   return V->front();
 }
 
-static void storeRun(std::vector<DimId> &Pool, DimRun &Run,
-                     ArrayRef<DimId> List) {
-  Run.First = static_cast<uint32_t>(Pool.size());
-  Run.Count = static_cast<uint16_t>(List.size());
+/// A run that holds \p List, which may be part of one.
+DimRun DimRules::store(ArrayRef<DimId> List) {
+  DimRun Run;
   Run.Known = true;
-  Pool.insert(Pool.end(), List.begin(), List.end());
+  Run.Count = static_cast<uint16_t>(List.size());
+  std::less<> Before;
+  bool IsInPool = !List.empty() && !Before(List.data(), A.Pool.data()) &&
+                  Before(List.data(), A.Pool.data() + A.Pool.size());
+  if (IsInPool) {
+    Run.First = static_cast<uint32_t>(List.data() - A.Pool.data());
+    return Run;
+  }
+  Run.First = static_cast<uint32_t>(A.Pool.size());
+  A.Pool.insert(A.Pool.end(), List.begin(), List.end());
+  return Run;
+}
+
+void DimRules::passShape(unsigned Port, DimRun Run) {
+  if (!Run.Known || Port >= A.numOutputs(N))
+    return;
+  DimRun &Mine = A.Shapes[A.outputIndex({N, Port})];
+  if (!Mine.Known) {
+    Mine = Run;
+    Moved = true;
+  } else if (!(Mine == Run)) {
+    sameShapes(*A.list(Mine), *A.list(Run));
+  }
 }
 
 void DimRules::setShape(unsigned Port, ArrayRef<DimId> List) {
   if (Port >= A.numOutputs(N))
     return;
-  DimRun &Run = A.Shapes[A.outputIndex({N, Port})];
-  if (Run.Known) {
-    sameShapes(*A.shape({N, Port}), List);
+  DimRun &Mine = A.Shapes[A.outputIndex({N, Port})];
+  if (Mine.Known) {
+    sameShapes(*A.list(Mine), List);
     return;
   }
-  // The list may live in the pool, which grows.
-  storeRun(A.Pool, Run, DimList(List.begin(), List.end()));
+  Mine = store(List);
+  Moved = true;
 }
 
 void DimRules::setValue(unsigned Port, ArrayRef<DimId> Elements) {
   if (Port >= A.numOutputs(N) || Elements.size() > 64)
     return;
-  DimRun &Run = A.Values[A.outputIndex({N, Port})];
   // A later round knows more than an earlier one: what it says counts.
-  if (Run.Known && Run.Count == Elements.size()) {
-    DimList List(Elements.begin(), Elements.end());
-    std::copy(List.begin(), List.end(), A.Pool.begin() + Run.First);
+  DimRun &Mine = A.Values[A.outputIndex({N, Port})];
+  if (Mine.Known && *A.list(Mine) == Elements)
     return;
-  }
-  storeRun(A.Pool, Run, DimList(Elements.begin(), Elements.end()));
+  Mine = store(Elements);
+  Moved = true;
 }
 
 DimId DimRules::slot(unsigned Slot) {
-  auto [It, New] = Slots.try_emplace((uint64_t(N) << 16) | Slot, 0);
-  if (New)
-    It->second = A.Dims.make();
-  return It->second;
+  for (DimId D = FirstMade[N]; D < Makers.size() && Makers[D].Node == N; ++D)
+    if (Makers[D].Slot == Slot)
+      return D;
+  if (!FirstRound) {
+    auto [It, New] = Later.try_emplace((uint64_t(N) << 32) | Slot, 0);
+    if (!New)
+      return It->second;
+    It->second = static_cast<DimId>(A.Dims.size());
+  }
+  Makers.push_back({FirstRound ? N : NoNode, Slot});
+  return A.Dims.make();
 }
 
 DimId DimRules::number(unsigned Slot, int64_t Value) {
@@ -243,6 +188,33 @@ void DimRules::hintFromAttr() {
 // Rules
 //===----------------------------------------------------------------------===//
 
+size_t DimRules::channelAxis(size_t Rank) const {
+  bool First = Rank > 2 && G.stringAttr(N, "data_format") == StringRef("NCHW");
+  return First ? 1 : Rank - 1;
+}
+
+void DimRules::constant() {
+  if (A.Shapes[A.outputIndex({N, 0})].Known)
+    return;
+  auto Tensor = constValue(G, N);
+  if (!Tensor)
+    return;
+  A.ZeroConsts[N] = Tensor->AllZero;
+  DimList Shape;
+  for (size_t I = 0; I < Tensor->Shape.Dims.size(); ++I)
+    Shape.push_back(number(I, Tensor->Shape.Dims[I]));
+  setShape(0, Shape);
+  if (!Tensor->HasInts || Shape.size() > 1)
+    return;
+  // Every element is a variable of its own, also an element that is 1.
+  DimList Elements;
+  for (size_t I = 0; I < Tensor->Ints.size(); ++I) {
+    Elements.push_back(slot(64 + I));
+    A.Dims.assignNumber(Elements.back(), Tensor->Ints[I]);
+  }
+  setValue(0, Elements);
+}
+
 void DimRules::shapeRule(ShapeRule Rule) {
   switch (Rule) {
   case ShapeRule::None:
@@ -250,9 +222,8 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::Same:
   case ShapeRule::ReadVariable:
   case ShapeRule::UpdateRef:
-    if (Dims X = in(0))
-      for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
-        setShape(Port, *X);
+    for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
+      passShape(Port, inRun(0));
     break;
   case ShapeRule::SameAll: {
     Dims First;
@@ -264,13 +235,12 @@ void DimRules::shapeRule(ShapeRule Rule) {
         First = X;
     }
     if (First)
-      setShape(0, DimList(First->begin(), First->end()));
+      setShape(0, *First);
     break;
   }
   case ShapeRule::PerInput:
     for (unsigned I = 0; I < numData(); ++I)
-      if (Dims X = in(I))
-        setShape(I, *X);
+      passShape(I, inRun(I));
     break;
   case ShapeRule::Broadcast:
     broadcast();
@@ -291,27 +261,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::Scalar:
     setShape(0, {});
     break;
-  case ShapeRule::Const: {
-    if (A.Shapes[A.outputIndex({N, 0})].Known)
-      break;
-    auto Tensor = constValue(G, N);
-    if (!Tensor)
-      break;
-    A.ZeroConsts[N] = Tensor->AllZero;
-    DimList Shape, Elements;
-    for (size_t I = 0; I < Tensor->Shape.Dims.size(); ++I)
-      Shape.push_back(number(I, Tensor->Shape.Dims[I]));
-    setShape(0, Shape);
-    // Every element is a variable of its own, also an element that is 1.
-    for (size_t I = 0;
-         Tensor->HasInts && Shape.size() <= 1 && I < Tensor->Ints.size(); ++I) {
-      Elements.push_back(slot(64 + I));
-      A.Dims.assignNumber(Elements.back(), Tensor->Ints[I]);
-    }
-    if (Tensor->HasInts && Shape.size() <= 1)
-      setValue(0, Elements);
+  case ShapeRule::Const:
+    constant();
     break;
-  }
   case ShapeRule::FromAttr: {
     auto Shape = G.shapeAttr(N, "shape");
     if (!Shape || Shape->UnknownRank)
@@ -339,17 +291,14 @@ void DimRules::shapeRule(ShapeRule Rule) {
     Dims X = in(0), B = in(1);
     if (!X)
       break;
-    bool First = G.stringAttr(N, "data_format") == StringRef("NCHW");
     if (B && B->size() == 1 && X->size() >= 2)
-      same((*X)[First ? 1 : X->size() - 1], (*B)[0]);
+      same((*X)[channelAxis(X->size())], (*B)[0]);
     setShape(0, *X);
     break;
   }
   case ShapeRule::BiasAddGrad:
-    if (Dims X = in(0); X && X->size() >= 2) {
-      bool First = G.stringAttr(N, "data_format") == StringRef("NCHW");
-      setShape(0, (*X)[First ? 1 : X->size() - 1]);
-    }
+    if (Dims X = in(0); X && X->size() >= 2)
+      setShape(0, (*X)[channelAxis(X->size())]);
     break;
   case ShapeRule::Conv2D:
     conv2D();

@@ -19,6 +19,9 @@ using DimList = llvm::SmallVector<DimId, 6>;
 /// Applies the rules of every node until nothing changes. Rules may be applied
 /// any number of times: a size that a rule makes is remembered by node and
 /// slot, so a later round refines it instead of making another.
+///
+/// After the first round only nodes are visited that read, or made, a size that
+/// became better known, and those whose rule asks whether sizes are the same.
 class DimRules {
 public:
   DimRules(DimAnalysis &A, llvm::ArrayRef<NodeId> Order);
@@ -28,16 +31,25 @@ private:
   using Dims = std::optional<llvm::ArrayRef<DimId>>;
 
   // The node at hand.
-  Dims in(unsigned I) const { return A.shape(G.input(N, I)); }
-  Dims val(unsigned I) const { return A.value(G.input(N, I)); }
-  unsigned numData() const { return G.node(N).NumData; }
+  DimRun inRun(unsigned I) const {
+    return I < Inputs.size() ? A.shapeRun(Inputs[I]) : DimRun();
+  }
+  Dims in(unsigned I) const { return A.list(inRun(I)); }
+  Dims val(unsigned I) const {
+    return I < Inputs.size() ? A.value(Inputs[I]) : std::nullopt;
+  }
+  unsigned numData() const { return static_cast<unsigned>(Inputs.size()); }
   std::optional<llvm::SmallVector<int64_t, 4>> nums(unsigned I) const {
-    return A.numbers(G.input(N, I));
+    return I < Inputs.size() ? A.numbers(Inputs[I]) : std::nullopt;
   }
   std::optional<int64_t> num(unsigned I) const;
 
+  void markUsers(NodeId Node);
+  void markDue(llvm::ArrayRef<DimId> Changed);
   void visit(NodeId Node);
   void shapeRule(ShapeRule Rule);
+  void constant();
+  size_t channelAxis(size_t Rank) const;
   /// How an op makes integers of integers.
   enum class ValueRule : uint8_t {
     None,
@@ -60,6 +72,9 @@ private:
   void hintFromAttr();
 
   void setShape(unsigned Port, llvm::ArrayRef<DimId> Dims);
+  /// Like setShape, for a shape that another tensor has.
+  void passShape(unsigned Port, DimRun Run);
+  DimRun store(llvm::ArrayRef<DimId> List);
   void setValue(unsigned Port, llvm::ArrayRef<DimId> Elements);
 
   /// Slots of results that are no monomial. They are apart from the slots of
@@ -106,12 +121,32 @@ private:
   DimAnalysis &A;
   const Graph &G;
   llvm::ArrayRef<NodeId> Order;
-  std::vector<ShapeRule> Rules;      ///< By op.
-  std::vector<ValueRule> ValueRules; ///< By op.
-  std::vector<UpdateDef> Updates;    ///< By op.
-  llvm::DenseMap<uint64_t, DimId> Slots;
-  DimId One;
+  /// What is known of an op.
+  struct OpRule {
+    ShapeRule Shape;
+    ValueRule Value;
+    bool ComparesSizes; ///< Asks whether two sizes are the same one.
+    bool IsBackEdge;
+    UpdateDef Update;
+  };
+  std::vector<OpRule> Ops;
+
+  /// Who made a size: in a node's first visit one after the other, in later
+  /// visits wherever (Later).
+  struct Maker {
+    NodeId Node;
+    uint32_t Slot;
+  };
+  std::vector<Maker> Makers;    ///< By size.
+  std::vector<DimId> FirstMade; ///< By node.
+  llvm::DenseMap<uint64_t, DimId> Later;
+  std::vector<bool> Due; ///< By node: visited in this round or the next.
+  bool FirstRound = true;
+
+  DimId One = 0;
   NodeId N = NoNode;
+  llvm::ArrayRef<Endpoint> Inputs; ///< Its data inputs.
+  bool Moved = false;              ///< It has a shape or a value that is new.
 };
 
 } // namespace graft

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of sizes and the queries; the rules are in DimRules.cpp.
+// The table of sizes and the queries; the rules are in DimRules.cpp and others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,40 +14,34 @@ using namespace llvm;
 
 namespace graft {
 
-DimId DimTable::make(int64_t Number) {
-  auto D = static_cast<DimId>(Entries.size());
-  Entries.push_back({D, false, Number, Sym()});
-  return D;
+DimTable::Wide DimTable::get(uint32_t Size) const {
+  if (isWide(Size))
+    return Others[Size & ~Aside];
+  Wide W;
+  W.Number = numberOf(Size);
+  return W;
 }
 
-DimId DimTable::make(Sym S) {
-  DimId D = make(S.isNumber() ? S.C : UnknownSize);
-  if (!S.isNumber()) {
-    Entries[D].HasSym = true;
-    Entries[D].Value = S;
+void DimTable::set(Entry &E, const Wide &W) {
+  if (isWide(E.Size)) {
+    Others[E.Size & ~Aside] = W;
+  } else if (!W.HasSym && W.Number >= -int64_t(Zero) &&
+             W.Number < int64_t(Zero)) {
+    E.Size = static_cast<uint32_t>(W.Number + Zero);
+  } else {
+    E.Size = Aside | static_cast<uint32_t>(Others.size());
+    Others.push_back(W);
   }
-  return D;
-}
-
-DimId DimTable::find(DimId D) const {
-  DimId Root = D;
-  while (Entries[Root].Parent != Root)
-    Root = Entries[Root].Parent;
-  while (Entries[D].Parent != Root) {
-    DimId Next = Entries[D].Parent;
-    Entries[D].Parent = Root;
-    D = Next;
-  }
-  return Root;
 }
 
 std::optional<Sym> DimTable::sym(DimId D) const {
-  const Entry &E = Entries[find(D)];
-  if (E.HasSym)
-    return E.Value;
-  if (E.Number == UnknownSize)
+  uint32_t Size = Entries[find(D)].Size;
+  if (hasSymOf(Size))
+    return Others[Size & ~Aside].Value;
+  int64_t Number = numberOf(Size);
+  if (Number == UnknownSize)
     return std::nullopt;
-  return Sym{E.Number, 0, 0};
+  return Sym{Number, 0, 0};
 }
 
 bool DimTable::unify(DimId A, DimId B) {
@@ -55,29 +49,33 @@ bool DimTable::unify(DimId A, DimId B) {
   B = find(B);
   if (A == B)
     return true;
-  Entry &EA = Entries[A], &EB = Entries[B];
-  if (EA.Number != UnknownSize && EB.Number != UnknownSize &&
-      EA.Number != EB.Number)
-    return false;
-  if (EA.HasSym && EB.HasSym && !(EA.Value == EB.Value))
-    return false;
   // The older one is the root: ids do not depend on anything but the graph.
   DimId Root = std::min(A, B), Child = std::max(A, B);
-  Entry &R = Entries[Root], &C = Entries[Child];
-  // Whoever read the one that knew less must read it again.
-  Changed |=
-      Child < Fresh && ((R.HasSym && !C.HasSym) ||
-                        (R.Number != UnknownSize && C.Number == UnknownSize));
-  if (C.HasSym && !R.HasSym) {
-    Changed |= Root < Fresh;
-    R.HasSym = true;
-    R.Value = C.Value;
+  Entry &Old = Entries[Root], &New = Entries[Child];
+  if (Old.Size != New.Size || Old.Size & Aside) {
+    Wide R = get(Old.Size), C = get(New.Size);
+    if (R.Number != UnknownSize && C.Number != UnknownSize &&
+        R.Number != C.Number)
+      return false;
+    if (R.HasSym && C.HasSym && !(R.Value == C.Value))
+      return false;
+    // Whoever read the one that knew less must read it again.
+    bool TellsChild = (R.HasSym && !C.HasSym) ||
+                      (R.Number != UnknownSize && C.Number == UnknownSize);
+    bool TellsRoot = (C.HasSym && !R.HasSym) ||
+                     (C.Number != UnknownSize && R.Number == UnknownSize);
+    if (C.HasSym && !R.HasSym) {
+      R.HasSym = true;
+      R.Value = C.Value;
+    }
+    if (R.Number == UnknownSize)
+      R.Number = C.Number;
+    if (TellsRoot)
+      set(Old, R);
+    if ((TellsChild && Child < Fresh) || (TellsRoot && Root < Fresh))
+      Changed.push_back(Root);
   }
-  if (R.Number == UnknownSize && C.Number != UnknownSize) {
-    Changed |= Root < Fresh;
-    R.Number = C.Number;
-  }
-  C.Parent = Root;
+  New.Parent = Root;
   return true;
 }
 
@@ -86,24 +84,40 @@ bool DimTable::assign(DimId D, Sym S) {
     assignNumber(D, S.C);
     return !hasSym(D);
   }
-  Entry &E = Entries[find(D)];
-  if (E.HasSym)
-    return E.Value == S;
-  E.HasSym = true;
-  E.Value = S;
-  Changed |= find(D) < Fresh;
+  D = find(D);
+  Wide W = get(Entries[D].Size);
+  if (W.HasSym)
+    return W.Value == S;
+  W.HasSym = true;
+  W.Value = S;
+  set(Entries[D], W);
+  if (D < Fresh)
+    Changed.push_back(D);
   return true;
 }
 
 void DimTable::assignNumber(DimId D, int64_t Number) {
-  Entry &E = Entries[find(D)];
-  if (E.Number != UnknownSize || Number == UnknownSize)
+  D = find(D);
+  Wide W = get(Entries[D].Size);
+  if (W.Number != UnknownSize || Number == UnknownSize)
     return;
-  E.Number = Number;
-  Changed |= find(D) < Fresh;
+  W.Number = Number;
+  set(Entries[D], W);
+  if (D < Fresh)
+    Changed.push_back(D);
+}
+
+void DimTable::flatten() {
+  // A root is older than its class, so it is settled first.
+  for (Entry &E : Entries)
+    E.Parent = Entries[E.Parent].Parent;
 }
 
 void DimAnalysis::extend() {
+  size_t New = G.size() + 1 - FirstOutput.size();
+  FirstOutput.reserve(FirstOutput.size() + New);
+  Shapes.reserve(Shapes.size() + New);
+  Values.reserve(Values.size() + New);
   for (auto N = static_cast<NodeId>(FirstOutput.size() - 1); N < G.size();
        ++N) {
     FirstOutput.push_back(FirstOutput.back() + 1);
@@ -116,22 +130,15 @@ void DimAnalysis::extend() {
   }
 }
 
-std::optional<ArrayRef<DimId>> DimAnalysis::shape(Endpoint E) const {
-  if (!validPort(E))
-    return std::nullopt;
-  const DimRun &R = Shapes[outputIndex(E)];
-  if (!R.Known)
-    return std::nullopt;
-  return ArrayRef<DimId>(Pool).slice(R.First, R.Count);
-}
-
-std::optional<ArrayRef<DimId>> DimAnalysis::value(Endpoint E) const {
-  if (!validPort(E))
-    return std::nullopt;
-  const DimRun &R = Values[outputIndex(E)];
-  if (!R.Known)
-    return std::nullopt;
-  return ArrayRef<DimId>(Pool).slice(R.First, R.Count);
+void DimAnalysis::finish() {
+  Dims.flatten();
+  std::vector<uint32_t> Before =
+      countInPool([&](DimId D) { return Dims.hasSym(D); });
+  if (Before.back() != 0)
+    for (std::vector<DimRun> *Runs : {&Shapes, &Values})
+      for (DimRun &R : *Runs)
+        R.Symbolic = Before[R.First + R.Count] != Before[R.First];
+  Pool.shrink_to_fit();
 }
 
 std::optional<SmallVector<int64_t, 4>> DimAnalysis::numbers(Endpoint E) const {
@@ -147,23 +154,19 @@ std::optional<SmallVector<int64_t, 4>> DimAnalysis::numbers(Endpoint E) const {
   return Result;
 }
 
-bool DimAnalysis::isSymbolic(Endpoint E) const {
-  auto V = value(E);
-  return V && any_of(*V, [&](DimId D) { return Dims.hasSym(D); });
-}
-
 bool DimAnalysis::isLocal(Endpoint E) const {
-  auto V = value(E);
-  return V && any_of(*V, [&](DimId D) {
-           auto S = Dims.sym(D);
-           return S && S->isLocal();
-         });
+  if (!isSymbolic(E))
+    return false;
+  return any_of(*value(E), [&](DimId D) {
+    auto S = Dims.sym(D);
+    return S && S->isLocal();
+  });
 }
 
 int DimAnalysis::batchAxis(Endpoint E) const {
-  auto S = shape(E);
-  if (!S)
+  if (!shapeRun(E).Symbolic)
     return -1;
+  auto S = shape(E);
   for (size_t I = 0; I < S->size(); ++I)
     if (auto V = Dims.sym((*S)[I]); V && V->isLocal())
       return static_cast<int>(I);

@@ -22,6 +22,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace graft {
@@ -44,27 +45,45 @@ struct Sym {
 using DimId = uint32_t;
 inline constexpr int64_t UnknownSize = INT64_MIN;
 
-/// Union-find over sizes.
+/// Union-find over sizes. Eight bytes each: nearly all sizes are unknown or
+/// small numbers; the others are in a table aside.
 class DimTable {
 public:
-  DimId make(int64_t Number = UnknownSize);
-  DimId make(Sym S);
-  DimId find(DimId D) const;
+  DimId make() {
+    auto D = static_cast<DimId>(Entries.size());
+    Entries.push_back({D, Unknown});
+    return D;
+  }
+  DimId make(int64_t Number) {
+    DimId D = make();
+    assignNumber(D, Number);
+    return D;
+  }
+  DimId make(Sym S) {
+    DimId D = make();
+    assign(D, S);
+    return D;
+  }
+  DimId find(DimId D) const {
+    while (Entries[D].Parent != D) {
+      DimId Above = Entries[Entries[D].Parent].Parent;
+      Entries[D].Parent = Above;
+      D = Above;
+    }
+    return D;
+  }
 
   /// The number as it stands in the graph, or UnknownSize.
-  int64_t number(DimId D) const { return Entries[find(D)].Number; }
+  int64_t number(DimId D) const { return numberOf(Entries[find(D)].Size); }
   /// The symbolic size: what was found, else the number; nothing if unknown.
   std::optional<Sym> sym(DimId D) const;
   /// Whether the class was found to be more than a number.
-  bool hasSym(DimId D) const { return Entries[find(D)].HasSym; }
+  bool hasSym(DimId D) const { return hasSymOf(Entries[find(D)].Size); }
   bool hasSymAny(llvm::ArrayRef<DimId> List) const {
     return llvm::any_of(List, [this](DimId D) { return hasSym(D); });
   }
   bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
-  bool isKnown(DimId D) const {
-    const Entry &E = Entries[find(D)];
-    return E.HasSym || E.Number != UnknownSize;
-  }
+  bool isKnown(DimId D) const { return Entries[find(D)].Size != Unknown; }
 
   /// Makes \p A and \p B one; false (and no change) if they contradict.
   bool unify(DimId A, DimId B);
@@ -73,34 +92,61 @@ public:
   /// Gives the class of \p D a number unless it has one.
   void assignNumber(DimId D, int64_t Number);
 
-  /// Changes since the last call: the fixpoint is reached when there are none.
-  bool takeChanged() {
-    bool Result = Changed;
-    Changed = false;
-    return Result;
-  }
+  /// The sizes that became better known since the last call: the fixpoint is
+  /// reached when there are none.
+  std::vector<DimId> takeChanged() { return std::exchange(Changed, {}); }
   /// Sizes made from now on are nobody else's yet: learning about them is no
   /// change.
   void beginNode() { Fresh = static_cast<DimId>(Entries.size()); }
   size_t size() const { return Entries.size(); }
+  /// Gives every size its class, so that no later question changes anything.
+  void flatten();
 
 private:
+  /// Size of an entry: a number plus Zero, Unknown, or Aside and an index.
+  enum : uint32_t {
+    Zero = uint32_t(1) << 30,
+    Aside = uint32_t(1) << 31,
+    Unknown = ~uint32_t(0),
+  };
   struct Entry {
     mutable DimId Parent;
-    bool HasSym = false;
+    uint32_t Size;
+  };
+  struct Wide {
     int64_t Number = UnknownSize;
+    bool HasSym = false;
     Sym Value;
   };
-  std::vector<Entry> Entries;
+  bool isWide(uint32_t Size) const { return Size & Aside && Size != Unknown; }
+  int64_t numberOf(uint32_t Size) const {
+    if (!(Size & Aside))
+      return int64_t(Size) - Zero;
+    return Size == Unknown ? UnknownSize : Others[Size & ~Aside].Number;
+  }
+  bool hasSymOf(uint32_t Size) const {
+    return isWide(Size) && Others[Size & ~Aside].HasSym;
+  }
+  /// What an entry says, for a change.
+  Wide get(uint32_t Size) const;
+  void set(Entry &E, const Wide &W);
+
+  std::vector<Entry> Entries; ///< By size.
+  std::vector<Wide> Others;
+  std::vector<DimId> Changed;
   DimId Fresh = 0;
-  bool Changed = false;
 };
 
-/// A shape, or the elements of an integer tensor: a run of sizes.
+/// A shape, or the elements of an integer tensor: a run of sizes. Tensors of
+/// one shape share a run, which never changes.
 struct DimRun {
   uint32_t First = 0;
   uint16_t Count = 0;
   bool Known = false;
+  bool Symbolic = false; ///< A size follows the batch (when all is inferred).
+  bool operator==(const DimRun &O) const {
+    return First == O.First && Count == O.Count && Known == O.Known;
+  }
 };
 
 /// What limits or steers the inference of dimensions.
@@ -123,20 +169,28 @@ public:
   const DimTable &table() const { return Dims; }
 
   /// Sizes of the dimensions of \p E; nothing if its rank is not known.
-  std::optional<llvm::ArrayRef<DimId>> shape(Endpoint E) const;
+  std::optional<llvm::ArrayRef<DimId>> shape(Endpoint E) const {
+    return list(shapeRun(E));
+  }
   /// Elements of the integer scalar or vector \p E; nothing if not tracked.
-  std::optional<llvm::ArrayRef<DimId>> value(Endpoint E) const;
+  std::optional<llvm::ArrayRef<DimId>> value(Endpoint E) const {
+    return list(valueRun(E));
+  }
 
   /// The elements as numbers, if all are (axes, permutations, ...).
   std::optional<llvm::SmallVector<int64_t, 4>> numbers(Endpoint E) const;
   /// Whether an element of the tracked value follows the batch.
-  bool isSymbolic(Endpoint E) const;
+  bool isSymbolic(Endpoint E) const { return valueRun(E).Symbolic; }
   /// Whether an element of the tracked value follows the rows of one replica.
   bool isLocal(Endpoint E) const;
   /// Whether the Const node \p N holds nothing but zeros.
   bool isZero(NodeId N) const { return ZeroConsts[N]; }
   /// The first dimension whose size follows the rows of one replica, or -1.
   int batchAxis(Endpoint E) const;
+  /// Whether no size or element of \p E follows the batch.
+  bool isPlain(Endpoint E) const {
+    return !shapeRun(E).Symbolic && !valueRun(E).Symbolic;
+  }
 
   /// Nodes where two different symbolic sizes met: (node, what met).
   struct Conflict {
@@ -164,6 +218,26 @@ public:
 
 private:
   friend class DimRules;
+  DimRun shapeRun(Endpoint E) const {
+    return validPort(E) ? Shapes[outputIndex(E)] : DimRun();
+  }
+  DimRun valueRun(Endpoint E) const {
+    return validPort(E) ? Values[outputIndex(E)] : DimRun();
+  }
+  std::optional<llvm::ArrayRef<DimId>> list(DimRun R) const {
+    if (!R.Known)
+      return std::nullopt;
+    return llvm::ArrayRef<DimId>(Pool.data() + R.First, R.Count);
+  }
+  /// For each place in the pool, how many sizes before it are such that \p Is.
+  template <typename Fn> std::vector<uint32_t> countInPool(Fn Is) const {
+    std::vector<uint32_t> Before(Pool.size() + 1);
+    for (size_t I = 0; I < Pool.size(); ++I)
+      Before[I + 1] = Before[I] + Is(Pool[I]);
+    return Before;
+  }
+  void finish();
+
   const Graph &G;
   DimOptions Options;
   DimTable Dims;

@@ -12,8 +12,13 @@ namespace graft {
 
 Mesh readMesh(const Graph &G) {
   Mesh M;
+  uint32_t Op = 0;
+  while (Op < G.numOps() && G.opNameOf(Op) != MeshOp)
+    ++Op;
+  if (Op == G.numOps())
+    return M;
   for (NodeId N = G.size(); N-- > 0;) {
-    if (!G.isLive(N) || !G.isOp(N, MeshOp))
+    if (G.node(N).Op != Op || !G.isLive(N))
       continue;
     M.Node = N;
     if (auto Devices = G.stringListAttr(N, "devices"))
@@ -31,7 +36,7 @@ static DimOptions optionsOf(const Graph &G) {
 }
 
 ProgramFacts::ProgramFacts(const Graph &G, DimOptions Options)
-    : Order(topologicalOrder(G)), Vars(G, Order), Dims(G, Order, Options),
+    : Order(topologicalOrder(G)), Vars(G), Dims(G, Order, Options),
       Types(G, Order, Dims, Vars) {}
 
 ProgramFacts::ProgramFacts(const Graph &G) : ProgramFacts(G, optionsOf(G)) {}

@@ -16,9 +16,8 @@
 
 namespace graft {
 
-/// Attributes of the `_GraftMesh` node and of variables between passes.
+/// The op of the node that says which devices there are.
 inline constexpr llvm::StringRef MeshOp = "_GraftMesh";
-inline constexpr llvm::StringRef PolicyAttr = "_graft_policy";
 /// The name in the input of a node that lost it to its merged value.
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
 /// The value in the input of a constant whose batch sizes were made local.

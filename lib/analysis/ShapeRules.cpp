@@ -16,6 +16,16 @@ using namespace llvm;
 namespace graft {
 
 void DimRules::broadcast() {
+  if (numData() == 2) {
+    // One shape, or a scalar: nothing to align.
+    DimRun X = inRun(0), Y = inRun(1);
+    if (!X.Known || !Y.Known)
+      return;
+    if (X == Y || X.Count == 0 || Y.Count == 0) {
+      passShape(0, X.Count == 0 ? Y : X);
+      return;
+    }
+  }
   DimList Result;
   for (unsigned I = 0; I < numData(); ++I) {
     Dims X = in(I);

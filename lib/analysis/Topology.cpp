@@ -10,30 +10,50 @@ using namespace llvm;
 
 namespace graft {
 
+bool isBackEdgeOp(StringRef Op) {
+  return Op == "NextIteration" || Op == "RefNextIteration";
+}
+
 std::vector<NodeId> topologicalOrder(const Graph &G) {
-  std::vector<bool> IsBackEdgeOp(G.numOps());
+  std::vector<uint8_t> IsBackEdgeOp(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    IsBackEdgeOp[Op] = G.opNameOf(Op) == "NextIteration" ||
-                       G.opNameOf(Op) == "RefNextIteration";
-  std::vector<uint32_t> Waiting(G.size());
+    IsBackEdgeOp[Op] = isBackEdgeOp(G.opNameOf(Op));
+  // The order of the file, which mostly is one already: whatever reads the
+  // nodes in this order walks through memory. A source that comes late is
+  // brought forward with all that it waits for.
+  std::vector<uint8_t> Placed(G.size());
+  auto NextMissing = [&](NodeId N, uint32_t I) {
+    ArrayRef<Endpoint> In = G.inputs(N);
+    while (I < In.size() &&
+           (Placed[In[I].Node] || IsBackEdgeOp[G.node(In[I].Node).Op]))
+      ++I;
+    return I;
+  };
   std::vector<NodeId> Order;
   Order.reserve(G.numLive());
-  for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N))
+  std::vector<std::pair<NodeId, uint32_t>> Stack;
+  for (NodeId Root = 0; Root < G.size(); ++Root) {
+    if (Placed[Root] || !G.isLive(Root))
       continue;
-    for (Endpoint E : G.inputs(N))
-      Waiting[N] += !IsBackEdgeOp[G.node(E.Node).Op];
-    if (Waiting[N] == 0)
-      Order.push_back(N);
-  }
-  for (size_t I = 0; I < Order.size(); ++I) {
-    NodeId N = Order[I];
-    if (IsBackEdgeOp[G.node(N).Op])
+    Placed[Root] = true;
+    if (NextMissing(Root, 0) == G.node(Root).NumInputs) {
+      Order.push_back(Root);
       continue;
-    G.forEachUse(N, [&](Use U) {
-      if (--Waiting[U.User] == 0)
-        Order.push_back(U.User);
-    });
+    }
+    Stack.push_back({Root, 0});
+    while (!Stack.empty()) {
+      auto [N, From] = Stack.back();
+      uint32_t I = NextMissing(N, From);
+      if (I == G.node(N).NumInputs) {
+        Order.push_back(N);
+        Stack.pop_back();
+        continue;
+      }
+      NodeId Source = G.input(N, I).Node;
+      Stack.back().second = I + 1;
+      Placed[Source] = true;
+      Stack.push_back({Source, 0});
+    }
   }
   return Order;
 }

@@ -14,9 +14,13 @@
 namespace graft {
 
 /// The live nodes of \p G, each after all of its inputs, data and control. The
-/// back edges of loops (from NextIteration) do not count. Nodes of a cycle
-/// without NextIteration, which the verifier refuses, are left out.
+/// back edges of loops (from NextIteration) do not count, nor does the edge
+/// that closes another cycle, which the verifier refuses. As close to the order
+/// of the file as that allows.
 std::vector<NodeId> topologicalOrder(const Graph &G);
+
+/// Whether the outputs of \p Op go back to the start of a loop.
+bool isBackEdgeOp(llvm::StringRef Op);
 
 } // namespace graft
 

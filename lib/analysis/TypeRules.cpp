@@ -10,6 +10,7 @@
 #include "lib/analysis/TypeRules.h"
 
 #include "lib/analysis/Program.h"
+#include "lib/graph/FileWalk.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -18,36 +19,136 @@ using namespace llvm;
 
 namespace graft {
 
-TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
-    : T(T), G(T.G), D(T.Dims), Order(Order) {
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
-    Rules.push_back(rulesOf(G.opNameOf(Op)).Type);
-    Random.push_back(isRandomOp(G.opNameOf(Op)));
-    const OpDef *Def = G.opDefOf(Op);
-    // What TensorFlow does not know may do anything; what keeps a state may do
-    // something else each time.
-    Opaque.push_back(Def ? Def->isStateful() && !Def->readsVariable() &&
-                               Def->update().Kind == UpdateKind::None &&
-                               !isVariableOp(G.opNameOf(Op)) &&
-                               Rules.back() == TypeRule::None && !Random.back()
-                         : Rules.back() == TypeRule::None &&
-                               G.opNameOf(Op) != MeshOp);
+/// Rules whose result is more than a function of true values.
+static bool isSpecial(TypeRule Rule) {
+  switch (Rule) {
+  case TypeRule::ToReplicas:
+  case TypeRule::FromReplicas:
+  case TypeRule::Reduce:
+  case TypeRule::CollectiveReduce:
+  case TypeRule::Scale:
+  case TypeRule::Fill:
+  case TypeRule::Tile:
+  case TypeRule::ShapeOf:
+  case TypeRule::Zeros:
+    return true;
+  default:
+    return false;
   }
 }
 
-void TypeRules::round() {
-  Asked.clear();
-  T.Unproved.clear();
-  T.Sources.clear();
-  T.Reasons.clear();
-  for (NodeId Node : Order)
+TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
+    : T(T), G(T.G), D(T.Dims), Order(Order), Ops(G.numOps()) {
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    StringRef Name = G.opNameOf(Op);
+    const OpDef *Def = G.opDefOf(Op);
+    OpRule &R = Ops[Op];
+    R.Rule = rulesOf(Name).Type;
+    R.IsConst = Name == "Const";
+    R.IsBackEdge = isBackEdgeOp(Name);
+    R.Draws = isRandomOp(Name);
+    R.Special = R.IsConst || isSpecial(R.Rule);
+    // What TensorFlow does not know may do anything; what keeps a state may do
+    // something else each time.
+    R.Opaque = Def ? Def->isStateful() && !Def->readsVariable() &&
+                         Def->update().Kind == UpdateKind::None &&
+                         !isVariableOp(Name) && R.Rule == TypeRule::None &&
+                         !R.Draws
+                   : R.Rule == TypeRule::None && Name != MeshOp;
+  }
+  Due.resize(G.size());
+  Visited.resize(G.size());
+}
+
+/// Removes those of the first \p Old elements that \p IsGone is true of.
+template <typename List, typename Fn>
+static void dropOld(List &L, size_t Old, Fn IsGone) {
+  L.erase(std::remove_if(L.begin(), L.begin() + Old, IsGone), L.begin() + Old);
+}
+
+bool TypeRules::round() {
+  if (FirstRound) {
+    constexpr size_t Ahead = 6;
+    FileWalk Walk(G);
+    for (size_t I = 0; I < Order.size(); ++I) {
+      if (I + Ahead < Order.size())
+        G.prefetchAttrs(Order[I + Ahead]);
+      Walk.at(Order[I]);
+      visit(Order[I]);
+    }
+    FirstRound = false;
+    return true;
+  }
+  size_t OldAsked = Asked.size(), OldUnproved = T.Unproved.size(),
+         OldSources = T.Sources.size();
+  bool Any = false;
+  for (NodeId Node : Order) {
+    if (!Due[Node])
+      continue;
+    Due[Node] = false;
+    Visited[Node] = Any = true;
+    T.Reasons.erase(Node);
     visit(Node);
+  }
+  if (!Any)
+    return false;
+  // What a node said before it was visited again does not count.
+  dropOld(Asked, OldAsked, [&](const Demand &A) { return Visited[A.Because]; });
+  dropOld(T.Unproved, OldUnproved, [&](auto &E) { return Visited[E.first]; });
+  dropOld(T.Sources, OldSources, [&](auto &E) { return Visited[E.first]; });
+  Visited.assign(G.size(), false);
+  return true;
+}
+
+void TypeRules::markUsers(NodeId Node) {
+  G.forEachUse(Node, [&](Use U) { Due[U.User] = true; });
+}
+
+std::vector<Demand> TypeRules::takeReductions() {
+  std::vector<Demand> Result;
+  copy_if(Asked, std::back_inserter(Result),
+          [](const Demand &A) { return A.Kind == Demand::Reduce; });
+  erase_if(Asked, [](const Demand &A) { return A.Kind == Demand::Reduce; });
+  llvm::sort(Result, [](const Demand &A, const Demand &B) {
+    return std::tuple(A.Source.Node, A.Source.Port, A.Because) <
+           std::tuple(B.Source.Node, B.Source.Port, B.Because);
+  });
+  return Result;
 }
 
 void TypeRules::visit(NodeId Node) {
   N = Node;
+  // In the first round the users are still to come, but for those in a loop.
+  if (FirstRound && !Ops[G.node(N).Op].IsBackEdge) {
+    infer();
+    return;
+  }
+  ArrayRef<RType> Now(T.Types.data() + D.outputIndex(out()), D.numOutputs(N));
+  SmallVector<RType, 4> Before(Now.begin(), Now.end());
+  infer();
+  if (Now != ArrayRef(Before))
+    markUsers(N);
+}
+
+/// Whether everything that the node reads is a true value on every replica and
+/// nothing more is to be said of it: the optimizer, initializers, the saver.
+bool TypeRules::readsPlain() const {
+  for (Endpoint E : G.dataInputs(N))
+    if (!T.natural(E).isPlain())
+      return false;
+  return G.node(N).NumData > 0;
+}
+
+void TypeRules::infer() {
   const struct Node &This = G.node(N);
+  const OpRule &Op = Ops[This.Op];
+  bool PerReplica = This.Count == Copies::PerReplica;
   Assumes = 0;
+  if (!Op.Special && !(PerReplica && (Op.Opaque || Op.Draws)) && readsPlain()) {
+    // A function of values that are equal and true is equal and true.
+    setAll(RType::replicated());
+    return;
+  }
   bool AllTrue = true, AnySymbolic = false;
   for (unsigned I = 0; I < This.NumData; ++I) {
     RType In = operand(I);
@@ -63,25 +164,16 @@ void TypeRules::visit(NodeId Node) {
   unsigned Outputs = D.numOutputs(N);
   if (Outputs == 0)
     return;
-  TypeRule Rule = Rules[This.Op];
-  bool PerReplica = This.Count == Copies::PerReplica;
-  bool Draws = Random[This.Op] && PerReplica;
-  bool IsConst = G.isOp(N, "Const");
-  bool Special = Rule == TypeRule::ToReplicas || Rule == TypeRule::Fill ||
-                 Rule == TypeRule::FromReplicas || Rule == TypeRule::Tile ||
-                 Rule == TypeRule::ShapeOf || Rule == TypeRule::Reduce ||
-                 Rule == TypeRule::CollectiveReduce ||
-                 Rule == TypeRule::Scale || Rule == TypeRule::Zeros || IsConst;
-  if (PerReplica && Opaque[This.Op]) {
+  bool Draws = Op.Draws && PerReplica;
+  if (PerReplica && Op.Opaque) {
     apply(TypeRule::None);
     return;
   }
-  if (AllTrue && !Draws && !Special && This.NumData > 0) {
-    // A function of values that are equal and true is equal and true.
+  if (AllTrue && !Draws && !Op.Special && This.NumData > 0) {
     setAll(RType::replicated());
     return;
   }
-  if (AnySymbolic || IsConst)
+  if (AnySymbolic || Op.IsConst)
     for (unsigned Port = 0; Port < Outputs; ++Port)
       if (auto Value = D.value(out(Port))) {
         // Shape arithmetic: the local value is used unchanged as a size.
@@ -92,13 +184,13 @@ void TypeRules::visit(NodeId Node) {
         setAll(Type);
         return;
       }
-  if (IsConst) {
+  if (Op.IsConst) {
     RType Type = RType::replicated();
     Type.Zero = D.isZero(N);
     setAll(Type);
     return;
   }
-  if (Draws && Rule != TypeRule::Random) {
+  if (Draws && Op.Rule != TypeRule::Random) {
     setAll(varying("draws other random numbers on each replica"));
     return;
   }
@@ -106,7 +198,7 @@ void TypeRules::visit(NodeId Node) {
     setAll(RType::replicated());
     return;
   }
-  apply(Rule);
+  apply(Op.Rule);
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,7 +311,7 @@ Endpoint TypeRules::hoist(Endpoint E) const {
     }
     if (Partial < 0 || !Others)
       return E;
-    switch (Rules[P.Op]) {
+    switch (Ops[P.Op].Rule) {
     case TypeRule::Pass:
     case TypeRule::Linear:
     case TypeRule::Relayout:

@@ -11,19 +11,27 @@
 
 namespace graft {
 
-/// One round of inference over all nodes. A rule that cannot use an operand as
-/// it is asks for a reduction, a gather or a scale and goes on as if it had it;
-/// the round's demands are in Asked.
+/// The rules, in rounds over the nodes. A rule that cannot use an operand as it
+/// is asks for a reduction, a gather or a scale and goes on as if it had it.
 class TypeRules {
 public:
   TypeRules(TypeAnalysis &T, llvm::ArrayRef<NodeId> Order);
-  void round();
+  /// Visits all nodes, the next times only those that read something new. False
+  /// when there was none.
+  bool round();
   void visit(NodeId Node);
+  /// Has the users of \p Node visited again.
+  void markUsers(NodeId Node);
 
-  /// What this round asked for.
+  /// The reductions that the last round asked for, by source; of those for one
+  /// source the one that the first node asked for comes first.
+  std::vector<Demand> takeReductions();
+  /// What was asked for and not taken.
   std::vector<Demand> Asked;
 
 private:
+  bool readsPlain() const;
+  void infer();
   void apply(TypeRule Rule);
   void update(const UpdateDef &U);
 
@@ -74,10 +82,21 @@ private:
   const Graph &G;
   const DimAnalysis &D;
   llvm::ArrayRef<NodeId> Order;
-  std::vector<TypeRule> Rules; ///< By op.
-  std::vector<uint8_t> Random; ///< By op.
-  std::vector<uint8_t> Opaque; ///< By op: equal inputs prove nothing.
-  uint8_t Assumes = 0;         ///< Of the node at hand.
+
+  /// What is known of an op.
+  struct OpRule {
+    TypeRule Rule = TypeRule::None;
+    bool IsConst = false;
+    bool IsBackEdge = false;
+    bool Draws = false;   ///< Random numbers.
+    bool Opaque = false;  ///< Equal inputs prove nothing.
+    bool Special = false; ///< True inputs do not settle it.
+  };
+  std::vector<OpRule> Ops;   ///< By op.
+  std::vector<bool> Due;     ///< By node: visited in this round or the next.
+  std::vector<bool> Visited; ///< By node: in this round, and before.
+  bool FirstRound = true;
+  uint8_t Assumes = 0; ///< Of the node at hand.
   NodeId N = NoNode;
 };
 

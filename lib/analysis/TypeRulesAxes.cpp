@@ -297,27 +297,29 @@ RType TypeRules::crossing() {
   RType X = number(0);
   if (X.isVarying() && !G.boolAttr(N, "_graft_assumed").value_or(false))
     return varyingLike(X);
-  int Power = static_cast<int>(G.intAttr(N, "power").value_or(0));
-  int Axis = static_cast<int>(G.intAttr(N, "axis").value_or(0));
+  auto Power = [&] {
+    return static_cast<int>(G.intAttr(N, "power").value_or(0));
+  };
+  auto Axis = [&] {
+    return static_cast<int>(G.intAttr(N, "axis").value_or(0));
+  };
   StringRef Op = G.opName(N);
   if (Op == "_ToReplicas")
-    return X.isReplicated() ? RType::sharded(Axis, X.K)
+    return X.isReplicated() ? RType::sharded(Axis(), X.K)
                             : varying("splits a value that is already split");
   if (Op == "_Scale") {
-    X.K = static_cast<int8_t>(X.K + Power);
+    X.K = static_cast<int8_t>(X.K + Power());
     return X;
   }
-  StringRef Combine = G.stringAttr(N, "combine").value_or("sum");
-  if (Op == "CollectiveReduce") {
-    Combine = "sum";
-    if (G.stringAttr(N, "merge_op") != StringRef("Add"))
-      return varying("combines by another operation than a sum");
-    Power = G.stringAttr(N, "final_op") == StringRef("Div") ? -1 : 0;
-  }
+  bool Collective = Op == "CollectiveReduce";
+  if (Collective && G.stringAttr(N, "merge_op") != StringRef("Add"))
+    return varying("combines by another operation than a sum");
+  StringRef Combine =
+      Collective ? "sum" : G.stringAttr(N, "combine").value_or("sum");
   if (Op == "_FromReplicas" && Combine == "pick")
     return X.isReplicated() ? X : varying("picks one of different values");
   if (Combine == "concat" || Op == "_Gather" || Op == "CollectiveGather")
-    return X.isSharded() && X.Axis == Axis
+    return X.isSharded() && X.Axis == Axis()
                ? RType::replicated(X.K)
                : varying("gathers a value that is not split along its axis");
   if (G.boolAttr(N, "_graft_assumed").value_or(false)) {
@@ -325,12 +327,17 @@ RType TypeRules::crossing() {
     T.Sources.push_back({N, AssumesReduction});
     return RType::replicated();
   }
+  auto Scale = [&] {
+    if (!Collective)
+      return Power();
+    return G.stringAttr(N, "final_op") == StringRef("Div") ? -1 : 0;
+  };
   static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
   // N equal terms are a sum, too.
   if (X.isReplicated() && Combine == "sum")
-    return RType::replicated(X.K + 1 + Power);
+    return RType::replicated(X.K + 1 + Scale());
   if (X.isPartial() && Combine == Names[static_cast<int>(X.Op)])
-    return RType::replicated(X.K + Power);
+    return RType::replicated(X.K + Scale());
   return varying("reduces a value that is not partial in that way");
 }
 

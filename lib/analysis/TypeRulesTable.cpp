@@ -38,7 +38,7 @@ void TypeRules::apply(TypeRule Rule) {
       AllTrue &= X.isTrue();
     }
     bool Proved = AllTrue && !(G.node(N).Count == Copies::PerReplica &&
-                               Opaque[G.node(N).Op]);
+                               Ops[G.node(N).Op].Opaque);
     setAll(Proved ? RType::replicated()
                   : varying("no rule for op " + G.opName(N)));
     return;
@@ -142,12 +142,15 @@ void TypeRules::apply(TypeRule Rule) {
     return;
   case TypeRule::BiasAddGrad: {
     RType X = numeric(0);
-    bool First = G.stringAttr(N, "data_format") == StringRef("NCHW");
-    int Channel = First ? 1 : rank(G.input(N, 0)) - 1;
-    if (X.isSharded())
+    if (X.isSharded()) {
+      int Rank = rank(G.input(N, 0));
+      bool First =
+          Rank != 2 && G.stringAttr(N, "data_format") == StringRef("NCHW");
+      int Channel = First ? 1 : Rank - 1;
       X = Channel > 0 && X.Axis != Channel
               ? RType::partial(X.K)
               : varying("sums everything but the batch");
+    }
     setAll(X);
     return;
   }
@@ -400,8 +403,9 @@ void TypeRules::apply(TypeRule Rule) {
     for (unsigned I = 1; I < numData(); ++I)
       if (!operand(I).sameAs(X))
         X = varying("merges branches whose values relate differently");
-    setAll(RType::replicated());
     set(0, X);
+    for (unsigned Port = 1; Port < D.numOutputs(N); ++Port)
+      set(Port, RType::replicated());
     return;
   }
   }

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fixpoint. Every round infers all types with the demands of the rounds
-// before it met, and asks for more. A demand moves up along linear ops to the
+// The fixpoint. Every round infers types with the demands of the rounds before
+// it met, and asks for more; after the first it visits only nodes that read a
+// type that is another now. A demand moves up along linear ops to the
 // raw gradient, so that a gradient is reduced once for all its users. Rounds
 // see only what earlier rounds asked for, so the result does not depend on the
 // order of nodes.
@@ -13,6 +14,8 @@
 #include "lib/analysis/Types.h"
 
 #include "lib/analysis/TypeRules.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 
@@ -49,18 +52,15 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   TypeRules Rules(*this, Order);
   std::vector<Demand> Reductions;
   // Each round meets at least one more demand; ordinary graphs take three.
-  bool New = true;
-  for (unsigned Round = 0; New && Round < 64; ++Round) {
-    Rules.round();
-    New = false;
-    for (const Demand &A : Rules.Asked) {
-      if (A.Kind != Demand::Reduce || Reduced[Dims.outputIndex(A.Source)])
+  for (unsigned Round = 0; Round < 64 && Rules.round(); ++Round)
+    for (const Demand &A : Rules.takeReductions()) {
+      uint32_t Index = Dims.outputIndex(A.Source);
+      if (Reduced[Index])
         continue;
-      Reduced[Dims.outputIndex(A.Source)] = true;
+      Reduced[Index] = true;
       Reductions.push_back(A);
-      New = true;
+      Rules.markUsers(A.Source.Node);
     }
-  }
   // A reduction below another one may have become unnecessary.
   for (Demand &D : Reductions) {
     RType Type = natural(D.Source);
@@ -73,10 +73,9 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     Demands.push_back(D);
   }
   llvm::sort(Sources);
-  // Gathers and scales are for one consumer, so the last round asked for all.
-  for (const Demand &A : Rules.Asked)
-    if (A.Kind != Demand::Reduce)
-      Demands.push_back(A);
+  llvm::sort(Unproved);
+  // Gathers and scales are for one consumer, so what it asked last counts.
+  append_range(Demands, Rules.Asked);
   llvm::stable_sort(Demands, [](const Demand &A, const Demand &B) {
     return std::tuple(A.Kind, A.Source.Node, A.Source.Port, A.User, A.Index) <
            std::tuple(B.Kind, B.Source.Node, B.Source.Port, B.User, B.Index);
@@ -85,6 +84,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
 
 void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
   auto Old = static_cast<uint32_t>(Types.size());
+  Types.reserve(Dims.totalOutputs());
   Types.resize(Dims.totalOutputs());
   Reduced.assign(Dims.totalOutputs(), false);
   Demands.clear();
@@ -92,22 +92,6 @@ void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
   for (NodeId N : Order)
     if (Dims.numOutputs(N) != 0 && Dims.outputIndex({N, 0}) >= Old)
       Rules.visit(N);
-}
-
-RType TypeAnalysis::natural(Endpoint E) const {
-  if (!Dims.validPort(E))
-    return RType::varying(E.Node);
-  return Types[Dims.outputIndex(E)];
-}
-
-RType TypeAnalysis::type(Endpoint E) const {
-  RType Type = natural(E);
-  if (Dims.validPort(E) && Reduced[Dims.outputIndex(E)] && Type.isPartial()) {
-    RType Result = RType::replicated();
-    Result.Assumes = Type.Assumes;
-    return Result;
-  }
-  return Type;
 }
 
 RType TypeAnalysis::number(Endpoint E) const {

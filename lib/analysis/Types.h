@@ -22,7 +22,6 @@
 #include "lib/analysis/Variables.h"
 
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SetVector.h"
 
 #include <string>
 #include <vector>
@@ -40,14 +39,14 @@ enum Assumption : uint8_t {
 };
 
 struct RType {
-  Layout L = Layout::Replicated;
+  Layout L : 2 = Layout::Replicated;
+  Combine Op : 3 = Combine::Sum; ///< Of Partial.
+  uint8_t Assumes : 3 = 0;
+  bool Zero : 1 = false;     ///< All zeros: has every layout and every k.
+  bool Symbolic : 1 = false; ///< An integer made of local sizes.
   uint8_t Axis = 0;          ///< Of Sharded.
   int8_t K = 0;              ///< The power of N, see above.
-  Combine Op = Combine::Sum; ///< Of Partial.
-  bool Zero = false;         ///< All zeros: has every layout and every k.
-  bool Symbolic = false;     ///< An integer made of local sizes.
-  uint8_t Assumes = 0;
-  NodeId Cause = NoNode; ///< Of Varying: where it began.
+  NodeId Cause = NoNode;     ///< Of Varying: where it began.
 
   static RType replicated(int K = 0) {
     RType T;
@@ -72,6 +71,10 @@ struct RType {
     T.Cause = Cause;
     return T;
   }
+  /// The true value and nothing else to say of it: most of a graph.
+  bool isPlain() const {
+    return L == Layout::Replicated && K == 0 && !Zero && !Symbolic && !Assumes;
+  }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
   bool isReplicated() const { return L == Layout::Replicated; }
   bool isSharded() const { return L == Layout::Sharded; }
@@ -82,6 +85,7 @@ struct RType {
            (L != Layout::Sharded || Axis == O.Axis) &&
            (L != Layout::Partial || Op == O.Op);
   }
+  bool operator==(const RType &O) const = default;
   /// "Sharded(0) k=1", as in remarks.
   std::string str() const;
 };
@@ -111,9 +115,16 @@ public:
                const DimAnalysis &Dims, const VariableIndex &Vars);
 
   /// The type of a tensor, with the demanded reductions in place.
-  RType type(Endpoint E) const;
+  RType type(Endpoint E) const {
+    RType Type = natural(E);
+    return Type.isPartial() && Reduced[Dims.outputIndex(E)] ? reducedType(Type)
+                                                            : Type;
+  }
   /// The type that the rule of the producer gives, without a reduction of E.
-  RType natural(Endpoint E) const;
+  RType natural(Endpoint E) const {
+    return Dims.validPort(E) ? Types[Dims.outputIndex(E)]
+                             : RType::varying(E.Node);
+  }
   /// The type of \p E used as a number: local sizes become values.
   RType number(Endpoint E) const;
 
@@ -127,7 +138,8 @@ public:
   /// Why \p N is Varying at the node where that began.
   std::string reason(NodeId N) const;
 
-  /// Inputs of update ops whose value no rule could relate: (node, input).
+  /// Inputs of update ops whose value no rule could relate: (node, input), in
+  /// node order.
   const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
     return Unproved;
   }
@@ -139,6 +151,11 @@ public:
 
 private:
   friend class TypeRules;
+  static RType reducedType(RType Type) {
+    RType Result = RType::replicated();
+    Result.Assumes = Type.Assumes;
+    return Result;
+  }
   const Graph &G;
   const DimAnalysis &Dims;
   const VariableIndex &Vars;

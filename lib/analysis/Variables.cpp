@@ -12,7 +12,7 @@ using namespace llvm;
 
 namespace graft {
 
-VariableIndex::VariableIndex(const Graph &G, ArrayRef<NodeId> Order) {
+VariableIndex::VariableIndex(const Graph &G) {
   enum : uint8_t { Other, Creates, PassesOn };
   std::vector<uint8_t> Role(G.numOps(), Other);
   UpdateOps.resize(G.numOps());
@@ -45,22 +45,29 @@ VariableIndex::VariableIndex(const Graph &G, ArrayRef<NodeId> Order) {
       Role[Op] = PassesOn;
   }
   VarOf.assign(G.size(), NoNode);
-  for (NodeId N : Order) {
-    uint8_t R = Role[G.node(N).Op];
-    if (R == Creates) {
-      VarOf[N] = N;
-    } else if (R == PassesOn && G.node(N).NumData > 0) {
-      Endpoint In = G.input(N, 0);
-      NodeId Var = variableOf(In);
-      // Identity of a reference reads the variable; of a handle passes it on.
-      if (Var != NoNode && (G.opDef(N) == nullptr || G.isRefOutput(N, 0) ||
-                            G.isOp(Var, "VarHandleOp")))
-        VarOf[N] = Var;
-    }
-  }
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && VarOf[N] == N)
+    if (Role[G.node(N).Op] == Creates && G.isLive(N))
       Vars.push_back(N);
+  // From each variable along what passes it on: only few nodes do, and each
+  // has one source.
+  SmallVector<NodeId, 8> Aliases;
+  for (NodeId Var : Vars) {
+    VarOf[Var] = Var;
+    bool IsHandle = G.isOp(Var, "VarHandleOp");
+    Aliases.push_back(Var);
+    while (!Aliases.empty())
+      G.forEachUse(Aliases.pop_back_val(), [&](Use U) {
+        const Node &User = G.node(U.User);
+        if (U.Index != 0 || Role[User.Op] != PassesOn || User.NumData == 0 ||
+            G.input(U.User, 0).Port != 0 || VarOf[U.User] != NoNode)
+          return;
+        // Identity of a reference reads the variable; of a handle passes it on.
+        if (!IsHandle && G.opDef(U.User) && !G.isRefOutput(U.User, 0))
+          return;
+        VarOf[U.User] = Var;
+        Aliases.push_back(U.User);
+      });
+  }
 }
 
 void VariableIndex::extend(const Graph &G) {

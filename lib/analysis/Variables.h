@@ -18,8 +18,7 @@ namespace graft {
 /// update op returns. Found by op and argument kind, never by name.
 class VariableIndex {
 public:
-  /// \p Order is topologicalOrder(G).
-  VariableIndex(const Graph &G, llvm::ArrayRef<NodeId> Order);
+  explicit VariableIndex(const Graph &G);
 
   /// The variables (VarHandleOp, VariableV2, ...), by node id.
   llvm::ArrayRef<NodeId> variables() const { return Vars; }

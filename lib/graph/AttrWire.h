@@ -30,6 +30,8 @@ enum : unsigned {
 };
 
 constexpr char NodeAttrTag = '\x2a';
+constexpr char EntryKeyTag = '\x0a';
+constexpr char EntryValueTag = '\x12';
 
 /// The last field \p Number of \p Message.
 inline std::optional<wire::Field> findField(llvm::StringRef Message,
@@ -43,12 +45,42 @@ inline std::optional<wire::Field> findField(llvm::StringRef Message,
   return Found;
 }
 
+/// The contents of the last field \p Number of \p Message.
+inline std::optional<llvm::StringRef> bytesField(llvm::StringRef Message,
+                                                 unsigned Number) {
+  // Most messages have this one field.
+  const char *P = Message.begin();
+  auto Tag = static_cast<char>(Number << 3 | unsigned(wire::Type::Bytes));
+  llvm::StringRef Contents;
+  if (wire::takeBytes(P, Message.end(), Tag, Contents) && P == Message.end())
+    return Contents;
+  if (auto F = findField(Message, Number, wire::Type::Bytes))
+    return F->Bytes;
+  return std::nullopt;
+}
+
+/// The value of the last varint field \p Number of \p Message.
+inline std::optional<uint64_t> varintField(llvm::StringRef Message,
+                                           unsigned Number) {
+  if (Message.size() == 2 && Message[0] == static_cast<char>(Number << 3) &&
+      static_cast<uint8_t>(Message[1]) < 0x80)
+    return static_cast<uint8_t>(Message[1]);
+  if (auto F = findField(Message, Number, wire::Type::Varint))
+    return F->Varint;
+  return std::nullopt;
+}
+
 /// Key and value of one map entry.
 inline bool parseEntry(const wire::Field &F, AttrEntry &Entry) {
   if (F.Number != NodeAttrField || F.WireType != wire::Type::Bytes)
     return false;
   Entry = {};
   Entry.Whole = F.Whole;
+  const char *P = F.Bytes.begin(), *End = F.Bytes.end();
+  if (wire::takeBytes(P, End, EntryKeyTag, Entry.Key) &&
+      wire::takeBytes(P, End, EntryValueTag, Entry.Value) && P == End)
+    return true;
+  Entry.Key = Entry.Value = {};
   wire::Reader R(F.Bytes);
   wire::Field Part;
   while (R.next(Part)) {
@@ -60,23 +92,14 @@ inline bool parseEntry(const wire::Field &F, AttrEntry &Entry) {
   return !R.failed();
 }
 
-inline std::string encodeEntry(llvm::StringRef Key, llvm::StringRef Value) {
-  std::string Entry;
-  wire::appendBytes(Entry, 1, Key);
-  wire::appendBytes(Entry, 2, Value);
-  std::string Result;
-  wire::appendBytes(Result, NodeAttrField, Entry);
-  return Result;
-}
-
 inline ShapeValue parseShape(llvm::StringRef Bytes) {
   ShapeValue Shape;
   wire::Reader R(Bytes);
   wire::Field F;
   while (R.next(F)) {
     if (F.Number == 2 && F.WireType == wire::Type::Bytes) {
-      auto Size = findField(F.Bytes, 1, wire::Type::Varint);
-      Shape.Dims.push_back(Size ? static_cast<int64_t>(Size->Varint) : 0);
+      auto Size = varintField(F.Bytes, 1);
+      Shape.Dims.push_back(static_cast<int64_t>(Size.value_or(0)));
     } else if (F.Number == 3) {
       Shape.UnknownRank = F.Varint != 0;
     }

@@ -10,6 +10,7 @@
 #include "lib/graph/Graph.h"
 
 #include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 
 #include <algorithm>
@@ -21,73 +22,28 @@ namespace graft {
 
 Graph::Graph() {
   DeviceNames.push_back("");
-  DeviceIds[""] = 0;
-  reserveNames(0);
+  DeviceIds.insert(0, "", hashBytes(""), [](uint32_t) { return StringRef(); });
 }
 
 Graph::~Graph() = default;
 
 //===----------------------------------------------------------------------===//
-// Names: an open-addressing table of (32 bits of hash, node id) slots, twice
-// as fast to build and to ask as a map of strings at a million nodes.
+// Names
 //===----------------------------------------------------------------------===//
 
-static constexpr uint64_t EmptySlot = ~uint64_t(0);
-static constexpr uint64_t Tombstone = ~uint64_t(1);
-
-static uint64_t slotOf(uint64_t Hash, NodeId N) {
-  // The tag's top bit is clear so that no slot equals the two marks above.
-  return (Hash >> 33 << 32) | N;
-}
-
-void Graph::reserveNames(size_t Capacity) {
-  size_t Size = 64;
-  while (Size < Capacity * 2 + 2)
-    Size *= 2;
-  NameSlots.assign(Size, EmptySlot);
-  UsedSlots = 0;
-}
-
-bool Graph::insertName(NodeId N, uint64_t Hash) {
-  StringRef Name = name(N);
-  uint64_t Slot = slotOf(Hash, N);
-  size_t Mask = NameSlots.size() - 1;
-  size_t I = Hash & Mask;
-  for (; NameSlots[I] != EmptySlot; I = (I + 1) & Mask)
-    if (NameSlots[I] >> 32 == Slot >> 32 && NameSlots[I] != Tombstone &&
-        name(static_cast<NodeId>(NameSlots[I])) == Name)
-      return false;
-  NameSlots[I] = Slot;
-  if (++UsedSlots * 2 > NameSlots.size()) {
-    reserveNames(Live * 2);
-    for (NodeId Other = 0; Other < size(); ++Other)
-      if (isLive(Other))
-        insertName(Other, xxh3_64bits(name(Other)));
-  }
-  return true;
+NodeId Graph::find(StringRef Name) const {
+  return Names.find(Name, hashBytes(Name), nameOf());
 }
 
 void Graph::eraseName(NodeId N) {
-  size_t Mask = NameSlots.size() - 1;
-  uint64_t Hash = xxh3_64bits(name(N));
-  for (size_t I = Hash & Mask; NameSlots[I] != EmptySlot; I = (I + 1) & Mask)
-    if (NameSlots[I] == slotOf(Hash, N)) {
-      NameSlots[I] = Tombstone;
-      return;
-    }
+  Names.erase(N, hashBytes(name(N)));
+  if (N < VerifiedCount)
+    LostNames.push_back(name(N));
 }
 
-NodeId Graph::find(StringRef Name) const {
-  return find(Name, xxh3_64bits(Name));
-}
-
-NodeId Graph::find(StringRef Name, uint64_t Hash) const {
-  size_t Mask = NameSlots.size() - 1;
-  for (size_t I = Hash & Mask; NameSlots[I] != EmptySlot; I = (I + 1) & Mask)
-    if (NameSlots[I] >> 32 == Hash >> 33 && NameSlots[I] != Tombstone &&
-        name(static_cast<NodeId>(NameSlots[I])) == Name)
-      return static_cast<NodeId>(NameSlots[I]);
-  return NoNode;
+bool Graph::hasVerifiedNames() const {
+  return VerifiedCount != 0 &&
+         all_of(LostNames, [&](StringRef S) { return find(S) != NoNode; });
 }
 
 uint32_t Graph::splitPort(StringRef &Text) {
@@ -125,35 +81,46 @@ std::string Graph::uniqueName(StringRef Name) const {
 // Interned ops and devices
 //===----------------------------------------------------------------------===//
 
-uint32_t Graph::internOp(StringRef Name) {
-  auto [It, New] =
-      OpIds.try_emplace(Name, static_cast<uint32_t>(OpNames.size()));
-  if (New) {
-    OpNames.push_back(It->getKey());
-    OpDefs.push_back(findOp(Name));
-  }
-  return It->second;
+static OpFacts factsOf(const OpDef *Def) {
+  OpFacts Facts;
+  Facts.Def = Def;
+  if (!Def)
+    return Facts;
+  auto IsList = [](const ArgDef &A) {
+    return *A.TypeListAttr || *A.NumberAttr;
+  };
+  auto IsRef = [](const ArgDef &A) { return A.IsRef; };
+  if (none_of(Def->inputs(), IsList))
+    Facts.Inputs = Def->NumInputs;
+  if (none_of(Def->outputs(), IsList))
+    Facts.Outputs = Def->NumOutputs;
+  Facts.RefInputs = any_of(Def->inputs(), IsRef);
+  Facts.RefOutputs = any_of(Def->outputs(), IsRef);
+  return Facts;
+}
+
+uint32_t Graph::addOp(StringRef Name, uint32_t Hash) {
+  auto Id = static_cast<uint32_t>(OpNames.size());
+  OpNames.push_back(save(Name));
+  Ops.push_back(factsOf(findOp(Name)));
+  OpIds.insert(Id, Name, Hash, [&](uint32_t I) { return OpNames[I]; });
+  return Id;
 }
 
 uint32_t Graph::internDevice(StringRef Name) {
-  auto [It, New] =
-      DeviceIds.try_emplace(Name, static_cast<uint32_t>(DeviceNames.size()));
-  if (New)
-    DeviceNames.push_back(It->getKey());
-  return It->second;
+  if (equalBytes(Name, DeviceNames[LastDevice]))
+    return LastDevice;
+  auto Next = static_cast<uint32_t>(DeviceNames.size());
+  LastDevice = DeviceIds.insert(Next, Name, hashBytes(Name),
+                                [&](uint32_t I) { return DeviceNames[I]; });
+  if (LastDevice == Next)
+    DeviceNames.push_back(save(Name));
+  return LastDevice;
 }
 
 //===----------------------------------------------------------------------===//
 // Edges and uses
 //===----------------------------------------------------------------------===//
-
-void Graph::link(uint32_t Edge, NodeId User) {
-  Node &Source = Nodes[EdgeSources[Edge].Node];
-  Links[Edge] = {User, Source.FirstUse, NoEdge};
-  if (Source.FirstUse != NoEdge)
-    Links[Source.FirstUse].Prev = Edge;
-  Source.FirstUse = Edge;
-}
 
 void Graph::unlink(uint32_t Edge) {
   const Link &L = Links[Edge];
@@ -174,21 +141,34 @@ SmallVector<Use, 8> Graph::uses(NodeId N) const {
   return Result;
 }
 
+void Graph::noteName(StringRef Name) {
+  if (Name.starts_with("replica_")) {
+    NamesCopies = true;
+  } else if (isDigit(Name.back())) {
+    NamesCopies |= Name.rtrim("0123456789").ends_with("/replica_");
+  }
+}
+
+Node &Graph::appendNode(StringRef Name, StringRef Op, NodeId After) {
+  Node &New = Nodes.emplace_back();
+  New.NameData = Name.data();
+  New.NameSize = static_cast<uint32_t>(Name.size());
+  New.Op = internOp(Op);
+  New.After = After;
+  New.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
+  ++Live;
+  noteName(Name);
+  touch(size() - 1);
+  return New;
+}
+
 NodeId Graph::addNode(StringRef Name, StringRef Op, ArrayRef<Endpoint> Inputs,
                       NodeId After) {
   assert(find(Name) == NoNode && "node names are unique");
   NodeId N = size();
-  Node New;
   StringRef Saved = save(Name);
-  New.NameData = Saved.data();
-  New.NameSize = static_cast<uint32_t>(Saved.size());
-  New.Op = internOp(Op);
-  New.After = After;
-  New.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
-  Nodes.push_back(New);
-  ++Live;
-  insertName(N, xxh3_64bits(name(N)));
-  touch(N);
+  Names.insert(N, Saved, hashBytes(Saved), nameOf());
+  appendNode(Saved, Op, After);
   setInputs(N, Inputs);
   return N;
 }
@@ -199,7 +179,8 @@ void Graph::rename(NodeId N, StringRef NewName) {
   StringRef Saved = save(NewName);
   Nodes[N].NameData = Saved.data();
   Nodes[N].NameSize = static_cast<uint32_t>(Saved.size());
-  insertName(N, xxh3_64bits(name(N)));
+  Names.insert(N, name(N), hashBytes(name(N)), nameOf());
+  noteName(Saved);
   touch(N);
   // Users name their inputs in the file, so their bytes change too.
   forEachUse(N, [&](Use U) { touch(U.User); });
@@ -311,8 +292,12 @@ std::vector<NodeId> Graph::order() const {
         Stack.push_back(FirstNew[N]);
     }
   };
-  for (NodeId N = 0; N < InputCount; ++N)
-    Emit(N);
+  for (NodeId N = 0; N < InputCount; ++N) {
+    if (FirstNew[N] != NoNode)
+      Emit(N);
+    else if (isLive(N))
+      Result.push_back(N);
+  }
   Emit(size());
   return Result;
 }
@@ -329,7 +314,8 @@ uint64_t Graph::fingerprint() const {
     Mix(This.Device);
     Mix(xxh3_64bits(StringRef(This.AttrData, This.AttrSize)));
     Mix(This.NameSplit);
-    Mix((uint64_t(This.Count) << 16) | (uint64_t(This.Kind) << 8) |
+    Mix((uint64_t(This.Plan) << 24) | (uint64_t(This.Count) << 16) |
+        (uint64_t(This.Kind) << 8) |
         (This.Flags & ~(NF_Modified | NF_MayHaveClass | NF_MayHaveGraft)));
     for (Endpoint E : inputs(N))
       Mix((uint64_t(E.Node) << 32) | E.Port);

@@ -20,10 +20,10 @@
 #define GRAFT_LIB_GRAPH_GRAPH_H
 
 #include "lib/ops/OpTable.h"
+#include "lib/support/NameTable.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/iterator_range.h"
 #include "llvm/Support/Allocator.h"
@@ -36,6 +36,8 @@
 #include <vector>
 
 namespace graft {
+
+class AttrRun;
 
 using NodeId = uint32_t;
 inline constexpr NodeId NoNode = ~NodeId(0);
@@ -72,6 +74,11 @@ enum class Inserted : uint8_t {
   Mesh,     ///< `_GraftMesh`.
 };
 
+/// What happens to a variable (program).
+enum class Policy : uint8_t { None, Mirrored, Shared };
+
+inline constexpr llvm::StringRef PolicyAttr = "_graft_policy";
+
 /// Properties of a node, in Node::Flags (program unless said otherwise).
 enum NodeFlag : uint8_t {
   NF_Dead = 1,          ///< Removed. Not visited, not written.
@@ -103,6 +110,7 @@ struct Node {
   uint32_t NameSplit = 0;
   Copies Count = Copies::Once;
   Inserted Kind = Inserted::No;
+  Policy Plan = Policy::None;
   uint8_t Flags = 0;
 
   bool isDead() const { return Flags & NF_Dead; }
@@ -127,6 +135,18 @@ struct Use {
   uint32_t Index;
 };
 
+/// What the definition of an op says of all nodes that have it.
+struct OpFacts {
+  /// A number that attributes of the node decide, or no definition does.
+  static constexpr uint32_t Open = ~uint32_t(0);
+
+  const OpDef *Def = nullptr;
+  uint32_t Inputs = Open;  ///< Number of data inputs.
+  uint32_t Outputs = Open; ///< Number of outputs.
+  bool RefInputs = false;  ///< An input takes a reference.
+  bool RefOutputs = false; ///< An output is a reference.
+};
+
 class Graph {
 public:
   Graph();
@@ -142,11 +162,23 @@ public:
   /// it. Errors name the offset or the node: malformed wire format, a node
   /// without name or op, a duplicate name, an input that does not resolve, a
   /// data input after a control input.
-  llvm::Error parse(llvm::StringRef Bytes);
+  llvm::Error parse(llvm::StringRef Bytes) {
+    return parse(llvm::ArrayRef(Bytes));
+  }
+  /// The same for a GraphDef in several parts, each of which has whole fields.
+  /// Errors then begin with `part <number>: ` where they are about bytes.
+  llvm::Error parse(llvm::ArrayRef<llvm::StringRef> Parts);
 
   /// Fields of the GraphDef other than nodes (versions, library, unknown), as
   /// read.
   llvm::ArrayRef<llvm::StringRef> otherFields() const { return Others; }
+
+  /// Says that the bytes that were parsed are mapped from files and large: see
+  /// FileWalk.
+  void setLargeParts(llvm::ArrayRef<llvm::StringRef> Parts) {
+    LargeParts.assign(Parts.begin(), Parts.end());
+  }
+  llvm::ArrayRef<llvm::StringRef> largeParts() const { return LargeParts; }
 
   /// Nodes that were read, before any edit. Ids below are those of the input,
   /// in the order of the file.
@@ -163,6 +195,9 @@ public:
   llvm::StringRef name(NodeId N) const {
     return {Nodes[N].NameData, Nodes[N].NameSize};
   }
+  /// Whether a node is or was called `replica_...` or `.../replica_<digits>`.
+  /// Names need not be looked at to know that none is that of a copy.
+  bool mayNameCopies() const { return NamesCopies; }
   /// The node called \p Name, or NoNode.
   NodeId find(llvm::StringRef Name) const;
   /// The tensor or control edge that \p Text ("x", "x:1", "^x") names.
@@ -170,11 +205,12 @@ public:
 
   llvm::StringRef opName(NodeId N) const { return OpNames[Nodes[N].Op]; }
   /// The op's definition, or null when TensorFlow's registry has none.
-  const OpDef *opDef(NodeId N) const { return OpDefs[Nodes[N].Op]; }
+  const OpDef *opDef(NodeId N) const { return Ops[Nodes[N].Op].Def; }
   /// The number of distinct ops; a per-op table is indexed by node(N).Op.
   uint32_t numOps() const { return static_cast<uint32_t>(OpNames.size()); }
   llvm::StringRef opNameOf(uint32_t Op) const { return OpNames[Op]; }
-  const OpDef *opDefOf(uint32_t Op) const { return OpDefs[Op]; }
+  const OpDef *opDefOf(uint32_t Op) const { return Ops[Op].Def; }
+  const OpFacts &opFacts(uint32_t Op) const { return Ops[Op]; }
   bool isOp(NodeId N, llvm::StringRef Name) const { return opName(N) == Name; }
 
   llvm::StringRef device(NodeId N) const {
@@ -202,6 +238,13 @@ public:
     for (uint32_t E = Nodes[N].FirstUse; E != NoEdge; E = Links[E].Next)
       F(Use{Links[E].User, E - Nodes[Links[E].User].FirstEdge});
   }
+  /// Whether \p F(Use) is true for a use of \p N; stops at the first.
+  template <typename Fn> bool anyUse(NodeId N, Fn F) const {
+    for (uint32_t E = Nodes[N].FirstUse; E != NoEdge; E = Links[E].Next)
+      if (F(Use{Links[E].User, E - Nodes[Links[E].User].FirstEdge}))
+        return true;
+    return false;
+  }
   /// The uses of \p N, sorted by user and index.
   llvm::SmallVector<Use, 8> uses(NodeId N) const;
   bool hasUses(NodeId N) const { return Nodes[N].FirstUse != NoEdge; }
@@ -214,6 +257,12 @@ public:
   std::optional<llvm::StringRef> attr(NodeId N, llvm::StringRef Key) const;
   bool hasAttr(NodeId N, llvm::StringRef Key) const {
     return attr(N, Key).has_value();
+  }
+  /// The attributes of \p N are asked for soon: they are far from the node.
+  void prefetchAttrs(NodeId N) const {
+    const char *Data = Nodes[N].AttrData;
+    __builtin_prefetch(Data);
+    __builtin_prefetch(Data + 64);
   }
   /// All attributes, in the order of the file.
   llvm::SmallVector<AttrEntry, 8> attrs(NodeId N) const;
@@ -254,10 +303,19 @@ public:
                  llvm::ArrayRef<Endpoint> Inputs, NodeId After);
   /// \p Name, or \p Name with the first free suffix `_1`, `_2`, ...
   std::string uniqueName(llvm::StringRef Name) const;
+  /// Adds a node with \p Attrs under the name uniqueName(\p Name). \p Inputs
+  /// lie outside of the graph.
+  NodeId insertNode(llvm::StringRef Name, llvm::StringRef Op,
+                    llvm::ArrayRef<Endpoint> Inputs, NodeId After,
+                    const AttrRun &Attrs);
   void rename(NodeId N, llvm::StringRef NewName);
   /// Gives \p N the op \p Op; its inputs and attributes stay as they are.
   void setOp(NodeId N, llvm::StringRef Op);
   void setDevice(NodeId N, llvm::StringRef Device);
+  void setPolicy(NodeId N, Policy Plan) {
+    Nodes[N].Plan = Plan;
+    touch(N);
+  }
   void setInput(NodeId N, unsigned Index, Endpoint Source);
   void setInputs(NodeId N, llvm::ArrayRef<Endpoint> Inputs);
   /// Adds control input \p Source to \p N unless it is there already.
@@ -285,6 +343,28 @@ public:
   /// Grows with every edit.
   uint64_t revision() const { return Revision; }
 
+  /// The node that the only entry of `_class` of \p N names. NoNode when that
+  /// is not known without a lookup: the attribute may be absent, of another
+  /// form, or new, or the node that it named has another name now.
+  NodeId colocatedWith(NodeId N) const {
+    NodeId With = N < Colocated.size() ? Colocated[N] : NoNode;
+    return With != NoNode && hasReadName(With) ? With : NoNode;
+  }
+
+  /// Says that the graph was verified as it is now. What a later verification
+  /// would find to be the same again need not be looked at again.
+  void markVerified() {
+    VerifiedCount = size();
+    LostNames.clear();
+  }
+  /// Whether \p N, its name, op, device, inputs and attributes, is as it was
+  /// when the graph was verified.
+  bool isAsVerified(NodeId N) const {
+    return N < VerifiedCount && !(Nodes[N].Flags & NF_Modified);
+  }
+  /// Whether all names that were in the graph then are in it now.
+  bool hasVerifiedNames() const;
+
   /// A copy of \p Text that lives as long as the graph.
   llvm::StringRef save(const llvm::Twine &Text) { return Saver.save(Text); }
 
@@ -296,6 +376,7 @@ public:
   std::vector<NodeId> order() const;
 
 private:
+  friend class AttrRun;
   static constexpr uint32_t NoEdge = ~uint32_t(0);
   struct Link {
     NodeId User;
@@ -303,15 +384,51 @@ private:
     uint32_t Prev;
   };
 
-  llvm::Error parseNode(llvm::StringRef Body, uint64_t Offset,
-                        std::vector<llvm::StringRef> &InputNames);
-  llvm::Error resolveInputs(const std::vector<llvm::StringRef> &InputNames);
+  enum class Fault : uint8_t { None, Malformed, NoName, NoOp, TooLarge };
+  struct Inputs;
+
+  llvm::Error parseNodes(llvm::ArrayRef<llvm::StringRef> Parts, Inputs &In);
+  Fault parseNode(Inputs &In, llvm::StringRef Body);
+  bool parseRest(Inputs &In, llvm::StringRef Body, const char *From,
+                 llvm::StringRef &Op);
+  void addInput(Inputs &In, llvm::StringRef Text);
+  llvm::Error indexNames();
+  llvm::Error resolveInputs(const Inputs &In);
+  void addClass(Inputs &In, llvm::StringRef Entry);
+  void resolveClasses(const Inputs &In);
+  void linkInputs();
   void readProgramAttrs(NodeId N);
+  char *putAttr(NodeId N, llvm::StringRef Key, uint64_t ValueSize);
+  void noteName(llvm::StringRef Name);
+  /// Adds a node whose name is saved and in the table.
+  Node &appendNode(llvm::StringRef Name, llvm::StringRef Op, NodeId After);
   /// The NF_MayHave flags for an attribute.
   static uint8_t attrFlags(llvm::StringRef Key);
-  uint32_t internOp(llvm::StringRef Name);
+  void forgetColocation(NodeId N, llvm::StringRef Key) {
+    if (N < Colocated.size() && Key == "_class")
+      Colocated[N] = NoNode;
+  }
+  /// Whether \p N is there under the name that was read.
+  bool hasReadName(NodeId N) const {
+    const Node &This = Nodes[N];
+    return !This.isDead() && This.RawData && This.NameData >= This.RawData &&
+           This.NameData < This.RawData + This.RawSize;
+  }
+  uint32_t internOp(llvm::StringRef Name) {
+    uint32_t Hash = hashBytes(Name);
+    uint32_t Id =
+        OpIds.find(Name, Hash, [this](uint32_t I) { return OpNames[I]; });
+    return Id != NameTable::None ? Id : addOp(Name, Hash);
+  }
+  uint32_t addOp(llvm::StringRef Name, uint32_t Hash);
   uint32_t internDevice(llvm::StringRef Name);
-  void link(uint32_t Edge, NodeId User);
+  void link(uint32_t Edge, NodeId User) {
+    Node &Source = Nodes[EdgeSources[Edge].Node];
+    Links[Edge] = {User, Source.FirstUse, NoEdge};
+    if (Source.FirstUse != NoEdge)
+      Links[Source.FirstUse].Prev = Edge;
+    Source.FirstUse = Edge;
+  }
   void unlink(uint32_t Edge);
   void touch(NodeId N) {
     Nodes[N].Flags |= NF_Modified;
@@ -319,30 +436,34 @@ private:
   }
   /// Takes `^` or `:port` off \p Text and returns the port.
   static uint32_t splitPort(llvm::StringRef &Text);
-  NodeId find(llvm::StringRef Name, uint64_t Hash) const;
-  void lookUpAll(const std::vector<llvm::StringRef> &InputNames);
-  bool insertName(NodeId N, uint64_t Hash);
+  auto nameOf() const {
+    return [this](NodeId N) { return name(N); };
+  }
   void eraseName(NodeId N);
-  /// Empties the table of names and makes room for \p Capacity of them.
-  void reserveNames(size_t Capacity);
 
   std::vector<Node> Nodes;
   std::vector<Endpoint> EdgeSources;
   std::vector<Link> Links;
-  std::vector<uint64_t> NameSlots; ///< tag << 32 | id; all ones: empty.
-  size_t UsedSlots = 0;
+  NameTable Names;
   std::vector<llvm::StringRef> OpNames;
-  std::vector<const OpDef *> OpDefs;
+  std::vector<OpFacts> Ops;
   std::vector<llvm::StringRef> DeviceNames;
-  llvm::StringMap<uint32_t> OpIds;
-  llvm::StringMap<uint32_t> DeviceIds;
+  NameTable OpIds;
+  NameTable DeviceIds;
+  uint32_t LastDevice = 0; ///< The one that was asked for last.
   std::vector<llvm::StringRef> Others;
+  llvm::StringRef LastRun; ///< Attributes of the last node that was inserted.
   llvm::BumpPtrAllocator Arena;
   llvm::StringSaver Saver{Arena};
+  std::vector<llvm::StringRef> LargeParts;
+  std::vector<NodeId> Colocated; ///< By node of the input: see colocatedWith.
   NodeId InputCount = 0;
   NodeId Live = 0;
+  NodeId VerifiedCount = 0;
+  std::vector<llvm::StringRef> LostNames; ///< Since the graph was verified.
   uint64_t Revision = 0;
   bool Changed = false;
+  bool NamesCopies = false; ///< See mayNameCopies.
 };
 
 //===----------------------------------------------------------------------===//
@@ -372,6 +493,8 @@ struct TensorValue {
   bool AllZero = false;
 };
 
+/// Decodes the tensor in the AttrValue \p Value; nothing if it is malformed.
+std::optional<TensorValue> tensorValue(llvm::StringRef Value);
 /// Decodes the value of the Const node \p N; nothing if it is malformed.
 std::optional<TensorValue> constValue(const Graph &G, NodeId N);
 

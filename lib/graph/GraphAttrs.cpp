@@ -6,6 +6,8 @@
 
 #include "lib/graph/AttrWire.h"
 
+#include "llvm/Support/Endian.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -14,43 +16,51 @@ namespace graft {
 // Reading
 //===----------------------------------------------------------------------===//
 
+/// The value of \p Key in the run of attributes from \p P to \p End, in any
+/// legal form.
+static LLVM_ATTRIBUTE_NOINLINE std::optional<StringRef>
+searchAttr(const char *P, const char *End, StringRef Key) {
+  wire::Reader R({P, static_cast<size_t>(End - P)});
+  wire::Field F;
+  AttrEntry Entry;
+  while (R.next(F))
+    if (parseEntry(F, Entry) && Entry.Key == Key)
+      return Entry.Value;
+  return std::nullopt;
+}
+
 std::optional<StringRef> Graph::attr(NodeId N, StringRef Key) const {
   const char *P = Nodes[N].AttrData, *End = P + Nodes[N].AttrSize;
   // The form that every writer gives: tag, length, tag of the key, its length,
-  // the key, tag of the value, its length. Anything else goes the long way.
-  while (End - P > 4 && *P == NodeAttrTag) {
-    const char *Body = P + 1;
-    uint64_t Length = static_cast<uint8_t>(*Body++);
-    for (unsigned Shift = 7; Length >> Shift & 1 && Shift < 35 && Body != End;
-         Shift += 7) {
-      Length ^= uint64_t(1) << Shift;
-      Length |= uint64_t(static_cast<uint8_t>(*Body++)) << Shift;
+  // the key, tag of the value, its length; the lengths have one byte.
+  constexpr uint32_t Mask = 0x80ff80ff, Usual = 0x000a002a;
+  while (End - P >= 4) {
+    uint32_t Head = support::endian::read32le(P);
+    StringRef Body(P + 2, Head >> 8 & 0x7f);
+    if ((Head & Mask) == Usual) {
+      if (Body.size() > static_cast<size_t>(End - Body.data()))
+        break;
+    } else {
+      // Longer entries: shapes of many outputs, constants.
+      const char *Next = P;
+      if (!wire::takeBytes(Next, End, NodeAttrTag, Body) || Body.size() < 2 ||
+          Body[0] != EntryKeyTag || static_cast<uint8_t>(Body[1]) >= 0x80)
+        break;
+      Head = uint32_t(static_cast<uint8_t>(Body[1])) << 24;
     }
-    if (Length < 2 || Length > static_cast<uint64_t>(End - Body) ||
-        *Body != '\x0a' || static_cast<uint8_t>(Body[1]) >= 0x80)
+    size_t Size = Head >> 24;
+    if (Size == Key.size() && Size + 2 <= Body.size() &&
+        equalBytes(Body.begin() + 2, Key.begin(), Size)) {
+      const char *Rest = Body.data() + 2 + Size;
+      StringRef Value;
+      if (wire::takeBytes(Rest, Body.end(), EntryValueTag, Value) &&
+          Rest == Body.end())
+        return Value;
       break;
-    P = Body + Length;
-    size_t KeySize = static_cast<uint8_t>(Body[1]);
-    if (KeySize != Key.size() || KeySize + 2 > Length ||
-        std::memcmp(Body + 2, Key.data(), KeySize) != 0)
-      continue;
-    AttrEntry Entry;
-    wire::Field F;
-    F.Number = NodeAttrField;
-    F.WireType = wire::Type::Bytes;
-    F.Bytes = StringRef(Body, Length);
-    if (parseEntry(F, Entry))
-      return Entry.Value;
-    break;
+    }
+    P = Body.end();
   }
-  wire::Reader R({P, static_cast<size_t>(End - P)});
-  wire::Field F;
-  while (R.next(F)) {
-    AttrEntry Entry;
-    if (parseEntry(F, Entry) && Entry.Key == Key)
-      return Entry.Value;
-  }
-  return std::nullopt;
+  return P == End ? std::nullopt : searchAttr(P, End, Key);
 }
 
 SmallVector<AttrEntry, 8> Graph::attrs(NodeId N) const {
@@ -78,11 +88,8 @@ static std::optional<StringRef> defaultText(const OpDef *Def, StringRef Key,
 }
 
 std::optional<int64_t> Graph::intAttr(NodeId N, StringRef Key) const {
-  if (auto Value = attr(N, Key)) {
-    if (auto F = findField(*Value, AttrInt, wire::Type::Varint))
-      return static_cast<int64_t>(F->Varint);
-    return std::nullopt;
-  }
+  if (auto Value = attr(N, Key))
+    return varintField(*Value, AttrInt);
   int64_t Result;
   auto Text = defaultText(opDef(N), Key, "i");
   if (Text && !Text->getAsInteger(10, Result))
@@ -92,8 +99,8 @@ std::optional<int64_t> Graph::intAttr(NodeId N, StringRef Key) const {
 
 std::optional<bool> Graph::boolAttr(NodeId N, StringRef Key) const {
   if (auto Value = attr(N, Key)) {
-    if (auto F = findField(*Value, AttrBool, wire::Type::Varint))
-      return F->Varint != 0;
+    if (auto V = varintField(*Value, AttrBool))
+      return *V != 0;
     return std::nullopt;
   }
   if (auto Text = defaultText(opDef(N), Key, "b"))
@@ -110,8 +117,8 @@ std::optional<unsigned> Graph::typeAttr(NodeId N, StringRef Key) const {
       {"DT_BFLOAT16", DT_BFLOAT16}, {"DT_VARIANT", DT_VARIANT},
   };
   if (auto Value = attr(N, Key)) {
-    if (auto F = findField(*Value, AttrType, wire::Type::Varint))
-      return static_cast<unsigned>(F->Varint);
+    if (auto V = varintField(*Value, AttrType))
+      return static_cast<unsigned>(*V);
     return std::nullopt;
   }
   if (auto Text = defaultText(opDef(N), Key, "type"))
@@ -122,11 +129,8 @@ std::optional<unsigned> Graph::typeAttr(NodeId N, StringRef Key) const {
 }
 
 std::optional<StringRef> Graph::stringAttr(NodeId N, StringRef Key) const {
-  if (auto Value = attr(N, Key)) {
-    if (auto F = findField(*Value, AttrString, wire::Type::Bytes))
-      return F->Bytes;
-    return std::nullopt;
-  }
+  if (auto Value = attr(N, Key))
+    return bytesField(*Value, AttrString);
   if (auto Text = defaultText(opDef(N), Key, "s")) {
     Text->consume_front("\"");
     Text->consume_back("\"");
@@ -139,8 +143,8 @@ std::optional<ShapeValue> Graph::shapeAttr(NodeId N, StringRef Key) const {
   auto Value = attr(N, Key);
   if (!Value)
     return std::nullopt;
-  if (auto F = findField(*Value, AttrShape, wire::Type::Bytes))
-    return parseShape(F->Bytes);
+  if (auto Shape = bytesField(*Value, AttrShape))
+    return parseShape(*Shape);
   return std::nullopt;
 }
 
@@ -150,11 +154,10 @@ template <typename Fn>
 static bool forEachListField(const Graph &G, NodeId N, StringRef Key,
                              unsigned Number, Fn F) {
   auto Value = G.attr(N, Key);
-  auto List =
-      Value ? findField(*Value, AttrList, wire::Type::Bytes) : std::nullopt;
+  auto List = Value ? bytesField(*Value, AttrList) : std::nullopt;
   if (!List)
     return false;
-  wire::Reader R(List->Bytes);
+  wire::Reader R(*List);
   wire::Field Item;
   while (R.next(Item))
     if (Item.Number == Number)
@@ -232,7 +235,10 @@ static unsigned argWidth(const Graph &G, NodeId N, const ArgDef &A) {
 }
 
 std::optional<unsigned> Graph::numOutputs(NodeId N) const {
-  const OpDef *Def = opDef(N);
+  const OpFacts &Facts = Ops[Nodes[N].Op];
+  if (Facts.Outputs != OpFacts::Open)
+    return Facts.Outputs;
+  const OpDef *Def = Facts.Def;
   if (!Def)
     return std::nullopt;
   unsigned Count = 0;
@@ -246,13 +252,20 @@ std::optional<unsigned> Graph::numOutputs(NodeId N) const {
 }
 
 unsigned Graph::outputType(NodeId N, uint32_t Port) const {
-  const OpDef *Def = opDef(N);
-  if (!Def) {
+  const OpFacts &Facts = Ops[Nodes[N].Op];
+  if (!Facts.Def) {
     // Ops of the program have one type, in attribute T.
     auto Type = typeAttr(N, "T");
     return Type ? *Type : unsigned(DT_INVALID);
   }
-  for (const ArgDef &A : Def->outputs()) {
+  ArrayRef<ArgDef> Outputs = Facts.Def->outputs();
+  // Where no argument is a list, ports are arguments.
+  if (Facts.Outputs != OpFacts::Open) {
+    if (Port >= Outputs.size())
+      return DT_INVALID;
+    Outputs = Outputs.drop_front(std::exchange(Port, 0));
+  }
+  for (const ArgDef &A : Outputs) {
     unsigned Width = argWidth(*this, N, A);
     if (Port >= Width) {
       Port -= Width;
@@ -281,14 +294,16 @@ static const ArgDef *argAt(const Graph &G, NodeId N, ArrayRef<ArgDef> Args,
 }
 
 bool Graph::isRefOutput(NodeId N, uint32_t Port) const {
-  const OpDef *Def = opDef(N);
-  const ArgDef *A = Def ? argAt(*this, N, Def->outputs(), Port) : nullptr;
+  const OpFacts &Facts = Ops[Nodes[N].Op];
+  const ArgDef *A =
+      Facts.RefOutputs ? argAt(*this, N, Facts.Def->outputs(), Port) : nullptr;
   return A && A->IsRef;
 }
 
 bool Graph::isRefInput(NodeId N, unsigned Index) const {
-  const OpDef *Def = opDef(N);
-  const ArgDef *A = Def ? argAt(*this, N, Def->inputs(), Index) : nullptr;
+  const OpFacts &Facts = Ops[Nodes[N].Op];
+  const ArgDef *A =
+      Facts.RefInputs ? argAt(*this, N, Facts.Def->inputs(), Index) : nullptr;
   return A && A->IsRef;
 }
 
@@ -296,69 +311,110 @@ bool Graph::isRefInput(NodeId N, unsigned Index) const {
 // Writing
 //===----------------------------------------------------------------------===//
 
-void Graph::setAttr(NodeId N, StringRef Key, StringRef Value) {
-  std::string Entry = encodeEntry(Key, Value);
-  std::string Run;
-  Run.reserve(Nodes[N].AttrSize + Entry.size());
-  bool Done = false;
-  wire::Reader R({Nodes[N].AttrData, Nodes[N].AttrSize});
+/// Makes an attribute, in the place of the old one or behind all others, and
+/// returns where its value of \p ValueSize bytes is to be written.
+char *Graph::putAttr(NodeId N, StringRef Key, uint64_t ValueSize) {
+  Node &This = Nodes[N];
+  StringRef Old(This.AttrData, This.AttrSize);
+  uint64_t Size =
+      wire::bytesFieldSize(Key.size()) + wire::bytesFieldSize(ValueSize);
+  uint64_t Room = Old.size() + wire::bytesFieldSize(Size);
+  auto *Run = static_cast<char *>(Arena.Allocate(Room, Align(1)));
+  char *Out = Run, *Value = nullptr;
+  const char *Kept = Old.begin();
+  auto Keep = [&](const char *Until) { Out = std::copy(Kept, Until, Out); };
+  auto Put = [&] {
+    *Out++ = NodeAttrTag;
+    Out = wire::putVarint(Out, Size);
+    *Out++ = EntryKeyTag;
+    Out = wire::putVarint(Out, Key.size());
+    Out = std::copy(Key.begin(), Key.end(), Out);
+    *Out++ = EntryValueTag;
+    Value = Out = wire::putVarint(Out, ValueSize);
+    Out += ValueSize;
+  };
+  wire::Reader R(Old);
   wire::Field F;
-  AttrEntry Old;
+  AttrEntry Entry;
   while (R.next(F)) {
-    if (parseEntry(F, Old) && Old.Key == Key) {
-      if (!Done)
-        Run += Entry;
-      Done = true;
+    if (!parseEntry(F, Entry) || Entry.Key != Key)
       continue;
-    }
-    Run.append(F.Whole.data(), F.Whole.size());
+    Keep(F.Whole.begin());
+    Kept = F.Whole.end();
+    if (!Value)
+      Put();
   }
-  if (!Done)
-    Run += Entry;
-  StringRef Saved = save(Run);
-  Nodes[N].AttrData = Saved.data();
-  Nodes[N].AttrSize = static_cast<uint32_t>(Saved.size());
-  Nodes[N].Flags |= attrFlags(Key);
+  Keep(Old.end());
+  if (!Value)
+    Put();
+  This.AttrData = Run;
+  This.AttrSize = static_cast<uint32_t>(Out - Run);
+  This.Flags |= attrFlags(Key);
+  forgetColocation(N, Key);
   touch(N);
+  return Value;
+}
+
+void Graph::setAttr(NodeId N, StringRef Key, StringRef Value) {
+  // Value may be in the run that is replaced, which stays where it is.
+  std::copy(Value.begin(), Value.end(), putAttr(N, Key, Value.size()));
 }
 
 void Graph::removeAttr(NodeId N, StringRef Key) {
-  std::string Run;
-  wire::Reader R({Nodes[N].AttrData, Nodes[N].AttrSize});
+  Node &This = Nodes[N];
+  StringRef Old(This.AttrData, This.AttrSize);
+  char *Run = nullptr, *Out = nullptr;
+  const char *Kept = Old.begin();
+  wire::Reader R(Old);
   wire::Field F;
-  AttrEntry Old;
-  bool Found = false;
+  AttrEntry Entry;
   while (R.next(F)) {
-    if (parseEntry(F, Old) && Old.Key == Key)
-      Found = true;
-    else
-      Run.append(F.Whole.data(), F.Whole.size());
+    if (!parseEntry(F, Entry) || Entry.Key != Key)
+      continue;
+    if (!Run)
+      Run = Out = static_cast<char *>(Arena.Allocate(Old.size(), Align(1)));
+    Out = std::copy(Kept, F.Whole.begin(), Out);
+    Kept = F.Whole.end();
   }
-  if (!Found)
+  if (!Run)
     return;
-  StringRef Saved = save(Run);
-  Nodes[N].AttrData = Saved.data();
-  Nodes[N].AttrSize = static_cast<uint32_t>(Saved.size());
+  Out = std::copy(Kept, Old.end(), Out);
+  This.AttrData = Run;
+  This.AttrSize = static_cast<uint32_t>(Out - Run);
+  forgetColocation(N, Key);
   touch(N);
 }
 
+/// The AttrValue of a number.
+static StringRef varintValue(char (&Buffer)[11], unsigned Field,
+                             uint64_t Value) {
+  Buffer[0] = static_cast<char>(Field << 3);
+  return {Buffer,
+          static_cast<size_t>(wire::putVarint(Buffer + 1, Value) - Buffer)};
+}
+
 void Graph::setIntAttr(NodeId N, StringRef Key, int64_t Value) {
-  setAttr(N, Key, encodeIntAttr(Value));
+  char Buffer[11];
+  setAttr(N, Key, varintValue(Buffer, AttrInt, static_cast<uint64_t>(Value)));
 }
 void Graph::setBoolAttr(NodeId N, StringRef Key, bool Value) {
-  setAttr(N, Key, encodeBoolAttr(Value));
+  char Buffer[11];
+  setAttr(N, Key, varintValue(Buffer, AttrBool, Value));
 }
 void Graph::setTypeAttr(NodeId N, StringRef Key, unsigned Type) {
-  setAttr(N, Key, encodeTypeAttr(Type));
+  char Buffer[11];
+  setAttr(N, Key, varintValue(Buffer, AttrType, Type));
 }
 void Graph::setStringAttr(NodeId N, StringRef Key, StringRef Value) {
-  setAttr(N, Key, encodeStringAttr(Value));
+  char *Out = putAttr(N, Key, wire::bytesFieldSize(Value.size()));
+  *Out++ = static_cast<char>(AttrString << 3 | unsigned(wire::Type::Bytes));
+  Out = wire::putVarint(Out, Value.size());
+  std::copy(Value.begin(), Value.end(), Out);
 }
 
 static std::string encodeVarintAttr(unsigned Field, uint64_t Value) {
-  std::string Bytes;
-  wire::appendInt(Bytes, Field, Value);
-  return Bytes;
+  char Buffer[11];
+  return varintValue(Buffer, Field, Value).str();
 }
 
 std::string encodeIntAttr(int64_t Value) {

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two walks: node boundaries first, prefetching ahead because hopping from
-// length to length is otherwise a chain of cache misses, then the fields of
-// each node. No message object is made.
+// Three walks: the fields of each node, the table of names, the sources of
+// those inputs that do not come from nearby. No message object is made. The
+// form that every writer gives a node goes a short way; any other legal form
+// takes the general reader.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,8 +13,8 @@
 
 #include "lib/support/Wire.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace llvm;
 
@@ -43,6 +44,10 @@ StringRef leadingKey(StringRef Entry) {
   return Entry.substr(2, static_cast<size_t>(Entry[1]));
 }
 
+constexpr char tagOf(unsigned Field) {
+  return static_cast<char>(Field << 3 | unsigned(wire::Type::Bytes));
+}
+
 } // namespace
 
 uint8_t Graph::attrFlags(StringRef Key) {
@@ -52,19 +57,97 @@ uint8_t Graph::attrFlags(StringRef Key) {
          (Key.starts_with("_graft_") ? NF_MayHaveGraft : 0);
 }
 
-Error Graph::parseNode(StringRef Body, uint64_t Offset,
-                       std::vector<StringRef> &InputNames) {
-  NodeId N = size();
-  Nodes.emplace_back();
+/// What is known of inputs while nodes are read.
+struct Graph::Inputs {
+  /// An input whose source is not known yet. Its edge has the place of its text
+  /// in the bytes of its user.
+  struct Open {
+    uint32_t Edge;
+    NodeId User;
+    uint32_t Hash; ///< Of the name, which is somewhere in the text.
+    uint32_t Port;
+    uint32_t Offset;
+    uint32_t Size;
+  };
+  std::vector<Open> Unknown;
+  /// A node whose `_class` names another, and that name's place in its bytes.
+  struct Class {
+    NodeId Node;
+    uint32_t Hash;
+    uint32_t Offset;
+    uint32_t Size;
+  };
+  std::vector<Class> Classes;
+  /// The first data input after a control input, one of the unknown;
+  /// UINT32_MAX: there is none.
+  uint32_t Misplaced = UINT32_MAX;
+};
+
+/// Adds the input \p Text to the node that is being read, while its bytes are
+/// in the cache.
+void Graph::addInput(Inputs &In, StringRef Text) {
+  constexpr NodeId Near = 3;
+  NodeId N = size() - 1;
   Node &This = Nodes.back();
-  This.RawData = Body.data();
-  This.RawSize = static_cast<uint32_t>(Body.size());
-  This.FirstEdge = static_cast<uint32_t>(InputNames.size());
-  StringRef Op;
-  const char *RestEnd = nullptr;
+  auto Edge = static_cast<uint32_t>(EdgeSources.size());
+  StringRef Name = Text;
+  uint32_t Port = 0;
+  if (!Name.empty() && (Name[0] == '^' || isDigit(Name.back())))
+    Port = splitPort(Name);
+  if (Port == ControlPort) {
+    This.NumData = std::min(This.NumData, Edge - This.FirstEdge);
+  } else if (This.NumData != UINT32_MAX) {
+    In.Misplaced = std::min(In.Misplaced, Edge);
+  }
+  // About half of all inputs come from the nodes just before. (If two nodes
+  // have this name, that is an error whoever is found.)
+  if (Edge != In.Misplaced)
+    for (NodeId Source = N, Last = N - std::min(N, Near); Source-- != Last;)
+      if (equalBytes(name(Source), Name)) {
+        EdgeSources.push_back({Source, Port});
+        return;
+      }
+  auto At = [&](StringRef Part) {
+    return static_cast<uint32_t>(Part.data() - This.RawData);
+  };
+  EdgeSources.push_back({At(Text), static_cast<uint32_t>(Text.size())});
+  In.Unknown.push_back({Edge, N, hashBytes(Name), Port, At(Name),
+                        static_cast<uint32_t>(Name.size())});
+}
+
+/// Takes a note of what the node that is being read is colocated with, while
+/// its bytes are in the cache. Only the form of an attribute `_class` with one
+/// short name, which is nearly every one, is of interest.
+void Graph::addClass(Inputs &In, StringRef Entry) {
+  // Key, value, list, string: a tag and a length each.
+  constexpr size_t Key = 8, Heads = Key + 6;
+  constexpr StringLiteral Prefix = "loc:@";
+  auto Holds = [&](size_t At, unsigned Field) {
+    return Entry[At] == tagOf(Field) &&
+           static_cast<uint8_t>(Entry[At + 1]) == Entry.size() - At - 2;
+  };
+  NodeId N = size() - 1;
+  if (Entry.size() >= 128 || Entry.size() <= Heads + Prefix.size() ||
+      Entry[0] != tagOf(1) || !Holds(Key, 2) || !Holds(Key + 2, 1) ||
+      !Holds(Key + 4, 2))
+    return;
+  StringRef Name = Entry.drop_front(Heads);
+  if (!Name.consume_front(Prefix) || Name.empty())
+    return;
+  In.Classes.push_back({N, hashBytes(Name),
+                        static_cast<uint32_t>(Name.data() - Nodes[N].RawData),
+                        static_cast<uint32_t>(Name.size())});
+}
+
+/// Reads the fields of \p Body from \p From on, whatever their form and order.
+bool Graph::parseRest(Inputs &In, StringRef Body, const char *From,
+                      StringRef &Op) {
+  Node &This = Nodes.back();
+  // All but fields 1 to 4 is kept as one run; gaps in it are rare.
+  const char *RunEnd = This.AttrData ? From : nullptr;
   bool Contiguous = true;
-  std::string Rest;
-  wire::Reader R(Body);
+  std::string Run;
+  wire::Reader R({From, static_cast<size_t>(Body.end() - From)});
   wire::Field F;
   while (R.next(F)) {
     if (F.WireType == wire::Type::Bytes) {
@@ -77,7 +160,7 @@ Error Graph::parseNode(StringRef Body, uint64_t Offset,
         Op = F.Bytes;
         continue;
       case NodeInput:
-        InputNames.push_back(F.Bytes);
+        addInput(In, F.Bytes);
         continue;
       case NodeDevice:
         This.Device = internDevice(F.Bytes);
@@ -89,37 +172,71 @@ Error Graph::parseNode(StringRef Body, uint64_t Offset,
         break;
       }
     }
-    // Everything else is kept as one run; gaps in it are rare.
     if (!This.AttrData) {
       This.AttrData = F.Whole.data();
-    } else if (Contiguous && RestEnd != F.Whole.data()) {
+    } else if (Contiguous && RunEnd != F.Whole.data()) {
       Contiguous = false;
-      Rest.assign(This.AttrData, RestEnd);
+      Run.assign(This.AttrData, RunEnd);
     }
     if (!Contiguous)
-      Rest.append(F.Whole.data(), F.Whole.size());
-    RestEnd = F.Whole.end();
+      Run.append(F.Whole.data(), F.Whole.size());
+    RunEnd = F.Whole.end();
   }
-  if (R.failed())
-    return failure(formatv("byte {0}: node is truncated or malformed", Offset));
-  if (Contiguous) {
-    This.AttrSize = static_cast<uint32_t>(RestEnd - This.AttrData);
-  } else {
-    StringRef Saved = save(Rest);
+  if (!Contiguous) {
+    StringRef Saved = save(Run);
     This.AttrData = Saved.data();
-    This.AttrSize = static_cast<uint32_t>(Saved.size());
+    RunEnd = Saved.end();
   }
+  This.AttrSize = static_cast<uint32_t>(RunEnd - This.AttrData);
+  return !R.failed();
+}
+
+Graph::Fault Graph::parseNode(Inputs &In, StringRef Body) {
+  if (Body.size() > UINT32_MAX)
+    return Fault::TooLarge;
+  Node &This = Nodes.emplace_back();
+  This.RawData = Body.data();
+  This.RawSize = static_cast<uint32_t>(Body.size());
+  This.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
+  This.NumData = UINT32_MAX;
+  const char *P = Body.begin(), *End = Body.end();
+  StringRef Name, Op, Text;
+  if (wire::takeBytes(P, End, tagOf(NodeName), Name)) {
+    This.NameData = Name.data();
+    This.NameSize = static_cast<uint32_t>(Name.size());
+  }
+  wire::takeBytes(P, End, tagOf(NodeOp), Op);
+  while (wire::takeBytes(P, End, tagOf(NodeInput), Text))
+    addInput(In, Text);
+  if (wire::takeBytes(P, End, tagOf(NodeDevice), Text))
+    This.Device = internDevice(Text);
+  const char *Run = P;
+  while (wire::takeBytes(P, End, tagOf(NodeAttr), Text))
+    // A glance at the first letters, where the key most often is.
+    if (Text.size() > 3 && Text[2] == '_' &&
+        (Text[3] == 'c' || Text[3] == 'g')) {
+      uint8_t Flags = attrFlags(leadingKey(Text));
+      if (Flags & ~This.Flags & NF_MayHaveClass)
+        addClass(In, Text);
+      This.Flags |= Flags;
+    }
+  if (P != Run) {
+    This.AttrData = Run;
+    This.AttrSize = static_cast<uint32_t>(P - Run);
+  }
+  if (P != End && !parseRest(In, Body, P, Op))
+    return Fault::Malformed;
   if (This.NameSize == 0)
-    return failure(formatv("byte {0}: node without a name", Offset));
+    return Fault::NoName;
   if (Op.empty())
-    return failure(formatv("node '{0}': has no op", name(N)));
+    return Fault::NoOp;
   This.Op = internOp(Op);
-  This.NumInputs =
-      static_cast<uint32_t>(InputNames.size()) - Nodes[N].FirstEdge;
-  ++Live;
-  if (Nodes[N].Flags & NF_MayHaveGraft)
-    readProgramAttrs(N);
-  return Error::success();
+  noteName(name(size() - 1));
+  This.NumInputs = static_cast<uint32_t>(EdgeSources.size()) - This.FirstEdge;
+  This.NumData = std::min(This.NumData, This.NumInputs);
+  // Until names are in their table, a node keeps the hash of its own here.
+  This.After = hashBytes(name(size() - 1));
+  return Fault::None;
 }
 
 /// Program state that was written as attributes becomes fields again.
@@ -149,6 +266,11 @@ void Graph::readProgramAttrs(NodeId N) {
         Nodes[N].Kind = Value;
     removeAttr(N, "_graft_inserted");
   }
+  if (auto Plan = stringAttr(N, PolicyAttr);
+      Plan && (*Plan == "mirrored" || *Plan == "shared")) {
+    Nodes[N].Plan = *Plan == "shared" ? Policy::Shared : Policy::Mirrored;
+    removeAttr(N, PolicyAttr);
+  }
   if (auto Split = intAttr(N, "_graft_name_split")) {
     Nodes[N].NameSplit = static_cast<uint32_t>(*Split);
     removeAttr(N, "_graft_name_split");
@@ -167,115 +289,162 @@ void Graph::readProgramAttrs(NodeId N) {
   Changed = WasChanged;
 }
 
-Error Graph::parse(StringRef Bytes) {
-  struct Span {
-    const char *Data;
-    uint32_t Size;
+Error Graph::parseNodes(ArrayRef<StringRef> Parts, Inputs &In) {
+  Fault Found = Fault::None;
+  std::string Where;
+  uint64_t Left = 0, Seen = 0;
+  for (StringRef Part : Parts)
+    Left += Part.size();
+  auto InPart = [&](size_t I) {
+    return Parts.size() == 1 ? "" : formatv("part {0}: ", I + 1).str();
   };
-  std::vector<Span> Bodies;
-  Bodies.reserve(Bytes.size() / 256 + 16);
-  wire::Reader R(Bytes);
-  wire::Field F;
-  while (R.next(F)) {
-    const char *Ahead = R.position();
-    __builtin_prefetch(Ahead + 768);
-    __builtin_prefetch(Ahead + 1024);
-    __builtin_prefetch(Ahead + 1280);
-    if (F.Number == GraphNode && F.WireType == wire::Type::Bytes) {
-      if (F.Bytes.size() > UINT32_MAX)
-        return failure("a node of over 4 GiB");
-      Bodies.push_back({F.Bytes.data(), static_cast<uint32_t>(F.Bytes.size())});
-    } else {
-      Others.push_back(F.Whole);
+  for (size_t I = 0; I < Parts.size(); ++I) {
+    wire::Reader R(Parts[I]);
+    wire::Field F;
+    while (R.next(F)) {
+      if (F.Number != GraphNode || F.WireType != wire::Type::Bytes) {
+        Others.push_back(F.Whole);
+        continue;
+      }
+      // What is wrong with the whole comes before what is wrong with a node.
+      if (Found != Fault::None)
+        continue;
+      if (Nodes.size() == Nodes.capacity()) {
+        // As many nodes as fit into the bytes that are left, with some more
+        // for passes; memory that is not used is not touched.
+        uint64_t Each = Nodes.empty() ? 256 : Seen / Nodes.size() + 1;
+        Nodes.reserve(Nodes.size() + (Left - Seen) / Each * 3 / 2 + 64);
+        EdgeSources.reserve(Nodes.capacity() * 2);
+      }
+      __builtin_prefetch(F.Bytes.end() + 512);
+      __builtin_prefetch(F.Bytes.end() + 768);
+      Found = parseNode(In, F.Bytes);
+      if (Found != Fault::None) {
+        Where = InPart(I) +
+                formatv("byte {0}", F.Bytes.begin() - Parts[I].begin()).str();
+      }
+      Seen += F.Whole.size();
     }
+    if (R.failed())
+      return failure(InPart(I) + "the graph is truncated or malformed");
   }
-  if (R.failed())
-    return failure("the graph is truncated or malformed");
-  Nodes.reserve(Bodies.size() + Bodies.size() / 8 + 64);
-  std::vector<StringRef> InputNames;
-  InputNames.reserve(Bodies.size() * 3);
-  for (size_t I = 0; I < Bodies.size(); ++I) {
-    if (I + 4 < Bodies.size())
-      for (uint32_t D = 0; D < std::min<uint32_t>(Bodies[I + 4].Size, 640);
-           D += 64)
-        __builtin_prefetch(Bodies[I + 4].Data + D);
-    if (Error E = parseNode({Bodies[I].Data, Bodies[I].Size},
-                            Bodies[I].Data - Bytes.data(), InputNames))
-      return E;
+  switch (Found) {
+  case Fault::None:
+    return Error::success();
+  case Fault::Malformed:
+    return failure(Where + ": node is truncated or malformed");
+  case Fault::NoName:
+    return failure(Where + ": node without a name");
+  case Fault::NoOp:
+    return failure(formatv("node '{0}': has no op", name(size() - 1)));
+  case Fault::TooLarge:
+    return failure("a node of over 4 GiB");
   }
-  InputCount = size();
-  reserveNames(size());
-  std::vector<uint64_t> Hashes(size());
+  llvm_unreachable("all faults are handled");
+}
+
+Error Graph::parse(ArrayRef<StringRef> Parts) {
+  Inputs In;
+  if (Error E = parseNodes(Parts, In))
+    return E;
+  // Ids have 32 bits, two of which mark empty places in tables.
+  if (Nodes.size() >= UINT32_MAX - 1 || EdgeSources.size() >= UINT32_MAX)
+    return failure("the graph has more nodes or inputs than graft can count");
+  InputCount = Live = size();
+  if (Error E = indexNames())
+    return E;
+  if (Error E = resolveInputs(In))
+    return E;
+  In.Unknown = {};
+  resolveClasses(In);
+  linkInputs();
   for (NodeId N = 0; N < size(); ++N)
-    Hashes[N] = xxh3_64bits(name(N));
+    if (Nodes[N].Flags & NF_MayHaveGraft)
+      readProgramAttrs(N);
+  return Error::success();
+}
+
+Error Graph::indexNames() {
+  constexpr NodeId Ahead = 8;
+  Names.reserve(size());
   for (NodeId N = 0; N < size(); ++N) {
-    if (N + 8 < size())
-      __builtin_prefetch(&NameSlots[Hashes[N + 8] & (NameSlots.size() - 1)]);
-    if (!insertName(N, Hashes[N]))
+    if (N + Ahead < size())
+      Names.prefetch(Nodes[N + Ahead].After);
+    if (Names.insert(N, name(N), Nodes[N].After, nameOf()) != N)
       return failure(formatv("node '{0}': this name is used twice", name(N)));
-  }
-  return resolveInputs(InputNames);
-}
-
-/// Finds the source of every input. A lookup misses the cache twice, in the
-/// table and at the name; groups of lookups let the misses overlap.
-void Graph::lookUpAll(const std::vector<StringRef> &InputNames) {
-  constexpr size_t Group = 16;
-  struct Lookup {
-    StringRef Name;
-    uint64_t Hash;
-    uint32_t Port;
-  };
-  Lookup L[Group];
-  size_t Mask = NameSlots.size() - 1;
-  for (size_t Begin = 0; Begin < InputNames.size(); Begin += Group) {
-    size_t Count = std::min(Group, InputNames.size() - Begin);
-    for (size_t I = 0; I < Count; ++I) {
-      StringRef Name = InputNames[Begin + I];
-      L[I].Port = splitPort(Name);
-      L[I].Name = Name;
-      L[I].Hash = xxh3_64bits(Name);
-      __builtin_prefetch(&NameSlots[L[I].Hash & Mask]);
-    }
-    for (size_t I = 0; I < Count; ++I) {
-      uint64_t Slot = NameSlots[L[I].Hash & Mask];
-      if (static_cast<NodeId>(Slot) < size())
-        __builtin_prefetch(&Nodes[static_cast<NodeId>(Slot)]);
-    }
-    for (size_t I = 0; I < Count; ++I) {
-      uint64_t Slot = NameSlots[L[I].Hash & Mask];
-      if (static_cast<NodeId>(Slot) < size())
-        __builtin_prefetch(Nodes[static_cast<NodeId>(Slot)].NameData);
-    }
-    for (size_t I = 0; I < Count; ++I)
-      EdgeSources[Begin + I] = {find(L[I].Name, L[I].Hash), L[I].Port};
-  }
-}
-
-Error Graph::resolveInputs(const std::vector<StringRef> &InputNames) {
-  EdgeSources.resize(InputNames.size());
-  Links.resize(InputNames.size());
-  lookUpAll(InputNames);
-  for (NodeId N = 0; N < size(); ++N) {
-    Node &This = Nodes[N];
-    This.NumData = This.NumInputs;
-    for (uint32_t I = 0; I < This.NumInputs; ++I) {
-      StringRef Text = InputNames[This.FirstEdge + I];
-      std::optional<Endpoint> Source = EdgeSources[This.FirstEdge + I];
-      if (Source->Node == NoNode)
-        return failure(
-            formatv("node '{0}': input '{1}' does not exist", name(N), Text));
-      if (Source->isControl())
-        This.NumData = std::min(This.NumData, I);
-      else if (This.NumData != This.NumInputs)
-        return failure(
-            formatv("node '{0}': data input '{1}' comes after a control input",
-                    name(N), Text));
-      EdgeSources[This.FirstEdge + I] = *Source;
-      link(This.FirstEdge + I, N);
-    }
+    Nodes[N].After = NoNode;
   }
   return Error::success();
+}
+
+/// Finds the sources that are not known yet. A lookup misses the cache in the
+/// table, at the node and at its name; here the misses of many overlap.
+Error Graph::resolveInputs(const Inputs &In) {
+  constexpr size_t Step = 8;
+  ArrayRef<Inputs::Open> Unknown = In.Unknown;
+  auto Guess = [&](size_t I) {
+    return I < Unknown.size() ? Names.guess(Unknown[I].Hash) : NameTable::None;
+  };
+  for (size_t I = 0; I < Unknown.size(); ++I) {
+    if (I + 3 * Step < Unknown.size())
+      Names.prefetch(Unknown[I + 3 * Step].Hash);
+    if (NodeId N = Guess(I + 2 * Step); N != NameTable::None)
+      __builtin_prefetch(&Nodes[N]);
+    if (NodeId N = Guess(I + Step); N != NameTable::None) {
+      const Inputs::Open &Ahead = Unknown[I + Step];
+      __builtin_prefetch(Nodes[N].NameData);
+      __builtin_prefetch(Nodes[Ahead.User].RawData + Ahead.Offset);
+    }
+    const Inputs::Open &L = Unknown[I];
+    StringRef Name(Nodes[L.User].RawData + L.Offset, L.Size);
+    NodeId Source = Names.find(Name, L.Hash, nameOf());
+    StringRef Text(Nodes[L.User].RawData + EdgeSources[L.Edge].Node,
+                   EdgeSources[L.Edge].Port);
+    if (Source == NoNode)
+      return failure(formatv("node '{0}': input '{1}' does not exist",
+                             name(L.User), Text));
+    if (L.Edge == In.Misplaced)
+      return failure(
+          formatv("node '{0}': data input '{1}' comes after a control input",
+                  name(L.User), Text));
+    EdgeSources[L.Edge] = {Source, L.Port};
+  }
+  return Error::success();
+}
+
+/// Finds what nodes are colocated with, in the manner of resolveInputs.
+void Graph::resolveClasses(const Inputs &In) {
+  constexpr size_t Step = 8;
+  ArrayRef<Inputs::Class> Classes = In.Classes;
+  if (Classes.empty())
+    return;
+  Colocated.assign(size(), NoNode);
+  auto Guess = [&](size_t I) {
+    return I < Classes.size() ? Names.guess(Classes[I].Hash) : NameTable::None;
+  };
+  for (size_t I = 0; I < Classes.size(); ++I) {
+    if (I + 3 * Step < Classes.size())
+      Names.prefetch(Classes[I + 3 * Step].Hash);
+    if (NodeId N = Guess(I + 2 * Step); N != NameTable::None)
+      __builtin_prefetch(&Nodes[N]);
+    if (NodeId N = Guess(I + Step); N != NameTable::None) {
+      __builtin_prefetch(Nodes[N].NameData);
+      __builtin_prefetch(Nodes[Classes[I + Step].Node].RawData +
+                         Classes[I + Step].Offset);
+    }
+    const Inputs::Class &C = Classes[I];
+    StringRef Name(Nodes[C.Node].RawData + C.Offset, C.Size);
+    Colocated[C.Node] = Names.find(Name, C.Hash, nameOf());
+  }
+}
+
+/// Links every input with its source, in order.
+void Graph::linkInputs() {
+  Links.reserve(EdgeSources.capacity());
+  Links.resize(EdgeSources.size());
+  for (NodeId N = 0, End = size(); N < End; ++N)
+    for (uint32_t I = 0, Size = Nodes[N].NumInputs; I < Size; ++I)
+      link(Nodes[N].FirstEdge + I, N);
 }
 
 } // namespace graft

@@ -35,19 +35,27 @@ unsigned integerSize(unsigned Type) {
   return Type == DT_INT64 ? 8 : Type == DT_INT32 ? 4 : 0;
 }
 
+/// Whether all bytes are zero: the first is, and each is as the one before.
+bool isZero(StringRef Bytes) {
+  return Bytes.empty() ||
+         (Bytes[0] == 0 && Bytes.drop_front() == Bytes.drop_back());
+}
+
 } // namespace
 
 std::optional<TensorValue> constValue(const Graph &G, NodeId N) {
   auto Value = G.attr(N, "value");
-  if (!Value)
-    return std::nullopt;
-  auto Tensor = findField(*Value, AttrTensor, wire::Type::Bytes);
+  return Value ? tensorValue(*Value) : std::nullopt;
+}
+
+std::optional<TensorValue> tensorValue(StringRef Value) {
+  auto Tensor = bytesField(Value, AttrTensor);
   if (!Tensor)
     return std::nullopt;
   TensorValue T;
   StringRef Content;
   T.AllZero = true;
-  wire::Reader R(Tensor->Bytes);
+  wire::Reader R(*Tensor);
   wire::Field F;
   while (R.next(F)) {
     switch (F.Number) {
@@ -59,7 +67,7 @@ std::optional<TensorValue> constValue(const Graph &G, NodeId N) {
       break;
     case TensorContent:
       Content = F.Bytes;
-      T.AllZero &= llvm::all_of(Content, [](char C) { return C == 0; });
+      T.AllZero &= isZero(Content);
       break;
     case TensorString:
       T.AllZero = false;
@@ -83,7 +91,7 @@ std::optional<TensorValue> constValue(const Graph &G, NodeId N) {
     default:
       // The other value fields, packed or not: zero when all bytes are.
       if (F.WireType == wire::Type::Bytes)
-        T.AllZero &= llvm::all_of(F.Bytes, [](char C) { return C == 0; });
+        T.AllZero &= isZero(F.Bytes);
       else if (F.Number >= TensorFloat)
         T.AllZero &= F.Varint == 0;
       break;
@@ -130,8 +138,8 @@ std::optional<double> constScalar(const Graph &G, NodeId N) {
     return std::nullopt;
   if (Tensor->HasInts)
     return static_cast<double>(Tensor->Ints[0]);
-  auto Value = findField(*G.attr(N, "value"), AttrTensor, wire::Type::Bytes);
-  wire::Reader R(Value->Bytes);
+  auto Value = bytesField(*G.attr(N, "value"), AttrTensor);
+  wire::Reader R(*Value);
   wire::Field F;
   while (R.next(F)) {
     if (F.Number != TensorFloat && F.Number != TensorDouble &&

@@ -9,8 +9,9 @@
 
 #include "lib/graph/Verifier.h"
 
+#include "lib/graph/AttrWire.h"
 #include "lib/graph/DeviceName.h"
-#include "lib/support/Wire.h"
+#include "lib/graph/FileWalk.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
@@ -48,6 +49,33 @@ namespace {
 // Names and devices
 //===----------------------------------------------------------------------===//
 
+/// Whether all of \p Name, of 8 bytes or more, are letters, digits and `_.-/`.
+bool isPlainName(StringRef Name) {
+  using Chars = uint8_t __attribute__((vector_size(16)));
+  Chars Good = Chars{} == Chars{};
+  auto Check = [&](Chars C) {
+    // '-', '.', '/' and the digits are neighbours.
+    Good &= ((C | 0x20) - 'a' < 26) | (C - '-' < 13) | (C == '_');
+  };
+  Chars C;
+  const char *P = Name.begin(), *End = Name.end();
+  if (Name.size() >= sizeof C) {
+    for (; End - P > 16; P += sizeof C) {
+      std::memcpy(&C, P, sizeof C);
+      Check(C);
+    }
+    // The last ones, some of them twice.
+    std::memcpy(&C, End - sizeof C, sizeof C);
+  } else {
+    uint64_t Ends[2] = {load64(P), load64(End - 8)};
+    std::memcpy(&C, Ends, sizeof C);
+  }
+  Check(C);
+  uint64_t Halves[2];
+  std::memcpy(Halves, &Good, sizeof Halves);
+  return (Halves[0] & Halves[1]) == ~uint64_t(0);
+}
+
 /// TensorFlow's rule: segments separated by `>`, each of which starts with a
 /// letter, a digit or a dot.
 bool isLegalName(StringRef Name) {
@@ -64,6 +92,9 @@ bool isLegalName(StringRef Name) {
     }
     return T;
   }();
+  if (Name.size() >= 8 && Table[static_cast<uint8_t>(Name[0])] == Begins &&
+      isPlainName(Name))
+    return true;
   uint8_t Least = Begins;
   for (char C : Name) {
     if (Table[static_cast<uint8_t>(C)] < Least)
@@ -75,18 +106,24 @@ bool isLegalName(StringRef Name) {
 
 void verifyNames(const Graph &G, DiagnosticEngine &Diags) {
   ErrorCap Errors(Diags, "illegal names");
-  for (NodeId N = 0; N < G.size(); ++N)
+  FileWalk Walk(G);
+  for (NodeId N = 0, End = G.size(); N < End; ++N) {
+    Walk.at(N);
     // The mesh node exists only between passes.
-    if (G.isLive(N) && !isLegalName(G.name(N)) && !G.isOp(N, "_GraftMesh"))
+    if (G.isLive(N) && !G.isAsVerified(N) && !isLegalName(G.name(N)) &&
+        !G.isOp(N, "_GraftMesh"))
       Errors.error(G.name(N),
                    "illegal node name; rename it: TensorFlow wants a letter, "
                    "a digit or '.', then letters, digits and '_.-/>'");
+  }
 }
 
 void verifyDevices(const Graph &G, DiagnosticEngine &Diags) {
-  std::vector<bool> Bad(G.numDevices());
+  SmallVector<bool, 16> Bad(G.numDevices());
   for (uint32_t D = 0; D < G.numDevices(); ++D)
     Bad[D] = !DeviceName::parse(G.deviceName(D));
+  if (!is_contained(Bad, true))
+    return;
   ErrorCap Errors(Diags, "nodes on illegal devices");
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && Bad[G.node(N).Device])
@@ -150,32 +187,19 @@ std::optional<uint64_t> expectedInputs(const Graph &G, NodeId N,
   return Count;
 }
 
-bool hasLists(ArrayRef<ArgDef> Args) {
-  return any_of(
-      Args, [](const ArgDef &A) { return *A.TypeListAttr || *A.NumberAttr; });
-}
-
 void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
-  // Most ops have a fixed number of outputs: worked out once per op.
-  constexpr uint32_t Open = ~uint32_t(0);
-  std::vector<uint32_t> Outputs(G.numOps(), Open), Inputs(G.numOps(), Open);
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    if (const OpDef *Def = G.opDefOf(Op)) {
-      if (!hasLists(Def->outputs()))
-        Outputs[Op] = Def->NumOutputs;
-      if (!hasLists(Def->inputs()))
-        Inputs[Op] = Def->NumInputs;
-    }
   // A RestoreV2 has thousands of outputs, and as many edges ask for them.
   DenseMap<NodeId, std::optional<unsigned>> ByNode;
   ErrorCap Ports(Diags, "inputs from ports that do not exist");
   ErrorCap Counts(Diags, "nodes with a wrong number of inputs");
-  for (NodeId N = 0; N < G.size(); ++N) {
+  for (NodeId N = 0, End = G.size(); N < End; ++N) {
     if (!G.isLive(N))
       continue;
     for (Endpoint E : G.dataInputs(N)) {
-      std::optional<unsigned> Limit = Outputs[G.node(E.Node).Op];
-      if (*Limit == Open) {
+      std::optional<unsigned> Limit = G.opFacts(G.node(E.Node).Op).Outputs;
+      if (E.Port < *Limit && *Limit != OpFacts::Open)
+        continue;
+      if (*Limit == OpFacts::Open) {
         auto [It, New] = ByNode.try_emplace(E.Node);
         if (New)
           It->second = G.numOutputs(E.Node);
@@ -188,9 +212,10 @@ void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
                                        *Limit, *Limit == 1 ? "" : "s")
                                    .str());
     }
-    if (Inputs[G.node(N).Op] == G.node(N).NumData)
+    const OpFacts &Facts = G.opFacts(G.node(N).Op);
+    if (Facts.Inputs == G.node(N).NumData)
       continue;
-    const OpDef *Def = G.opDef(N);
+    const OpDef *Def = Facts.Def;
     auto Expected = Def ? expectedInputs(G, N, *Def) : std::nullopt;
     if (Expected && *Expected != G.node(N).NumData)
       Counts.error(G.name(N),
@@ -205,11 +230,37 @@ void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
 // Cycles
 //===----------------------------------------------------------------------===//
 
+/// For each node the number of its inputs that are on a cycle or behind one.
+std::vector<uint32_t> countWaiting(const Graph &G, ArrayRef<bool> IsBack) {
+  std::vector<uint32_t> Waiting(G.size(), 0);
+  std::vector<NodeId> Ready;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    for (Endpoint E : G.inputs(N))
+      Waiting[N] += !IsBack[G.node(E.Node).Op];
+    if (Waiting[N] == 0)
+      Ready.push_back(N);
+  }
+  while (!Ready.empty()) {
+    NodeId N = Ready.back();
+    Ready.pop_back();
+    if (IsBack[G.node(N).Op])
+      continue;
+    G.forEachUse(N, [&](Use U) {
+      if (--Waiting[U.User] == 0)
+        Ready.push_back(U.User);
+    });
+  }
+  return Waiting;
+}
+
 /// Prints one cycle among the nodes that have inputs left. Each of them has
 /// such an input, so walking backwards must come round.
-void reportCycle(const Graph &G, ArrayRef<uint32_t> Waiting,
-                 ArrayRef<bool> IsBack, DiagnosticEngine &Diags) {
+void reportCycle(const Graph &G, ArrayRef<bool> IsBack,
+                 DiagnosticEngine &Diags) {
   constexpr size_t Shown = 12;
+  std::vector<uint32_t> Waiting = countWaiting(G, IsBack);
   NodeId N = 0;
   while (!G.isLive(N) || Waiting[N] == 0)
     ++N;
@@ -239,36 +290,54 @@ void reportCycle(const Graph &G, ArrayRef<uint32_t> Waiting,
                              "; only NextIteration may close a loop");
 }
 
+/// Whether no path comes round, edges out of ops that are \p IsBack left out.
+/// A node most often comes after its inputs, and is done when it is seen first.
+bool isAcyclic(const Graph &G, ArrayRef<bool> IsBack) {
+  enum : uint8_t { Unseen, Open, Done };
+  struct Frame {
+    NodeId Node;
+    uint32_t Next; ///< The input to look at next.
+  };
+  std::vector<uint8_t> State(G.size(), Unseen);
+  std::vector<Frame> Path;
+  for (NodeId Root = 0, End = G.size(); Root < End; ++Root) {
+    if (State[Root] != Unseen || !G.isLive(Root))
+      continue;
+    if (all_of(G.inputs(Root),
+               [&](Endpoint E) { return State[E.Node] == Done; })) {
+      State[Root] = Done;
+      continue;
+    }
+    Path.push_back({Root, 0});
+    while (!Path.empty()) {
+      auto [N, Next] = Path.back();
+      ArrayRef<Endpoint> Inputs = G.inputs(N);
+      while (Next < Inputs.size() && (State[Inputs[Next].Node] == Done ||
+                                      IsBack[G.node(Inputs[Next].Node).Op]))
+        ++Next;
+      if (Next == Inputs.size()) {
+        State[N] = Done;
+        Path.pop_back();
+        continue;
+      }
+      NodeId Source = Inputs[Next].Node;
+      if (State[Source] == Open || Source == N)
+        return false;
+      State[N] = Open;
+      Path.back().Next = Next;
+      Path.push_back({Source, 0});
+    }
+  }
+  return true;
+}
+
 void verifyAcyclic(const Graph &G, DiagnosticEngine &Diags) {
   SmallVector<bool, 0> IsBack(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     IsBack[Op] = G.opNameOf(Op) == "NextIteration" ||
                  G.opNameOf(Op) == "RefNextIteration";
-  // Back edges are left out of the count and of the walk.
-  std::vector<uint32_t> Waiting(G.size(), 0);
-  std::vector<NodeId> Ready;
-  for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N))
-      continue;
-    for (Endpoint E : G.inputs(N))
-      Waiting[N] += !IsBack[G.node(E.Node).Op];
-    if (Waiting[N] == 0)
-      Ready.push_back(N);
-  }
-  NodeId Done = 0;
-  while (!Ready.empty()) {
-    NodeId N = Ready.back();
-    Ready.pop_back();
-    ++Done;
-    if (IsBack[G.node(N).Op])
-      continue;
-    G.forEachUse(N, [&](Use U) {
-      if (--Waiting[U.User] == 0)
-        Ready.push_back(U.User);
-    });
-  }
-  if (Done != G.numLive())
-    reportCycle(G, Waiting, IsBack, Diags);
+  if (!isAcyclic(G, IsBack))
+    reportCycle(G, IsBack, Diags);
 }
 
 //===----------------------------------------------------------------------===//
@@ -277,26 +346,41 @@ void verifyAcyclic(const Graph &G, DiagnosticEngine &Diags) {
 
 void verifyColocation(const Graph &G, DiagnosticEngine &Diags) {
   ErrorCap Errors(Diags, "nodes with a bad '_class'");
-  for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N))
-      continue;
-    if (!(G.node(N).Flags & NF_MayHaveClass))
+  StringRef Known; // an entry that has its node
+  bool SkipVerified = G.hasVerifiedNames();
+  for (NodeId N = 0, End = G.size(); N < End; ++N) {
+    if (!G.isLive(N) || !(G.node(N).Flags & NF_MayHaveClass) ||
+        (SkipVerified && G.isAsVerified(N)) || G.colocatedWith(N) != NoNode)
       continue;
     auto Value = G.attr(N, "_class");
     if (!Value)
       continue;
-    auto List = G.stringListAttr(N, "_class");
+    auto List = bytesField(*Value, AttrList);
     if (!List && !Value->empty()) {
       Errors.error(G.name(N), "attribute '_class' must be a list of strings");
       continue;
     }
     if (!List)
       continue;
-    for (StringRef Entry : *List)
-      if (Entry.consume_front("loc:@") && G.find(Entry) == NoNode)
+    wire::Reader R(*List);
+    wire::Field F;
+    while (R.next(F)) {
+      StringRef Entry = F.Bytes;
+      if (F.Number != ListString || !Entry.consume_front("loc:@"))
+        continue;
+      // Nodes are colocated with what their neighbours are colocated with, or
+      // with what they read.
+      bool Exists = equalBytes(Entry, Known) ||
+                    (G.node(N).NumData != 0 &&
+                     equalBytes(Entry, G.name(G.input(N, 0).Node))) ||
+                    G.find(Entry) != NoNode;
+      if (Exists)
+        Known = Entry;
+      else
         Errors.error(G.name(N), "is colocated with '" + Entry +
                                     "', which does not exist: drop or change "
                                     "the entry of attribute '_class'");
+    }
   }
 }
 

@@ -45,7 +45,7 @@ bool isBroadcast(StringRef Op) {
 using Key = std::pair<int64_t, int64_t>;
 
 std::map<Key, Group> collectGroups(const Graph &G) {
-  std::vector<bool> IsMember(G.numOps());
+  SmallVector<bool, 64> IsMember(G.numOps());
   bool Any = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);

@@ -10,8 +10,9 @@
 #ifndef GRAFT_LIB_IO_MODULE_H
 #define GRAFT_LIB_IO_MODULE_H
 
-#include "lib/graph/Graph.h"
+#include "lib/graph/InputGraph.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -34,18 +35,30 @@ public:
   virtual void write(llvm::StringRef Bytes) = 0;
 };
 
+class Chunk;
+
 /// Produces the nodes of an output graph as `NodeDef` fields of a GraphDef
-/// (tag, length, body, repeated). A lowering that multiplies nodes installs its
-/// own (lib/lower); nothing of the product is ever held in memory.
+/// (tag, length, body, repeated), in units that stand for a node of the program
+/// each: none, one or many nodes of the output. A lowering that multiplies
+/// nodes installs its own (lib/lower); nothing of the product is ever held in
+/// memory.
 class NodeWriter {
 public:
   virtual ~NodeWriter() = default;
-  /// The exact number of bytes that write() will produce.
-  virtual uint64_t size() = 0;
-  /// A bound on size() that costs little: enough to know that a file will not
+  virtual size_t units() const = 0;
+  /// Calls \p F with the exact sizes of what all units produce, in order:
+  /// \p Times pieces of \p Bytes, each one or several whole fields.
+  virtual void
+  sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F) const = 0;
+  /// Writes units \p Begin to \p End. Several threads may be at it, each with
+  /// units and a chunk of its own.
+  virtual void write(size_t Begin, size_t End, Chunk &Out) const = 0;
+
+  uint64_t size() const;
+  /// At least size(), found in less time: enough to know that a file will not
   /// be too large.
-  virtual uint64_t sizeBound() { return UINT64_MAX / 2; }
-  virtual void write(ByteSink &Sink) = 0;
+  virtual uint64_t sizeBound() const { return size(); }
+  void write(ByteSink &Sink) const;
 };
 
 /// What a file holds.
@@ -64,9 +77,18 @@ public:
   InputKind Kind = InputKind::GraphDef;
   bool Text = false;    ///< The input was text.
   std::string FileName; ///< For messages; "<stdin>" for a pipe.
+  /// The files that were read: FileName, or all shards (lib/io/Shards.h).
+  std::vector<std::string> Files;
 
-  /// The serialized GraphDef as read: what the certificate compares with.
-  llvm::StringRef graphBytes() const { return GraphBytes; }
+  /// The serialized GraphDef as read, in several parts when it was in shards.
+  llvm::ArrayRef<llvm::StringRef> graphBytes() const { return GraphBytes; }
+
+  /// Takes a picture of the graph for input(), unless there is one or the graph
+  /// was edited already.
+  void keepInput();
+  /// The graph as it was read: what the certificate compares with. Null unless
+  /// keepInput() came before the first edit.
+  const InputGraph *input() const { return Input.get(); }
 
   /// The MetaGraphDef without its graph (collections, saver, signatures), or
   /// null when the input is a bare GraphDef.
@@ -100,11 +122,12 @@ private:
   };
 
   std::unique_ptr<Graph> G;
-  /// The mapped file, or the wire form of a text file.
-  std::unique_ptr<llvm::MemoryBuffer> Buffer;
-  llvm::StringRef Whole;      ///< Wire bytes of the whole file.
-  llvm::StringRef GraphBytes; ///< The GraphDef inside of it.
-  std::vector<Shell> Around;  ///< What encloses it, outermost first.
+  std::unique_ptr<const InputGraph> Input;
+  /// The mapped files, or the wire form of a text file.
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> Buffers;
+  std::vector<llvm::StringRef> Whole;      ///< Wire bytes of the whole files.
+  std::vector<llvm::StringRef> GraphBytes; ///< The GraphDef inside of them.
+  std::vector<Shell> Around; ///< What encloses it, outermost first.
   std::unique_ptr<tensorflow::MetaGraphDef> Meta;
   llvm::StringMap<std::pair<unsigned, unsigned>> Lines; ///< By input name.
   llvm::StringSet<> Dangling;

@@ -38,13 +38,17 @@ StringRef insertedName(Inserted Kind) {
 
 bool hasProgramState(const Node &N) {
   return N.Count != Copies::Once || N.Kind != Inserted::No ||
-         N.NameSplit != 0 ||
+         N.NameSplit != 0 || N.Plan != Policy::None ||
          (N.Flags &
           (NF_LocalName | NF_Led | NF_ElidePrimary | NF_FixedDevice)) != 0;
 }
 
 SmallVector<ProgramAttr, 4> programAttrs(const Node &N) {
   SmallVector<ProgramAttr, 4> Result;
+  if (N.Plan != Policy::None)
+    Result.push_back(
+        {PolicyAttr,
+         encodeStringAttr(N.Plan == Policy::Shared ? "shared" : "mirrored")});
   if (N.Count == Copies::PerReplica)
     Result.push_back({"_graft_copies", encodeStringAttr("per-replica")});
   if (N.Flags & NF_ElidePrimary)

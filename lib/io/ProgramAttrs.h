@@ -23,7 +23,8 @@ struct ProgramAttr {
 /// Whether \p N has state that differs from a node's of a plain graph.
 bool hasProgramState(const Node &N);
 
-/// The attributes that stand for the program state of \p N, sorted by key.
+/// The attributes that stand for the program state of \p N, the
+/// policy first, which is decided first, then sorted by key.
 llvm::SmallVector<ProgramAttr, 4> programAttrs(const Node &N);
 
 /// "split", "merge", ...; empty for Inserted::No.

@@ -10,6 +10,7 @@
 #include "lib/io/Read.h"
 
 #include "lib/io/ModuleVerifier.h"
+#include "lib/io/Shards.h"
 #include "lib/io/Sniff.h"
 #include "lib/io/Text.h"
 #include "lib/support/Wire.h"
@@ -39,7 +40,8 @@ public:
   ModuleReader(std::unique_ptr<MemoryBuffer> Buffer, const ReadOptions &Options)
       : Options(Options) {
     M.FileName = Buffer->getBufferIdentifier().str();
-    M.Buffer = std::move(Buffer);
+    M.Files.push_back(M.FileName);
+    M.Buffers.push_back(std::move(Buffer));
   }
 
   Expected<Module> read();
@@ -50,6 +52,8 @@ private:
   }
   /// Gives \p E the file's name, and the node's line when it names a node.
   Error locate(Error E) const;
+  Expected<InputKind> sniff();
+  Error openShards(const ShardName &Given);
   Error enter(const char *What);
   Error loadGraph();
 
@@ -62,6 +66,11 @@ Error ModuleReader::locate(Error E) const {
     return E;
   std::string Message = toString(std::move(E));
   StringRef Rest(Message);
+  // Of several files, the one that it is about.
+  unsigned Part;
+  if (M.Files.size() > 1 && Rest.consume_front("part ") &&
+      !Rest.consumeInteger(10, Part) && Rest.consume_front(": "))
+    return fail("'" + M.Files[Part - 1] + "': " + Rest);
   std::pair<unsigned, unsigned> At;
   if (Rest.consume_front("node '"))
     At = M.location(Rest.take_until([](char C) { return C == '\''; }));
@@ -71,7 +80,7 @@ Error ModuleReader::locate(Error E) const {
 /// Goes from an enclosing message into its field 2, which occurs once in a
 /// MetaGraphDef; of the MetaGraphDefs of a SavedModel the first is taken.
 Error ModuleReader::enter(const char *What) {
-  StringRef Outer = M.GraphBytes;
+  StringRef Outer = M.GraphBytes.front();
   wire::Reader R(Outer);
   wire::Field F, Inner;
   unsigned Count = 0;
@@ -88,7 +97,7 @@ Error ModuleReader::enter(const char *What) {
                                                           Outer.begin())},
                       {Inner.Whole.end(),
                        static_cast<size_t>(Outer.end() - Inner.Whole.end())}});
-  M.GraphBytes = Inner.Bytes;
+  M.GraphBytes.front() = Inner.Bytes;
   return Error::success();
 }
 
@@ -102,6 +111,15 @@ Error ModuleReader::loadGraph() {
       return E;
   if (Error E = M.G->parse(M.GraphBytes))
     return locate(std::move(E));
+  // What makes up for a page that is read twice.
+  constexpr uint64_t Large = 128 << 20;
+  uint64_t Bytes = 0;
+  for (StringRef Part : M.GraphBytes)
+    Bytes += Part.size();
+  if (Bytes >= Large && all_of(M.Buffers, [](const auto &Buffer) {
+        return Buffer->getBufferKind() == MemoryBuffer::MemoryBuffer_MMap;
+      }))
+    M.G->setLargeParts(M.GraphBytes);
   if (!M.Around.empty()) {
     auto Meta = std::make_unique<tensorflow::MetaGraphDef>();
     const Module::Shell &Inner = M.Around.back();
@@ -113,29 +131,67 @@ Error ModuleReader::loadGraph() {
   return Error::success();
 }
 
-Expected<Module> ModuleReader::read() {
-  StringRef Bytes = M.Buffer->getBuffer();
-  if (Bytes.empty())
-    return fail("is empty: a graph file has at least one byte");
+/// Opens the other shards of the graph that the file is one of.
+Error ModuleReader::openShards(const ShardName &Given) {
+  std::unique_ptr<MemoryBuffer> First = std::move(M.Buffers.front());
+  M.Buffers.clear();
+  std::vector<std::string> Files;
+  for (unsigned I = 0; I < Given.Count; ++I) {
+    Files.push_back(Given.name(I));
+    if (I == Given.Index) {
+      M.Buffers.push_back(std::move(First));
+      continue;
+    }
+    auto Buffer = MemoryBuffer::getFile(Files.back(), /*IsText=*/false,
+                                        /*RequiresNullTerminator=*/false);
+    if (!Buffer)
+      return fail(formatv("is one of {0} shards: '{1}' cannot be read: {2}",
+                          Given.Count, Files.back(),
+                          Buffer.getError().message()));
+    M.Buffers.push_back(std::move(*Buffer));
+  }
+  M.Files = std::move(Files);
+  return Error::success();
+}
+
+/// Finds out what the file holds, and which files there are.
+Expected<InputKind> ModuleReader::sniff() {
+  StringRef Bytes = M.Buffers.front()->getBuffer();
+  std::optional<ShardName> Shard = ShardName::parse(M.FileName);
   M.Text =
       Options.Form == ReadOptions::Encoding::Text ||
       (Options.Form == ReadOptions::Encoding::Auto &&
        (StringRef(M.FileName).ends_with(".pbtxt") || looksLikeText(Bytes)));
-  Expected<InputKind> Kind = M.Text ? sniffText(Bytes, Options.Kind)
-                                    : sniffBinary(Bytes, Options.Kind);
+  if (M.Text)
+    return sniffText(Bytes, Options.Kind);
+  Expected<InputKind> Kind = sniffBinary(Bytes, Options.Kind);
+  if (!Shard || (Kind && *Kind != InputKind::GraphDef))
+    return Kind;
+  // A shard need not have a node that tells what it is.
+  consumeError(Kind.takeError());
+  if (Error E = openShards(*Shard))
+    return E;
+  return InputKind::GraphDef;
+}
+
+Expected<Module> ModuleReader::read() {
+  StringRef Bytes = M.Buffers.front()->getBuffer();
+  if (Bytes.empty() && !ShardName::parse(M.FileName))
+    return fail("is empty: a graph file has at least one byte");
+  Expected<InputKind> Kind = sniff();
   if (!Kind)
     return locate(Kind.takeError());
   M.Kind = *Kind;
-  M.Whole = Bytes;
   if (M.Text) {
     Expected<std::string> Binary =
         textToBinary(Bytes, M.FileName, M.Kind, M.Lines);
     if (!Binary)
       return locate(Binary.takeError());
     // On the heap, because moving a short std::string moves its bytes.
-    M.Buffer = MemoryBuffer::getMemBufferCopy(*Binary, M.FileName);
-    M.Whole = M.Buffer->getBuffer();
+    M.Buffers.front() = MemoryBuffer::getMemBufferCopy(*Binary, M.FileName);
   }
+  for (const std::unique_ptr<MemoryBuffer> &Buffer : M.Buffers)
+    M.Whole.push_back(Buffer->getBuffer());
   if (Error E = loadGraph())
     return E;
   return std::move(M);

@@ -142,17 +142,4 @@ Expected<std::string> textToBinary(StringRef Text, StringRef FileName,
   return serialize(*Message);
 }
 
-Expected<std::string> binaryToText(StringRef Bytes, InputKind Kind) {
-  std::unique_ptr<google::protobuf::Message> Message = newMessage(Kind);
-  if (Bytes.size() > INT_MAX)
-    return failure("the output has more than 2 GiB: write it as binary");
-  if (!Message->ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())))
-    return failure("protobuf cannot parse the output (a string that is not "
-                   "UTF-8?): write it as binary");
-  std::string Text;
-  if (!TextFormat::PrintToString(*Message, &Text))
-    return failure("protobuf cannot print the output as text");
-  return Text;
-}
-
 } // namespace graft

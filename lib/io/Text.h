@@ -19,9 +19,6 @@ llvm::Expected<std::string> textToBinary(llvm::StringRef Text,
                                          llvm::StringRef FileName,
                                          InputKind Kind, LineMap &Lines);
 
-/// The text form of \p Bytes, a message of \p Kind.
-llvm::Expected<std::string> binaryToText(llvm::StringRef Bytes, InputKind Kind);
-
 } // namespace graft
 
 #endif // GRAFT_LIB_IO_TEXT_H

@@ -23,20 +23,45 @@ struct WriteOptions {
   OutputFormat Format = OutputFormat::Binary;
   bool Force = false;          ///< Binary output on a terminal.
   bool WriteIfChanged = false; ///< Keep a file that has these bytes already.
-  /// Looks at the finished file before it replaces the destination.
-  std::function<llvm::Error(llvm::StringRef TemporaryFile)> Check;
+  unsigned Threads = 1;        ///< That render the nodes of binary output.
+  /// The most bytes of a file, to write several; 0: one file.
+  uint64_t ShardSize = 0;
+  /// Work of the first of several threads before it renders; done before
+  /// anything is written when there is only one.
+  std::function<void()> Beside;
+  /// Looks at the finished files before they replace the destination.
+  std::function<llvm::Error(llvm::ArrayRef<std::string> TemporaryFiles)> Check;
 };
+
+/// The largest message that protobuf reads.
+inline constexpr uint64_t MessageLimit = 0x7fffffff;
 
 /// Writes \p M in \p Format into \p Sink.
 llvm::Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink);
 
-/// Writes \p M to \p Path (`-`: standard output).
-llvm::Error writeModule(const Module &M, llvm::StringRef Path,
-                        const WriteOptions &Options);
+/// Writes \p M to \p Path (`-`: standard output) and returns the path of the
+/// file, or of the first of several. Sizes are known before anything is
+/// written: an output that is too large for a file leaves no trace.
+llvm::Expected<std::string> writeModule(const Module &M, llvm::StringRef Path,
+                                        const WriteOptions &Options);
 
 /// Replaces \p Path (`-`: standard output) by what \p Produce writes.
 llvm::Error writeFile(llvm::StringRef Path, const WriteOptions &Options,
                       llvm::function_ref<llvm::Error(ByteSink &)> Produce);
+
+/// Replaces all of \p Paths or none; \p Next gives the sink of the next one.
+llvm::Error writeFiles(
+    llvm::ArrayRef<std::string> Paths, const WriteOptions &Options,
+    llvm::function_ref<llvm::Error(llvm::function_ref<ByteSink &()> Next)>
+        Produce);
+
+/// The name of file \p Index of \p Count: `STEM-00000-of-00003.EXT`.
+std::string shardPath(llvm::StringRef Path, size_t Index, size_t Count);
+
+/// Writes all \p Size bytes of \p Nodes in order, with \p Threads threads of
+/// which the first does \p Beside, if that is given, before it renders.
+void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
+                const std::function<void()> &Beside, ByteSink &Sink);
 
 /// A rule in Make's syntax that says that \p Target was made from \p Inputs.
 std::string depfileText(llvm::StringRef Target,
@@ -56,15 +81,17 @@ public:
 class GraphNodeWriter final : public NodeWriter {
 public:
   explicit GraphNodeWriter(const Graph &G) : G(G), Order(G.order()) {}
-  uint64_t size() override;
-  void write(ByteSink &Sink) override;
+  size_t units() const override { return Order.size(); }
+  void sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F)
+      const override;
+  void write(size_t Begin, size_t End, Chunk &Out) const override;
+  using NodeWriter::write;
 
 private:
-  llvm::StringRef body(NodeId N);
+  llvm::StringRef body(NodeId N, std::string &Scratch) const;
 
   const Graph &G;
   std::vector<NodeId> Order;
-  std::string Scratch;
 };
 
 } // namespace graft

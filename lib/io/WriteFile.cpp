@@ -4,115 +4,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/io/OutputFile.h"
 #include "lib/io/Write.h"
 
-#include "llvm/Support/Errno.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/Signals.h"
 
-#include <cerrno>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include <deque>
 #include <unistd.h>
-#include <utility>
 
 using namespace llvm;
 
 namespace graft {
 namespace {
-
-/// Writes to a file descriptor in chunks and remembers the first error.
-/// Writes chunks to a file. From the second chunk on a thread of its own does
-/// it, so that the kernel's copy overlaps with the making of the next chunk.
-class FileSink final : public ByteSink {
-public:
-  explicit FileSink(int FD) : FD(FD) { Buffer.reserve(ChunkSize); }
-  ~FileSink() override { join(); }
-
-  void write(StringRef Bytes) override {
-    if (Buffer.size() + Bytes.size() > ChunkSize)
-      flush();
-    Buffer.append(Bytes.data(), Bytes.size());
-  }
-
-  std::error_code finish() {
-    flush();
-    join();
-    return Status;
-  }
-
-private:
-  static constexpr size_t ChunkSize = 512 << 10;
-
-  void join() {
-    if (!Writer.joinable())
-      return;
-    {
-      std::lock_guard Lock(Mutex);
-      Done = true;
-    }
-    Wake.notify_all();
-    Writer.join();
-  }
-
-  void flush() {
-    if (!Started) {
-      // One chunk is written in place: most files need no thread.
-      put(Buffer);
-      Buffer.clear();
-      Started = true;
-      return;
-    }
-    if (Buffer.empty())
-      return;
-    if (!Writer.joinable()) {
-      Full.reserve(ChunkSize);
-      Writer = std::thread([this] { writeChunks(); });
-    }
-    std::unique_lock Lock(Mutex);
-    Wake.wait(Lock, [this] { return Full.empty(); });
-    std::swap(Full, Buffer);
-    Wake.notify_all();
-  }
-
-  void writeChunks() {
-    std::unique_lock Lock(Mutex);
-    for (;;) {
-      Wake.wait(Lock, [this] { return Done || !Full.empty(); });
-      if (Full.empty())
-        return;
-      // Nobody touches Full until it is empty again.
-      Lock.unlock();
-      put(Full);
-      Lock.lock();
-      Full.clear();
-      Wake.notify_all();
-    }
-  }
-
-  void put(StringRef Bytes) {
-    while (!Bytes.empty() && !Status) {
-      ssize_t Written =
-          sys::RetryAfterSignal(-1, ::write, FD, Bytes.data(), Bytes.size());
-      if (Written < 0)
-        Status = std::error_code(errno, std::generic_category());
-      else
-        Bytes = Bytes.drop_front(static_cast<size_t>(Written));
-    }
-  }
-
-  int FD;
-  std::string Buffer; ///< Being filled.
-  std::string Full;   ///< Being written, guarded by Mutex while it is swapped.
-  std::error_code Status;
-  std::thread Writer;
-  std::mutex Mutex;
-  std::condition_variable Wake;
-  bool Started = false;
-  bool Done = false;
-};
 
 Error cannotWrite(StringRef Path, std::error_code Reason) {
   return createStringError(Reason,
@@ -128,65 +33,100 @@ Error writeTo(int FD, StringRef Name, function_ref<Error(ByteSink &)> Produce) {
   return Error::success();
 }
 
-bool sameBytes(StringRef A, StringRef B) {
-  auto Old = MemoryBuffer::getFile(A, /*IsText=*/false,
-                                   /*RequiresNullTerminator=*/false);
-  auto New = MemoryBuffer::getFile(B, /*IsText=*/false,
-                                   /*RequiresNullTerminator=*/false);
-  return Old && New && (*Old)->getBuffer() == (*New)->getBuffer();
-}
-
-/// A file next to its destination that is removed unless it is kept, also when
-/// a signal ends the program. (LLVM's TempFile replaces every '%' in the path.)
-class TemporaryFile {
+/// The files of one output. One at a time is written.
+class OutputFiles {
 public:
-  ~TemporaryFile() {
-    if (FD < 0)
-      return;
-    ::close(FD);
-    remove();
-  }
+  explicit OutputFiles(ArrayRef<std::string> Paths) : Paths(Paths) {}
 
-  std::error_code create(const Twine &Destination) {
-    std::error_code Reason;
-    for (unsigned Try = 0; Try < 100; ++Try) {
-      Name = (Destination + "." + Twine(sys::Process::getProcessId()) + "-" +
-              Twine(Try) + ".tmp")
-                 .str();
-      Reason = sys::fs::openFileForWrite(Name, FD, sys::fs::CD_CreateNew);
-      if (Reason != std::errc::file_exists)
-        break;
-    }
-    if (Reason)
-      FD = -1;
-    else
-      sys::RemoveFileOnSignal(Name);
-    return Reason;
-  }
-
-  std::error_code keep(StringRef Destination) {
-    int Closed = ::close(std::exchange(FD, -1));
-    std::error_code Reason(Closed == 0 ? 0 : errno, std::generic_category());
+  ByteSink &next() {
+    end();
+    size_t Index = Files.size();
+    Files.emplace_back();
     if (!Reason)
-      Reason = sys::fs::rename(Name, Destination);
-    if (Reason)
-      remove();
-    else
-      sys::DontRemoveFileOnSignal(Name);
-    return Reason;
+      fail(Files.back().create(Paths[Index]), Index);
+    return Sink.emplace(Files.back().descriptor(), Reason);
   }
 
-  int FD = -1;
-  std::string Name;
+  /// Ends the last file.
+  Error finish() {
+    end();
+    return Reason ? cannotWrite(Paths[Failed], Reason) : Error::success();
+  }
+
+  /// Replaces the destinations. The first goes and comes last: when the program
+  /// is ended in between, there is no set of files that looks whole.
+  Error keep() {
+    if (Files.size() > 1) {
+      [[maybe_unused]] std::error_code Ignored =
+          sys::fs::remove(Files.front().destination());
+    }
+    for (size_t I = Files.size(); I-- > 0 && !Reason;)
+      fail(Files[I].keep(), I);
+    for (size_t I = Failed + 1; Reason && I < Files.size(); ++I) {
+      [[maybe_unused]] std::error_code Ignored =
+          sys::fs::remove(Files[I].destination());
+    }
+    return finish();
+  }
+
+  std::vector<std::string> temporaries() const {
+    std::vector<std::string> Names;
+    Names.reserve(Files.size());
+    for (const OutputFile &File : Files)
+      Names.push_back(File.temporary());
+    return Names;
+  }
+  bool areUnchanged() const {
+    return all_of(Files, [](const OutputFile &F) { return F.isUnchanged(); });
+  }
 
 private:
-  void remove() {
-    [[maybe_unused]] std::error_code Ignored = sys::fs::remove(Name);
-    sys::DontRemoveFileOnSignal(Name);
+  void end() {
+    if (!Sink)
+      return;
+    size_t Index = Files.size() - 1;
+    fail(Sink->finish(), Index);
+    fail(Files.back().close(), Index);
+    Sink.reset();
   }
+  void fail(std::error_code R, size_t Index) {
+    if (R && !Reason) {
+      Reason = R;
+      Failed = Index;
+    }
+  }
+
+  ArrayRef<std::string> Paths;
+  std::deque<OutputFile> Files;
+  std::optional<FileSink> Sink;
+  std::error_code Reason; ///< The first error, with file number Failed.
+  size_t Failed = 0;
 };
 
 } // namespace
+
+Error writeFiles(ArrayRef<std::string> Paths, const WriteOptions &Options,
+                 function_ref<Error(function_ref<ByteSink &()> Next)> Produce) {
+  for (const std::string &Path : Paths)
+    if (sys::fs::is_directory(Path))
+      return createStringError(inconvertibleErrorCode(),
+                               "cannot write '" + Path + "': is a directory");
+  OutputFiles Files(Paths);
+  Error Produced = Produce([&]() -> ByteSink & { return Files.next(); });
+  // What the files say is the reason of what the producer says.
+  if (Error E = Files.finish()) {
+    consumeError(std::move(Produced));
+    return E;
+  }
+  if (Produced)
+    return Produced;
+  if (Options.Check)
+    if (Error E = Options.Check(Files.temporaries()))
+      return E;
+  if (Options.WriteIfChanged && Files.areUnchanged())
+    return Error::success();
+  return Files.keep();
+}
 
 Error writeFile(StringRef Path, const WriteOptions &Options,
                 function_ref<Error(ByteSink &)> Produce) {
@@ -201,15 +141,9 @@ Error writeFile(StringRef Path, const WriteOptions &Options,
           "with -S, or force binary output with -f");
     return writeTo(STDOUT_FILENO, "<stdout>", Produce);
   }
-
-  // Through a symbolic link, the file that it points to is replaced.
-  SmallString<256> Target(Path);
   sys::fs::file_status Status;
-  bool Exists = !sys::fs::status(Path, Status) && sys::fs::exists(Status);
-  if (Exists && sys::fs::is_directory(Status))
-    return createStringError(inconvertibleErrorCode(),
-                             "cannot write '" + Path + "': is a directory");
-  if (Exists && !sys::fs::is_regular_file(Status)) {
+  if (!sys::fs::status(Path, Status) && sys::fs::exists(Status) &&
+      !sys::fs::is_regular_file(Status) && !sys::fs::is_directory(Status)) {
     // A device or a pipe cannot be replaced.
     int FD;
     if (std::error_code Reason =
@@ -219,27 +153,9 @@ Error writeFile(StringRef Path, const WriteOptions &Options,
     ::close(FD);
     return E;
   }
-  if (Exists && !sys::fs::real_path(Path, Target))
-    Path = Target;
-
-  TemporaryFile Temp;
-  if (std::error_code Reason = Temp.create(Path))
-    return cannotWrite(Path, Reason);
-  if (Error E = writeTo(Temp.FD, Path, Produce))
-    return E;
-  if (Options.Check)
-    if (Error E = Options.Check(Temp.Name))
-      return E;
-  if (Exists && Options.WriteIfChanged && sameBytes(Path, Temp.Name))
-    return Error::success();
-  if (Exists) {
-    // Best effort: some file systems have no permissions to set.
-    [[maybe_unused]] std::error_code Ignored =
-        sys::fs::setPermissions(Temp.FD, Status.permissions());
-  }
-  if (std::error_code Reason = Temp.keep(Path))
-    return cannotWrite(Path, Reason);
-  return Error::success();
+  return writeFiles(Path.str(), Options, [&](function_ref<ByteSink &()> Next) {
+    return Produce(Next());
+  });
 }
 
 /// Make's quoting of a file name, as compilers write it.

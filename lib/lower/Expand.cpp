@@ -10,9 +10,10 @@
 #include "lib/lower/Expand.h"
 
 #include "lib/graph/DeviceName.h"
-#include "lib/support/Wire.h"
+#include "lib/graph/FileWalk.h"
+#include "lib/lower/Render.h"
 
-#include <cstring>
+#include <charconv>
 
 using namespace llvm;
 
@@ -29,12 +30,40 @@ std::string mergeDevices(StringRef Of, StringRef Device) {
   return Node->str();
 }
 
+ReplicaExpander::Number::Number(unsigned Replica) {
+  Size = static_cast<uint8_t>(
+      std::to_chars(Text, Text + sizeof(Text), Replica).ptr - Text);
+}
+
+/// Type and index come from the replica, job and task from \p Of.
+ReplicaExpander::DeviceRow ReplicaExpander::deviceRow(StringRef Of) const {
+  DeviceRow Row;
+  Row.Names.reserve(Devices.size());
+  for (const std::string &Device : Devices) {
+    Row.Names.push_back(mergeDevices(Of, Device));
+    Row.Longest = std::max(Row.Longest, Row.Names.back().size());
+  }
+  auto Stem = [&](unsigned R) {
+    StringRef Name = Row.Names[R], Text(Numbers[R].Text, Numbers[R].Size);
+    return Name.ends_with(Text) ? Name.drop_back(Text.size()) : StringRef();
+  };
+  Row.IsNumbered = Devices.size() > 1;
+  for (unsigned R = 1; R < Devices.size(); ++R) {
+    if (Row.Spans.empty() || Numbers[R].Size != Numbers[R - 1].Size ||
+        Row.Names[R].size() != Row.Names[R - 1].size())
+      Row.Spans.push_back({R, 0});
+    ++Row.Spans.back().Count;
+    Row.IsNumbered &= !Stem(R).empty() && Stem(R) == Stem(1);
+  }
+  return Row;
+}
+
 ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
     : G(G), Devices(std::move(M.Devices)), Order(G.order()) {
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
     RandomOps.push_back(isRandomOp(Name));
-    VariableOps.push_back(isVariableOp(Name));
+    wire::appendBytes(OpFields.emplace_back(), 2, Name);
     const OpDef *Def = G.opDefOf(Op);
     Rewrites.push_back(!Def || RandomOps.back() || Def->attr("frame_name") ||
                        Def->attr("shared_name"));
@@ -44,175 +73,222 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
                       : Name == "_Scale"        ? Scale
                                                 : Plain);
   }
-  // Type and index come from the replica, job and task from the node.
-  for (uint32_t D = 0; D < G.numDevices(); ++D) {
-    std::vector<std::string> Row;
-    Row.reserve(Devices.size());
-    for (const std::string &Device : Devices)
-      Row.push_back(mergeDevices(G.deviceName(D), Device));
-    DeviceTable.push_back(std::move(Row));
+  for (unsigned R = 0; R < Devices.size(); ++R)
+    Numbers.emplace_back(R);
+  for (uint32_t D = 0; D < G.numDevices(); ++D)
+    Rows.push_back(deviceRow(G.deviceName(D)));
+  Rows.emplace_back();
+  for (unsigned R = 1; R < Devices.size(); ++R) {
+    std::vector<Span> &Spans = Rows.back().Spans;
+    if (Spans.empty() || Numbers[R].Size != Numbers[R - 1].Size)
+      Spans.push_back({R, 0});
+    ++Spans.back().Count;
   }
 }
 
-StringRef ReplicaExpander::deviceOf(NodeId N, unsigned Replica) const {
+/// Whether the bytes of the input hold: untouched, and no name in them moved,
+/// of inputs or of nodes that it is colocated with.
+bool ReplicaExpander::isAsRead(NodeId N) const {
   const Node &This = G.node(N);
-  if (This.Count == Copies::Once || This.Flags & NF_FixedDevice)
-    return G.device(N);
-  return DeviceTable[This.Device][Replica];
+  return This.RawData && This.Count == Copies::Once &&
+         Program[This.Op] == Plain &&
+         !(This.Flags & (NF_Modified | NF_MayHaveClass)) &&
+         all_of(G.inputs(N), [&](Endpoint Input) {
+           const Node &Source = G.node(Input.Node);
+           return Source.Count == Copies::Once && Source.Kind == Inserted::No;
+         });
 }
 
-std::string ReplicaExpander::copyName(NodeId N, unsigned Replica) const {
-  Rendering Out;
-  appendName(Out, N, Replica);
-  return Out.Bytes;
-}
-
-/// Seeds are numbers, not text: such copies are rendered one by one.
-bool ReplicaExpander::stampable(NodeId N) const {
-  return !RandomOps[G.node(N).Op];
-}
-
-void ReplicaExpander::renderOnce(NodeId N, Rendering &Out) {
-  switch (Program[G.node(N).Op]) {
-  case MeshNode:
-    return;
-  case Split:
-    renderSplit(N, Out);
-    return;
-  case Merge:
-    renderMerge(N, Out);
-    return;
-  default:
-    renderCopy(N, 0, Out);
-  }
-}
-
-void ReplicaExpander::renderCopy(NodeId N, unsigned Replica, Rendering &Out) {
-  const Node &This = G.node(N);
-  Context C{N, Replica, This.Count == Copies::PerReplica, &Out};
-  if (Program[This.Op] == Scale) {
-    renderScale(C);
-    return;
-  }
-  if (This.RawData && !C.PerReplica && !(This.Flags & NF_Modified)) {
-    // Untouched, but names in it may have moved: those of inputs, and those of
-    // nodes that it is colocated with.
-    bool AsRead =
-        !(This.Flags & NF_MayHaveClass) && all_of(G.inputs(N), [&](Endpoint E) {
-          const Node &Source = G.node(E.Node);
-          return Source.Count == Copies::Once && Source.Kind == Inserted::No;
-        });
-    if (AsRead) {
-      Out.Bytes += '\x0a';
-      wire::appendVarint(Out.Bytes, This.RawSize);
-      Out.Bytes.append(This.RawData, This.RawSize);
-      return;
-    }
-  }
-  static thread_local Rendering Body;
-  Body.clear();
-  nameField(C, Body, "");
-  wire::appendBytes(Body.Bytes, 2, G.opName(N));
-  for (Endpoint E : G.dataInputs(N))
-    dataInput(C, Body, E);
-  for (Endpoint E : G.controlInputs(N))
-    controlInput(C, Body, E.Node);
-  if (This.Flags & NF_Led && C.PerReplica && Replica == 0)
-    for (unsigned I = 1; I < Devices.size(); ++I)
-      inputField(Body, N, I, ControlPort);
-  deviceField(C, Body);
-  attrFields(C, Body);
-  finishNode(C, Body);
-}
-
-template <typename Fn>
-void ReplicaExpander::forEachPiece(Fn F, bool OnlySizes) {
-  auto Count = static_cast<unsigned>(Devices.size());
-  Rendering Out;
+void ReplicaExpander::sizes(
+    function_ref<void(uint64_t Bytes, uint64_t Times)> F) const {
+  ClassFinder Finder(G);
+  NodeRenderer Renderer(*this, Finder);
+  FileWalk Walk(G);
   for (NodeId N : Order) {
+    Walk.at(N);
     const Node &This = G.node(N);
-    Out.clear();
-    if (This.Count == Copies::Once || isSplit(N)) {
-      renderOnce(N, Out);
-      F(Out.Bytes, 1);
+    Renderer.select(N);
+    if (isOnce(This)) {
+      if (uint64_t Size = Renderer.size(0))
+        F(Size, 1);
       continue;
     }
-    if (!(This.Flags & NF_ElidePrimary)) {
-      renderCopy(N, 0, Out);
-      F(Out.Bytes, 1);
+    if (!(This.Flags & NF_ElidePrimary))
+      F(Renderer.size(0), 1);
+    // Seeds are numbers, not text: such copies differ in size.
+    if (RandomOps[This.Op]) {
+      for (unsigned R = 1; R < Devices.size(); ++R)
+        F(Renderer.size(R), 1);
+      continue;
     }
-    bool Stamps = stampable(N);
-    for (unsigned R = 1; R < Count;) {
-      Out.clear();
-      renderCopy(N, R, Out);
-      F(Out.Bytes, 1);
-      // The copies whose number and device are as long as this one's.
-      size_t DeviceSize = deviceOf(N, R).size();
-      std::string Number = std::to_string(R);
-      unsigned Last = R;
-      for (; Stamps && Last + 1 < Count; ++Last) {
-        std::string Next = std::to_string(Last + 1);
-        if (Next.size() != Number.size() ||
-            deviceOf(N, Last + 1).size() != DeviceSize)
-          break;
-        if (OnlySizes)
-          continue;
-        for (uint32_t At : Out.Digits)
-          std::memcpy(Out.Bytes.data() + At, Next.data(), Next.size());
-        for (uint32_t At : Out.Devices)
-          std::memcpy(Out.Bytes.data() + At, deviceOf(N, Last + 1).data(),
-                      DeviceSize);
-        F(Out.Bytes, 1);
-      }
-      if (OnlySizes)
-        F(Out.Bytes, Last - R);
-      R = Last + 1;
-    }
+    for (Span S : spansOf(This))
+      F(Renderer.size(S.First), S.Count);
   }
 }
 
-uint64_t ReplicaExpander::size() {
-  uint64_t Total = 0;
-  forEachPiece([&](const std::string &Bytes,
-                   unsigned Times) { Total += Bytes.size() * Times; },
-               /*OnlySizes=*/true);
-  return Total;
-}
-
-uint64_t ReplicaExpander::sizeBound() {
-  // Every name in a node grows by a copy's prefix at most, and so does the
-  // node's own; what is inserted brings a few constants.
-  constexpr uint64_t Prefix = 24, Extra = 1024;
+uint64_t ReplicaExpander::sizeBound() const {
+  // What a name grows by, with the bytes of its field and a port; what a node
+  // has beside names and attributes of the input.
+  constexpr uint64_t Name = 48, Fixed = 128, Special = 1024;
   uint64_t Total = 0, LongestDevice = 0, LongestName = 0;
-  for (const std::string &Device : Devices)
-    LongestDevice = std::max<uint64_t>(LongestDevice, Device.size());
+  for (const DeviceRow &Row : Rows)
+    LongestDevice = std::max<uint64_t>(LongestDevice, Row.Longest);
   for (NodeId N : Order)
     LongestName = std::max<uint64_t>(LongestName, G.node(N).NameSize);
   for (NodeId N : Order) {
     const Node &This = G.node(N);
-    uint64_t One = This.NameSize + This.AttrSize + This.NumInputs * 8 +
-                   Prefix * (This.NumInputs + 4) + LongestDevice +
-                   G.device(N).size() + 64;
-    for (Endpoint E : G.inputs(N))
-      One += G.node(E.Node).NameSize;
-    if (This.Kind != Inserted::No)
-      One += Extra + 2 * (LongestName + Prefix);
-    uint64_t Times =
-        This.Count == Copies::PerReplica || Program[This.Op] != Plain
-            ? Devices.size()
-            : 1;
-    // A led node, a gate and a merge name every copy once more.
-    Total += One * Times;
-    if (This.Flags & NF_Led || This.Count == Copies::Once)
-      Total += Devices.size() * (LongestName + Prefix) *
-               (This.Flags & NF_Led ? 1 : This.NumInputs);
+    bool IsOnce = This.Count == Copies::Once;
+    // The name may be a `shared_name` too. A name in `_class` has eight bytes
+    // at least in the input.
+    uint64_t One = 2 * (This.NameSize + Name) + OpFields[This.Op].size() +
+                   This.AttrSize +
+                   (This.Flags & NF_MayHaveClass ? This.AttrSize * 4 : 0) +
+                   (IsOnce ? G.device(N).size() : 0) + LongestDevice + Fixed;
+    uint64_t Each = 0; // what names every copy
+    for (Endpoint E : G.inputs(N)) {
+      const Node &Source = G.node(E.Node);
+      uint64_t Input =
+          Name +
+          (Source.Flags & NF_ElidePrimary ? LongestName : Source.NameSize);
+      One += Input;
+      if (IsOnce && Source.Count == Copies::PerReplica)
+        Each += Input;
+    }
+    if (This.Flags & NF_Led)
+      Each += This.NameSize + Name;
+    if (Program[This.Op] != Plain) {
+      One += Special + 4 * (LongestName + Name);
+      Each += LongestName + Name;
+    }
+    if (IsOnce)
+      One = std::max<uint64_t>(One, This.RawSize + Fixed);
+    Total += One * (IsOnce ? 1 : Devices.size()) + Each * Devices.size();
   }
   return Total;
 }
 
-void ReplicaExpander::write(ByteSink &Sink) {
-  forEachPiece([&](const std::string &Bytes, unsigned) { Sink.write(Bytes); },
-               /*OnlySizes=*/false);
+/// Nodes of more bytes than this are streamed, copy by copy.
+static constexpr uint64_t LargestRoom = Chunk::Capacity / 8;
+
+static void writeCopy(NodeRenderer &Renderer, unsigned Replica, Chunk &Out) {
+  uint64_t Size = Renderer.size(Replica);
+  if (Size > LargestRoom) {
+    Renderer.render(StreamOut{Out}, Replica);
+    return;
+  }
+  char *Room = Out.room(Size);
+  char *End = Renderer.render(RoomOut{Room, Room, nullptr, nullptr}, Replica).P;
+  assert(End == Room + Size && "counted and written alike");
+  Out.filledTo(End);
+}
+
+/// Writes copies from \p S.First + 1 on, which differ from \p Model, copy
+/// S.First, in the numbers and devices at these places of the body, which is
+/// \p Head bytes behind the begin.
+void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
+                            ArrayRef<uint32_t> NumbersAt,
+                            ArrayRef<uint32_t> DevicesAt, const Node &This,
+                            Chunk &Out) const {
+  for (unsigned R = S.First + 1; R < S.First + S.Count; ++R) {
+    char *Copy = Out.room(Model.size());
+    std::memcpy(Copy, Model.data(), Model.size());
+    Out.filledTo(Copy + Model.size());
+    Copy += Head;
+    const Number &Text = Numbers[R];
+    const char Digit = Text.Text[0];
+    if (Text.Size == 1)
+      for (uint32_t At : NumbersAt)
+        Copy[At] = Digit;
+    else
+      for (uint32_t At : NumbersAt)
+        std::memcpy(Copy + At, Text.Text, Text.Size);
+    for (uint32_t At : DevicesAt) {
+      const std::string &Device = Rows[This.Device].Names[R];
+      llvm::copy(Device, Copy + At);
+    }
+  }
+}
+
+/// The short way of writing what \p N becomes; false if it needs the long one.
+bool ReplicaExpander::writeShort(Twins &Pair, NodeId N, Chunk &Out) const {
+  const Node &This = G.node(N);
+  if (isAsRead(N)) {
+    char Head[11] = {bytesTag(1)};
+    char *End = wire::putVarint(Head + 1, This.RawSize);
+    Out.write({Head, static_cast<size_t>(End - Head)});
+    Out.write({This.RawData, This.RawSize});
+    return true;
+  }
+  if (isOnce(This)) {
+    if (!Pair.render(N, 0))
+      return false;
+    Out.write(Pair.first());
+    return true;
+  }
+  for (Span S : spansOf(This)) {
+    // The first span tells for all of them.
+    if (!Pair.render(N, S.First))
+      return false;
+    if (S.First == 1 && !(This.Flags & NF_ElidePrimary))
+      Out.write(Pair.first());
+    Out.write(Pair.other());
+    stamp(Pair.other(), Pair.headSize(), S, Pair.numbers(), Pair.devices(),
+          This, Out);
+  }
+  return Devices.size() > 1;
+}
+
+void ReplicaExpander::write(size_t Begin, size_t End, Chunk &Out) const {
+  ClassFinder Finder(G);
+  NodeRenderer Renderer(*this, Finder);
+  auto Pair = std::make_unique<Twins>(*this, Finder);
+  SmallVector<uint32_t, 32> NumbersAt, DevicesAt;
+  SmallVector<char, 0> Model;
+  // What a node needs of others comes from all over the graph: their records
+  // first, then their names.
+  constexpr size_t Ahead = 8;
+  auto Soon = [&](size_t I, auto Fetch) {
+    if (I >= End)
+      return;
+    for (Endpoint E : G.inputs(Order[I]))
+      Fetch(E.Node);
+  };
+  FileWalk Walk(G);
+  for (size_t I = Begin; I < End; ++I) {
+    Walk.at(Order[I]);
+    Soon(I + 2 * Ahead, [&](NodeId N) { __builtin_prefetch(&G.node(N)); });
+    Soon(I + Ahead, [&](NodeId N) { __builtin_prefetch(G.name(N).data()); });
+    if (I + Ahead < End)
+      G.prefetchAttrs(Order[I + Ahead]);
+    const Node &This = G.node(Order[I]);
+    if (writeShort(*Pair, Order[I], Out))
+      continue;
+    Renderer.select(Order[I]);
+    if (isOnce(This)) {
+      writeCopy(Renderer, 0, Out);
+      continue;
+    }
+    if (!(This.Flags & NF_ElidePrimary))
+      writeCopy(Renderer, 0, Out);
+    for (Span S : spansOf(This)) {
+      uint64_t Size = Renderer.size(S.First);
+      if (RandomOps[This.Op] || Size > LargestRoom) {
+        for (unsigned R = S.First; R < S.First + S.Count; ++R)
+          writeCopy(Renderer, R, Out);
+        continue;
+      }
+      NumbersAt.resize_for_overwrite(Renderer.maxNumbers());
+      DevicesAt.resize_for_overwrite(Renderer.maxNumbers());
+      Model.resize_for_overwrite(Size);
+      RoomOut O = Renderer.render(RoomOut{Model.data(), Model.data(),
+                                          NumbersAt.data(), DevicesAt.data()},
+                                  S.First);
+      assert(O.P == O.Begin + Size && "counted and written alike");
+      Out.write({Model.data(), Size});
+      stamp({Model.data(), Size}, 0, S, ArrayRef(NumbersAt.data(), O.Numbers),
+            ArrayRef(DevicesAt.data(), O.Devices), This, Out);
+    }
+  }
 }
 
 } // namespace graft

@@ -23,76 +23,83 @@ namespace graft {
 /// \p Device of a replica on the job and task of \p Of.
 std::string mergeDevices(llvm::StringRef Of, llvm::StringRef Device);
 
+class Twins;
+
 class ReplicaExpander final : public NodeWriter {
 public:
   /// \p G must be a finished program (expand-replicas checks it) and outlive
   /// this.
   ReplicaExpander(const Graph &G, Mesh Devices);
 
-  uint64_t size() override;
-  uint64_t sizeBound() override;
-  void write(ByteSink &Sink) override;
-
-  /// Name of copy \p Replica of \p N.
-  std::string copyName(NodeId N, unsigned Replica) const;
+  size_t units() const override { return Order.size(); }
+  void sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F)
+      const override;
+  uint64_t sizeBound() const override;
+  void write(size_t Begin, size_t End, Chunk &Out) const override;
+  using NodeWriter::write;
 
 private:
-  /// Bytes under construction, with the places that depend on the replica.
-  struct Rendering {
-    std::string Bytes;
-    std::vector<uint32_t> Digits;  ///< Where the replica's number stands.
-    std::vector<uint32_t> Devices; ///< Where its device stands.
-    void clear() {
-      Bytes.clear();
-      Digits.clear();
-      Devices.clear();
-    }
+  friend class NodeRenderer;
+  friend class Twins;
+
+  /// A replica's number as text.
+  struct Number {
+    explicit Number(unsigned Replica);
+    char Text[11];
+    uint8_t Size;
   };
-  /// A node being rendered: which one, and for which copy (Once: none).
-  struct Context {
-    NodeId Node;
-    unsigned Replica;
-    bool PerReplica;
-    Rendering *Out;
+  /// Copies in a row, from 1 on, whose numbers and devices are equally long.
+  struct Span {
+    unsigned First, Count;
+  };
+  /// A device of the input and what it becomes on each replica.
+  struct DeviceRow {
+    std::vector<std::string> Names;
+    std::vector<Span> Spans;
+    size_t Longest = 0;
+    /// From replica 1 on names differ in their last digits only, which are the
+    /// replica's number.
+    bool IsNumbered = false;
   };
 
-  void renderOnce(NodeId N, Rendering &Out);
-  void renderCopy(NodeId N, unsigned Replica, Rendering &Out);
-  void renderSplit(NodeId N, Rendering &Out);
-  void renderMerge(NodeId N, Rendering &Out);
-  void renderScale(const Context &C);
-  void renderConst(const Context &C, llvm::StringRef Suffix,
-                   llvm::StringRef Value, unsigned Type);
+  DeviceRow deviceRow(llvm::StringRef Of) const;
 
-  void finishNode(const Context &C, const Rendering &Body);
-  void nameField(const Context &C, Rendering &Body, llvm::StringRef Suffix);
-  void appendName(Rendering &Out, NodeId N, unsigned Replica) const;
-  void inputField(Rendering &Body, NodeId N, unsigned Replica, uint32_t Port,
-                  llvm::StringRef Suffix = "") const;
-  void dataInput(const Context &C, Rendering &Body, Endpoint E) const;
-  void controlInput(const Context &C, Rendering &Body, NodeId Source) const;
-  void deviceField(const Context &C, Rendering &Body) const;
-  void attrFields(const Context &C, Rendering &Body) const;
-  void classAttr(const Context &C, Rendering &Body,
-                 const AttrEntry &Entry) const;
-  bool stampable(NodeId N) const;
-  bool isSplit(NodeId N) const { return Program[G.node(N).Op] == Split; }
-  llvm::StringRef deviceOf(NodeId N, unsigned Replica) const;
+  bool isSplit(const Node &This) const { return Program[This.Op] == Split; }
+  /// Whether there is one node for all replicas.
+  bool isOnce(const Node &This) const {
+    return This.Count == Copies::Once || isSplit(This);
+  }
+  llvm::StringRef deviceOf(NodeId N, unsigned Replica) const {
+    const Node &This = G.node(N);
+    if (This.Count == Copies::Once || This.Flags & NF_FixedDevice)
+      return G.device(N);
+    return Rows[This.Device].Names[Replica];
+  }
+  bool isAsRead(NodeId N) const;
+  llvm::ArrayRef<Span> spansOf(const Node &This) const {
+    return This.Flags & NF_FixedDevice ? Rows.back().Spans
+                                       : Rows[This.Device].Spans;
+  }
 
-  /// Calls \p F(Bytes) for each piece of the output in order.
-  template <typename Fn> void forEachPiece(Fn F, bool OnlySizes);
+  void stamp(llvm::StringRef Model, size_t Head, Span S,
+             llvm::ArrayRef<uint32_t> NumbersAt,
+             llvm::ArrayRef<uint32_t> DevicesAt, const Node &This,
+             Chunk &Out) const;
+  bool writeShort(Twins &Pair, NodeId N, Chunk &Out) const;
+
+  /// By op: what the program's own ops are.
+  enum ProgramOp : uint8_t { Plain, MeshNode, Split, Merge, Scale };
 
   const Graph &G;
   std::vector<std::string> Devices;
   std::vector<NodeId> Order;
-  std::vector<bool> RandomOps;   ///< By op.
-  std::vector<bool> VariableOps; ///< By op.
-  std::vector<bool> Rewrites;    ///< By op: copies differ in attributes.
-  /// By op: what the program's own ops are.
-  enum ProgramOp : uint8_t { Plain, MeshNode, Split, Merge, Scale };
+  std::vector<Number> Numbers;
+  std::vector<bool> RandomOps;       ///< By op.
+  std::vector<bool> Rewrites;        ///< By op: copies differ in attributes.
+  std::vector<std::string> OpFields; ///< By op: field 2 of a node.
   std::vector<ProgramOp> Program;
-  /// By device of the input and replica: the replica's device in that place.
-  std::vector<std::vector<std::string>> DeviceTable;
+  /// By device of the input, and one without names for what stays in place.
+  std::vector<DeviceRow> Rows;
 };
 
 } // namespace graft

@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Field numbers are those of tensorflow/core/framework/node_def.proto: name 1,
-// op 2, input 3, device 4, attr 5. Attributes that hold names or identities are
-// rewritten as docs/Design.md lists them.
+// Takes a node of the program apart into what it becomes. Field numbers are
+// those of tensorflow/core/framework/node_def.proto: name 1, op 2, input 3,
+// device 4, attr 5. Attributes that hold names or identities are rewritten as
+// docs/Design.md lists them.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/lower/Expand.h"
-#include "lib/support/Wire.h"
+#include "lib/lower/Render.h"
 
 #include <cmath>
 
@@ -19,21 +19,31 @@ namespace graft {
 
 namespace {
 
-void append(std::string &S, StringRef Text) {
-  S.append(Text.data(), Text.size());
+void setPort(Item &I, uint32_t Port) {
+  if (Port == 0)
+    return;
+  I.Port = Port;
+  uint32_t Extra = 1; // `^`, or `:` and digits
+  for (; Port != ControlPort && Port != 0; Port /= 10)
+    ++Extra;
+  I.FirstLength += Extra;
+  I.Length += Extra;
 }
 
-void attrEntry(std::string &Out, StringRef Key, StringRef Value) {
-  std::string Entry;
-  wire::appendBytes(Entry, 1, Key);
-  wire::appendBytes(Entry, 2, Value);
-  wire::appendBytes(Out, 5, Entry);
-}
-
-bool isRenamedLocal(const Node &N) {
-  // merge-fetches renames the local node of a merged value to replica/<name>.
-  return (N.Flags & NF_LocalName) && N.NameSplit == strlen("replica") &&
-         StringRef(N.NameData, N.NameSize).starts_with("replica/");
+/// Takes a field with \p Tag off \p Text if it is there in the usual form.
+bool takeField(StringRef &Text, unsigned Field, StringRef &Contents) {
+  if (Text.empty() || Text[0] != bytesTag(Field))
+    return false;
+  wire::Reader R(Text.drop_front());
+  uint64_t Length;
+  if (!R.varint(Length))
+    return false;
+  StringRef Rest = Text.drop_front(R.position() - Text.data());
+  if (Length > Rest.size())
+    return false;
+  Contents = Rest.take_front(Length);
+  Text = Rest.drop_front(Length);
+  return true;
 }
 
 } // namespace
@@ -42,361 +52,419 @@ bool isRenamedLocal(const Node &N) {
 // Names
 //===----------------------------------------------------------------------===//
 
-void ReplicaExpander::appendName(Rendering &Out, NodeId N,
-                                 unsigned Replica) const {
-  const Node &This = G.node(N);
-  StringRef Name = G.name(N);
-  if (This.Count == Copies::Once || isSplit(N) ||
-      (Replica == 0 && !(This.Flags & NF_LocalName))) {
-    append(Out.Bytes, Name);
+/// Makes \p I, which has the name of \p Source, its copies' name.
+void NodeRenderer::fillName(Item &I, const Node &Source) const {
+  if (E.isOnce(Source))
     return;
+  I.Numbered = true;
+  I.Split = std::min(Source.NameSplit, Source.NameSize);
+  I.Where = I.Split == 0 ? Item::Before : Item::Inside;
+  if (Source.Flags & NF_LocalName) {
+    I.Local = true;
+    if (isRenamedLocal(Source))
+      I.Where = Item::Short;
   }
-  std::string Number = std::to_string(Replica);
-  if (This.NameSplit == 0) {
-    append(Out.Bytes, "replica_");
-    Out.Digits.push_back(Out.Bytes.size());
-    Out.Bytes += Number;
-    Out.Bytes += '/';
-    append(Out.Bytes, Name);
-    return;
-  }
-  append(Out.Bytes, Name.take_front(This.NameSplit));
-  append(Out.Bytes, isRenamedLocal(This) ? "_" : "/replica_");
-  Out.Digits.push_back(Out.Bytes.size());
-  Out.Bytes += Number;
-  append(Out.Bytes, Name.drop_front(This.NameSplit));
+  I.Length += Item::infixSize(I.Where);
+  if (I.Local)
+    I.FirstLength = I.Length + 1;
 }
 
-/// Writes a length-delimited field whose contents \p Fill appends.
-template <typename Body, typename Fn>
-static void lengthField(Body &Out, unsigned Field, Fn Fill) {
-  wire::appendTag(Out.Bytes, Field, wire::Type::Bytes);
-  size_t At = Out.Bytes.size();
-  size_t FirstDigit = Out.Digits.size(), FirstDevice = Out.Devices.size();
-  Out.Bytes += '\0';
-  Fill();
-  size_t Length = Out.Bytes.size() - At - 1;
-  unsigned Extra = wire::varintSize(Length) - 1;
-  if (Extra != 0) {
-    // Longer than 127 bytes: make room and move the marks.
-    Out.Bytes.insert(At + 1, Extra, '\0');
-    for (size_t I = FirstDigit; I < Out.Digits.size(); ++I)
-      Out.Digits[I] += Extra;
-    for (size_t I = FirstDevice; I < Out.Devices.size(); ++I)
-      Out.Devices[I] += Extra;
+Item &NodeRenderer::copyName(Item::Kind What, const Node &Source,
+                             Item::Copies For, uint32_t Port) {
+  Item &I = add(What, {Source.NameData, Source.NameSize}, For);
+  fillName(I, Source);
+  setPort(I, Port);
+  return I;
+}
+
+/// The name of copy 0 of \p Source as an input.
+Item &NodeRenderer::firstName(const Node &Source, Item::Copies For,
+                              uint32_t Port) {
+  Item &I = add(Item::Input, {Source.NameData, Source.NameSize}, For);
+  fillName(I, Source);
+  StringRef Name(I.Data, I.Size), Head = Name.take_front(I.Split);
+  if (I.Local)
+    Name =
+        Saver.save(I.Where == Item::Before
+                       ? "replica_0/" + Name
+                       : Head + (I.Where == Item::Short ? "_0" : "/replica_0") +
+                             Name.drop_front(I.Split));
+  auto Size = static_cast<uint32_t>(Name.size());
+  I = {Name.begin(), Size,       Size, Size,  0,     0,
+       Item::Input,  Item::None, For,  false, false, false};
+  setPort(I, Port);
+  return I;
+}
+
+/// Adds the name of the node itself, with \p Suffix.
+Item &NodeRenderer::ownName(Item::Kind What, StringRef Suffix) {
+  Item &I = copyName(What, *This, Item::All);
+  if (!Suffix.empty()) {
+    I.Data = Saver.save(StringRef(I.Data, I.Size) + Suffix).data();
+    for (uint32_t *Length : {&I.Size, &I.FirstLength, &I.Length})
+      *Length += static_cast<uint32_t>(Suffix.size());
   }
-  wire::putVarint(Out.Bytes.data() + At, Length);
-}
-
-void ReplicaExpander::nameField(const Context &C, Rendering &Body,
-                                StringRef Suffix) {
-  lengthField(Body, 1, [&] {
-    appendName(Body, C.Node, C.Replica);
-    append(Body.Bytes, Suffix);
-  });
-}
-
-void ReplicaExpander::finishNode(const Context &C, const Rendering &Body) {
-  Rendering &Out = *C.Out;
-  Out.Bytes += '\x0a';
-  wire::appendVarint(Out.Bytes, Body.Bytes.size());
-  auto Base = static_cast<uint32_t>(Out.Bytes.size());
-  for (uint32_t At : Body.Digits)
-    Out.Digits.push_back(Base + At);
-  for (uint32_t At : Body.Devices)
-    Out.Devices.push_back(Base + At);
-  Out.Bytes += Body.Bytes;
+  return I;
 }
 
 //===----------------------------------------------------------------------===//
 // Inputs
 //===----------------------------------------------------------------------===//
 
-void ReplicaExpander::inputField(Rendering &Body, NodeId N, unsigned Replica,
-                                 uint32_t Port, StringRef Suffix) const {
-  lengthField(Body, 3, [&] {
-    if (Port == ControlPort)
-      Body.Bytes += '^';
-    appendName(Body, N, Replica);
-    append(Body.Bytes, Suffix);
-    if (Port != ControlPort && Port != 0) {
-      Body.Bytes += ':';
-      Body.Bytes += std::to_string(Port);
-    }
-  });
-}
-
-void ReplicaExpander::dataInput(const Context &C, Rendering &Body,
-                                Endpoint E) const {
-  const Node &Source = G.node(E.Node);
-  if (isSplit(E.Node)) {
-    lengthField(Body, 3, [&] {
-      append(Body.Bytes, G.name(E.Node));
-      if (C.Replica != 0) {
-        Body.Bytes += ':';
-        Body.Digits.push_back(Body.Bytes.size());
-        Body.Bytes += std::to_string(C.Replica);
-      }
-    });
+void NodeRenderer::dataInput(Endpoint Input) {
+  const Node &Source = G.node(Input.Node);
+  if (E.isSplit(Source)) {
+    slice(Source);
     return;
   }
-  if (Source.Flags & NF_ElidePrimary &&
-      (Source.Count == Copies::Once || C.Replica == 0)) {
+  Item::Copies For = Item::All;
+  if (Source.Flags & NF_ElidePrimary) {
     // A pick, or a place that copy 0 does not need.
-    Context AsPrimary = C;
-    if (Source.Count == Copies::Once)
-      AsPrimary.Replica = 0;
-    dataInput(AsPrimary, Body, G.input(E.Node, 0));
-    return;
+    For = Source.Count == Copies::Once ? Item::All : Item::First;
+    firstInput(G.input(Input.Node, 0), For);
+    if (For == Item::All)
+      return;
+    For = Item::Others;
   }
-  inputField(Body, E.Node, C.Replica, E.Port);
+  copyName(Item::Input, Source, For, Input.Port);
 }
 
-void ReplicaExpander::controlInput(const Context &C, Rendering &Body,
-                                   NodeId Source) const {
+/// The replica's own output of a split.
+void NodeRenderer::slice(const Node &Source) {
+  Item &I = add(Item::Slice, {Source.NameData, Source.NameSize});
+  ++I.Length; // `:`
+  I.Numbered = true;
+}
+
+/// Copy 0 of \p Input, whichever copy reads it.
+void NodeRenderer::firstInput(Endpoint Input, Item::Copies For) {
+  const Node &Source = G.node(Input.Node);
+  if (E.isSplit(Source))
+    firstName(Source, For, 0);
+  else if (Source.Flags & NF_ElidePrimary)
+    firstInput(G.input(Input.Node, 0), For);
+  else
+    firstName(Source, For, Input.Port);
+}
+
+/// All copies of \p Input but copy 0.
+void NodeRenderer::otherInputs(Endpoint Input) {
+  const Node &Source = G.node(Input.Node);
+  if (E.isSplit(Source))
+    slice(Source);
+  else if (Source.Flags & NF_ElidePrimary && Source.Count == Copies::Once)
+    firstInput(G.input(Input.Node, 0), Item::All);
+  else
+    copyName(Item::Input, Source, Item::All, Input.Port);
+  Items[NumItems - 1].Each = true;
+}
+
+void NodeRenderer::controlInput(NodeId Source) {
   const Node &From = G.node(Source);
-  if (From.Count == Copies::Once || isSplit(Source)) {
-    if (From.Flags & NF_ElidePrimary)
-      controlInput(C, Body, G.input(Source, 0).Node);
+  bool IsElided = From.Flags & NF_ElidePrimary;
+  if (E.isOnce(From)) {
+    if (IsElided)
+      controlInput(G.input(Source, 0).Node);
     else
-      inputField(Body, Source, 0, ControlPort);
+      copyName(Item::Input, From, Item::All, ControlPort);
     return;
   }
-  auto Copy = [&](unsigned R) {
-    if (R == 0 && From.Flags & NF_ElidePrimary) {
-      Context AsPrimary = C;
-      AsPrimary.Replica = 0;
-      AsPrimary.PerReplica = true;
-      controlInput(AsPrimary, Body, G.input(Source, 0).Node);
-    } else {
-      inputField(Body, Source, R, ControlPort);
-    }
-  };
-  if (C.PerReplica) {
-    Copy(C.Replica);
+  if (PerReplica) {
+    if (IsElided)
+      firstControl(G.input(Source, 0).Node, Item::First);
+    copyName(Item::Input, From, IsElided ? Item::Others : Item::All,
+             ControlPort);
     return;
   }
+  firstControl(Source, Item::All);
   // Copy 0 of a led node waits for the others.
-  Copy(0);
-  for (unsigned R = 1; R < Devices.size() && !(From.Flags & NF_Led); ++R)
-    Copy(R);
+  if (From.Flags & NF_Led)
+    return;
+  copyName(Item::Input, From, Item::All, ControlPort).Each = true;
+}
+
+void NodeRenderer::firstControl(NodeId Source, Item::Copies For) {
+  const Node &From = G.node(Source);
+  if (From.Flags & NF_ElidePrimary)
+    firstControl(G.input(Source, 0).Node, For);
+  else
+    firstName(From, For, ControlPort);
 }
 
 //===----------------------------------------------------------------------===//
-// Devices and attributes
+// Attributes
 //===----------------------------------------------------------------------===//
 
-void ReplicaExpander::deviceField(const Context &C, Rendering &Body) const {
-  StringRef Device = deviceOf(C.Node, C.Replica);
-  if (Device.empty())
-    return;
-  lengthField(Body, 4, [&] {
-    if (C.PerReplica && !(G.node(C.Node).Flags & NF_FixedDevice))
-      Body.Devices.push_back(Body.Bytes.size());
-    append(Body.Bytes, Device);
-  });
+void NodeRenderer::field(unsigned Number, StringRef Text) {
+  std::string Field;
+  wire::appendBytes(Field, Number, Text);
+  literal(Saver.save(Field));
 }
 
-/// `_class`: copies are colocated with copies of their own replica.
-void ReplicaExpander::classAttr(const Context &C, Rendering &Body,
-                                const AttrEntry &Entry) const {
-  auto Classes = G.stringListAttr(C.Node, "_class");
-  lengthField(Body, 5, [&] {
-    wire::appendBytes(Body.Bytes, 1, Entry.Key);
-    lengthField(Body, 2, [&] {
-      lengthField(Body, 1, [&] {
-        for (StringRef Class : *Classes)
-          lengthField(Body, 2, [&] {
-            StringRef Target = Class;
-            NodeId With =
-                Target.consume_front("loc:@") ? G.find(Target) : NoNode;
-            if (With == NoNode) {
-              append(Body.Bytes, Class);
-              return;
-            }
-            append(Body.Bytes, "loc:@");
-            appendName(Body, With, C.Replica);
-          });
-      });
-    });
-  });
+void NodeRenderer::attribute(StringRef Key, StringRef Value) {
+  std::string Entry;
+  wire::appendBytes(Entry, 1, Key);
+  wire::appendBytes(Entry, 2, Value);
+  field(5, Entry);
 }
 
-void ReplicaExpander::attrFields(const Context &C, Rendering &Body) const {
-  const Node &This = G.node(C.Node);
-  if (!(This.Flags & (NF_MayHaveClass | NF_MayHaveGraft)) &&
-      (!C.PerReplica || !Rewrites[This.Op])) {
-    append(Body.Bytes, {This.AttrData, This.AttrSize});
+void NodeRenderer::className(StringRef Text) {
+  StringRef Name = Text;
+  NodeId With = Name.consume_front(ClassPrefix) ? Finder.find(N, Name) : NoNode;
+  auto Size = static_cast<uint32_t>(With == NoNode ? Text.size() : Name.size());
+  Classes.push_back({With == NoNode ? Text.data() : Name.data(), Size,
+                     static_cast<uint32_t>(Text.size()),
+                     static_cast<uint32_t>(Text.size()), 0, 0,
+                     With == NoNode ? Item::Literal : Item::Class, Item::None,
+                     Item::All, false, false, false});
+  if (With != NoNode) {
+    fillName(Classes.back(), G.node(With));
+  }
+}
+
+/// Reads the list of \p Entry in the usual form, or of the attribute in any.
+bool NodeRenderer::readClasses(StringRef Entry) {
+  StringRef Key, Value, List, Text;
+  if (StringRef Name = shortClass(Entry); !Name.empty()) {
+    className(Name);
+    return true;
+  }
+  if (takeField(Entry, 1, Key) && takeField(Entry, 2, Value) && Entry.empty() &&
+      takeField(Value, 1, List) && Value.empty()) {
+    while (takeField(List, 2, Text))
+      className(Text);
+    if (List.empty())
+      return true;
+  }
+  Classes.clear();
+  auto Names = G.stringListAttr(N, ClassKey);
+  if (!Names)
+    return false;
+  for (StringRef Name : *Names)
+    className(Name);
+  return true;
+}
+
+/// Adds what an attribute becomes in copies; false when it stays as it is.
+bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
+  if (Key.starts_with("_")) {
+    if (Key != ClassKey)
+      return Key.starts_with("_graft_");
+    // When the key is there twice, the first holds.
+    if (!HasClasses && !readClasses(Entry))
+      return false;
+    HasClasses = true;
+    add(Item::Class, {});
+    return true;
+  }
+  if (!PerReplica)
+    return false;
+  if (Key == "frame_name") {
+    Item &I = add(Item::Frame, G.stringAttr(N, Key).value_or(""));
+    I.Where = Item::Before;
+    I.Local = I.Numbered = true;
+    I.Length += static_cast<uint32_t>(strlen("replica_/"));
+    I.FirstLength = I.Length + 1;
+    return true;
+  }
+  if (Key == "shared_name") {
+    // A reference variable without a shared name is known by its node.
+    if (!G.isOp(N, "VarHandleOp") && G.stringAttr(N, Key).value_or("").empty())
+      return false;
+    literal(Whole).For = Item::First;
+    ownName(Item::String).For = Item::Others;
+    return true;
+  }
+  if (Key == "seed2" && E.RandomOps[This->Op]) {
+    literal(Whole).For = Item::First;
+    add(Item::Seed, {}, Item::Others);
+    return true;
+  }
+  return false;
+}
+
+void NodeRenderer::attributes() {
+  StringRef Rest(This->AttrData, This->AttrSize);
+  bool Rewrites = PerReplica && E.Rewrites[This->Op];
+  if (!Rewrites && !(This->Flags & (NF_MayHaveClass | NF_MayHaveGraft))) {
+    if (!Rest.empty())
+      literal(Rest);
     return;
   }
-  wire::Reader R({This.AttrData, This.AttrSize});
-  wire::Field F;
-  while (R.next(F)) {
-    if (F.Number != 5 || F.Bytes.size() < 2 ||
-        static_cast<uint8_t>(F.Bytes[1]) >= 0x80) {
-      append(Body.Bytes, F.Whole);
-      continue;
+  HasClasses = false;
+  const char *Same = Rest.data(); // from here on nothing was rewritten yet
+  while (!Rest.empty()) {
+    StringRef Entry;
+    const char *Start = Rest.data(), *Next;
+    if (usualEntry(Rest, Entry)) {
+      Next = Entry.end();
+    } else {
+      wire::Reader R(Rest);
+      wire::Field F;
+      if (!R.next(F))
+        break;
+      Next = R.position();
+      Entry = F.Number == 5 ? F.Bytes : StringRef();
     }
-    StringRef Key = F.Bytes.substr(2, static_cast<size_t>(F.Bytes[1]));
-    if (Key == "_class") {
-      AttrEntry Entry{Key, {}, F.Whole};
-      classAttr(C, Body, Entry);
+    Rest = Rest.drop_front(Next - Start);
+    if (Entry.size() < 2 || static_cast<uint8_t>(Entry[1]) >= 0x80)
       continue;
-    }
-    if (Key.starts_with("_graft_"))
+    StringRef Key = Entry.substr(2, static_cast<size_t>(Entry[1]));
+    if (!Key.starts_with("_") && !(Rewrites && mayDiffer(Key)))
       continue;
-    if (C.PerReplica && Key == "frame_name") {
-      StringRef Frame = G.stringAttr(C.Node, Key).value_or("");
-      attrEntry(Body.Bytes, Key,
-                encodeStringAttr("replica_" + std::to_string(C.Replica) + "/" +
-                                 Frame.str()));
-      continue;
-    }
-    if (C.PerReplica && C.Replica > 0 && Key == "shared_name") {
-      StringRef Shared = G.stringAttr(C.Node, Key).value_or("");
-      // A reference variable without a shared name is known by its node.
-      if (Shared.empty() && !G.isOp(C.Node, "VarHandleOp")) {
-        append(Body.Bytes, F.Whole);
-        continue;
-      }
-      lengthField(Body, 5, [&] {
-        wire::appendBytes(Body.Bytes, 1, Key);
-        lengthField(Body, 2, [&] {
-          lengthField(Body, 2, [&] { appendName(Body, C.Node, C.Replica); });
-        });
-      });
-      continue;
-    }
-    if (C.PerReplica && C.Replica > 0 && Key == "seed2" && RandomOps[This.Op]) {
-      int64_t Seed = G.intAttr(C.Node, "seed").value_or(0);
-      int64_t Seed2 = G.intAttr(C.Node, "seed2").value_or(0);
-      // Seeds of 0 and 0 ask for another stream in any case.
-      if (Seed != 0 || Seed2 != 0)
-        Seed2 += C.Replica;
-      attrEntry(Body.Bytes, Key, encodeIntAttr(Seed2));
-      continue;
-    }
-    append(Body.Bytes, F.Whole);
+    literal({Same, static_cast<size_t>(Start - Same)});
+    if (rewrite(Key, Entry, {Start, static_cast<size_t>(Next - Start)}))
+      Same = Next;
+    else
+      --NumItems;
   }
+  if (Rest.data() != Same)
+    literal({Same, static_cast<size_t>(Rest.data() - Same)});
   // A handle without a name of its own would be one variable with the others.
-  if (C.PerReplica && C.Replica > 0 && VariableOps[This.Op] &&
-      G.isOp(C.Node, "VarHandleOp") && !G.hasAttr(C.Node, "shared_name"))
-    attrEntry(Body.Bytes, "shared_name",
-              encodeStringAttr(copyName(C.Node, C.Replica)));
+  if (Rewrites && G.isOp(N, "VarHandleOp") && !G.hasAttr(N, "shared_name"))
+    ownName(Item::String).For = Item::Others;
 }
 
 //===----------------------------------------------------------------------===//
-// Crossing ops
+// Nodes
 //===----------------------------------------------------------------------===//
 
-void ReplicaExpander::renderConst(const Context &C, StringRef Suffix,
-                                  StringRef Value, unsigned Type) {
-  Rendering Body;
-  nameField(C, Body, Suffix);
-  wire::appendBytes(Body.Bytes, 2, "Const");
-  deviceField(C, Body);
-  attrEntry(Body.Bytes, "dtype", encodeTypeAttr(Type));
-  attrEntry(Body.Bytes, "value", Value);
-  finishNode(C, Body);
-}
-
-void ReplicaExpander::renderSplit(NodeId N, Rendering &Out) {
-  Context C{N, 0, false, &Out};
-  int64_t Axis = G.intAttr(N, "axis").value_or(0);
-  auto Count = static_cast<int64_t>(Devices.size());
-  renderConst(C, "/split_dim", encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
-  Rendering Body;
-  nameField(C, Body, "");
-  wire::appendBytes(Body.Bytes, 2, "Split");
-  inputField(Body, N, 0, 0, "/split_dim");
-  dataInput(C, Body, G.input(N, 0));
-  deviceField(C, Body);
-  attrEntry(Body.Bytes, "T",
-            encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
-  attrEntry(Body.Bytes, "num_split", encodeIntAttr(Count));
-  attrEntry(Body.Bytes, StampAttr, encodeIntAttr(Count));
-  finishNode(C, Body);
-}
-
-void ReplicaExpander::renderMerge(NodeId N, Rendering &Out) {
-  if (G.node(N).Flags & NF_ElidePrimary)
+void NodeRenderer::select(NodeId Node) {
+  N = Node;
+  This = &G.node(N);
+  NumItems = 0;
+  Parts.clear();
+  Classes.clear();
+  Arena.Reset();
+  switch (E.Program[This->Op]) {
+  case ReplicaExpander::MeshNode:
     return;
-  Context C{N, 0, false, &Out};
+  case ReplicaExpander::Split:
+    PerReplica = false;
+    return split();
+  case ReplicaExpander::Merge:
+    PerReplica = false;
+    return merge();
+  case ReplicaExpander::Scale:
+    PerReplica = This->Count == Copies::PerReplica;
+    return scale();
+  case ReplicaExpander::Plain:
+    PerReplica = This->Count == Copies::PerReplica;
+    return plain();
+  }
+}
+
+void NodeRenderer::plain() {
+  if (E.isAsRead(N)) {
+    literal({This->RawData, This->RawSize});
+    return endPart();
+  }
+  ownName(Item::Name);
+  literal(E.OpFields[This->Op]);
+  for (Endpoint Input : G.dataInputs(N))
+    dataInput(Input);
+  for (Endpoint Input : G.controlInputs(N))
+    controlInput(Input.Node);
+  if (This->Flags & NF_Led && PerReplica)
+    copyName(Item::Input, *This, Item::First, ControlPort).Each = true;
+  device();
+  attributes();
+  endPart();
+}
+
+void NodeRenderer::device() { add(Item::Device, {}); }
+
+void NodeRenderer::constant(StringRef Suffix, StringRef Value, unsigned Type) {
+  ownName(Item::Name, Suffix);
+  field(2, "Const");
+  device();
+  attribute("dtype", encodeTypeAttr(Type));
+  attribute("value", Value);
+  endPart();
+}
+
+void NodeRenderer::split() {
+  constant("/split_dim",
+           encodeIntTensor(DT_INT32, {}, G.intAttr(N, "axis").value_or(0)),
+           DT_INT32);
+  ownName(Item::Name);
+  field(2, "Split");
+  ownName(Item::Input, "/split_dim");
+  dataInput(G.input(N, 0));
+  device();
+  attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
+  attribute("num_split", encodeIntAttr(Count));
+  attribute(StampAttr, encodeIntAttr(Count));
+  endPart();
+}
+
+void NodeRenderer::merge() {
+  if (This->Flags & NF_ElidePrimary)
+    return;
   StringRef Combine = G.stringAttr(N, "combine").value_or("pick");
-  if (Devices.size() == 1)
+  if (Count == 1)
     Combine = "pick"; // ConcatV2 takes two values at least
-  auto Count = static_cast<int64_t>(Devices.size());
-  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
+  std::string Type = encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID));
   bool Stacks = Combine != "sum" && Combine != "concat" && Combine != "pick";
   int64_t Axis = Stacks ? 0 : G.intAttr(N, "axis").value_or(0);
   if (Stacks || Combine == "concat")
-    renderConst(C, "/axis", encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
-  Rendering Body;
-  nameField(C, Body, Stacks ? "/stack" : "");
-  wire::appendBytes(Body.Bytes, 2,
-                    Stacks                ? "Pack"
-                    : Combine == "sum"    ? "AddN"
-                    : Combine == "concat" ? "ConcatV2"
-                                          : "Identity");
-  Context Copy = C;
-  for (unsigned R = 0; R < (Combine == "pick" ? 1 : Devices.size()); ++R) {
-    Copy.Replica = R;
-    dataInput(Copy, Body, G.input(N, 0));
-  }
-  if (Combine == "concat")
-    inputField(Body, N, 0, 0, "/axis");
-  for (Endpoint E : G.controlInputs(N))
-    controlInput(C, Body, E.Node);
-  deviceField(C, Body);
-  attrEntry(Body.Bytes, "T", encodeTypeAttr(Type));
+    constant("/axis", encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
+  ownName(Item::Name, Stacks ? "/stack" : "");
+  field(2, Stacks                ? "Pack"
+           : Combine == "sum"    ? "AddN"
+           : Combine == "concat" ? "ConcatV2"
+                                 : "Identity");
+  firstInput(G.input(N, 0), Item::All);
   if (Combine != "pick")
-    attrEntry(Body.Bytes, "N", encodeIntAttr(Count));
-  attrEntry(Body.Bytes, StampAttr, encodeIntAttr(Count));
-  finishNode(C, Body);
+    otherInputs(G.input(N, 0));
+  if (Combine == "concat")
+    ownName(Item::Input, "/axis");
+  for (Endpoint Input : G.controlInputs(N))
+    controlInput(Input.Node);
+  device();
+  attribute("T", Type);
+  if (Combine != "pick")
+    attribute("N", encodeIntAttr(Count));
+  attribute(StampAttr, encodeIntAttr(Count));
+  endPart();
   if (!Stacks)
     return;
-  Rendering Last;
-  bool Logical = Combine == "and" || Combine == "or";
-  nameField(C, Last, "");
-  wire::appendBytes(Last.Bytes, 2,
-                    Combine == "min"   ? "Min"
-                    : Combine == "max" ? "Max"
-                    : Combine == "and" ? "All"
-                                       : "Any");
-  inputField(Last, N, 0, 0, "/stack");
-  inputField(Last, N, 0, 0, "/axis");
-  deviceField(C, Last);
-  if (!Logical)
-    attrEntry(Last.Bytes, "T", encodeTypeAttr(Type));
-  attrEntry(Last.Bytes, StampAttr, encodeIntAttr(Count));
-  finishNode(C, Last);
+  ownName(Item::Name);
+  field(2, Combine == "min"   ? "Min"
+           : Combine == "max" ? "Max"
+           : Combine == "and" ? "All"
+                              : "Any");
+  ownName(Item::Input, "/stack");
+  ownName(Item::Input, "/axis");
+  device();
+  if (Combine != "and" && Combine != "or")
+    attribute("T", Type);
+  attribute(StampAttr, encodeIntAttr(Count));
+  endPart();
 }
 
 /// Times N^power; integers, which have no reciprocal, are divided.
-void ReplicaExpander::renderScale(const Context &C) {
-  int64_t Power = G.intAttr(C.Node, "power").value_or(0);
-  unsigned Type = G.typeAttr(C.Node, "T").value_or(DT_INVALID);
-  double Factor = std::pow(static_cast<double>(Devices.size()), Power);
+void NodeRenderer::scale() {
+  int64_t Power = G.intAttr(N, "power").value_or(0);
+  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
+  double Factor = std::pow(static_cast<double>(Count), Power);
   bool Float = isFloating(Type);
-  auto Whole = static_cast<int64_t>(
-      std::llround(std::pow(static_cast<double>(Devices.size()),
-                            std::abs(static_cast<double>(Power)))));
-  renderConst(C, "/factor",
-              Float ? encodeFloatTensor(Type, {}, Factor)
-                    : encodeIntTensor(Type, {}, Whole),
-              Type);
-  Rendering Body;
-  nameField(C, Body, "");
-  wire::appendBytes(Body.Bytes, 2, Float || Power >= 0 ? "Mul" : "FloorDiv");
-  dataInput(C, Body, G.input(C.Node, 0));
-  inputField(Body, C.Node, C.Replica, 0, "/factor");
-  for (Endpoint E : G.controlInputs(C.Node))
-    controlInput(C, Body, E.Node);
-  deviceField(C, Body);
-  attrEntry(Body.Bytes, "T", encodeTypeAttr(Type));
-  attrEntry(Body.Bytes, StampAttr,
-            encodeIntAttr(static_cast<int64_t>(Devices.size())));
-  finishNode(C, Body);
+  auto Whole = static_cast<int64_t>(std::llround(std::pow(
+      static_cast<double>(Count), std::abs(static_cast<double>(Power)))));
+  constant("/factor",
+           Float ? encodeFloatTensor(Type, {}, Factor)
+                 : encodeIntTensor(Type, {}, Whole),
+           Type);
+  ownName(Item::Name);
+  field(2, Float || Power >= 0 ? "Mul" : "FloorDiv");
+  dataInput(G.input(N, 0));
+  ownName(Item::Input, "/factor");
+  for (Endpoint Input : G.controlInputs(N))
+    controlInput(Input.Node);
+  device();
+  attribute("T", encodeTypeAttr(Type));
+  attribute(StampAttr, encodeIntAttr(Count));
+  endPart();
 }
 
 } // namespace graft

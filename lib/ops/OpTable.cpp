@@ -7,6 +7,8 @@
 #include "lib/ops/OpTable.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 using namespace llvm;
 
@@ -53,17 +55,41 @@ constexpr const char *SharedNames[] = {
 #include "lib/ops/OpTable.inc"
 };
 
-/// The entry of a table sorted by name, or null.
-template <typename T, size_t N, typename NameOf>
-const T *findSorted(const T (&Table)[N], StringRef Name, NameOf Get) {
-  const T *It = std::lower_bound(std::begin(Table), std::end(Table), Name,
-                                 [&](const T &Entry, StringRef Key) {
-                                   return StringRef(Get(Entry)) < Key;
-                                 });
-  return It != std::end(Table) && Name == Get(*It) ? It : nullptr;
-}
+constexpr size_t NumOps = std::size(Ops);
+constexpr uint8_t NoUpdate = 0xff;
 
-const char *nameItself(const char *Name) { return Name; }
+/// What the other tables say of each op, so that nothing is looked up by name.
+struct Traits {
+  std::array<uint8_t, NumOps> Update{}; ///< Index into Updates, or NoUpdate.
+  std::array<bool, NumOps> Reads{};
+  std::array<bool, NumOps> SharedName{};
+  bool Complete = false; ///< Every row has its op.
+};
+
+/// All tables are sorted by name, so one walk over each finds their rows.
+constexpr Traits AllTraits = [] {
+  static_assert(std::size(Updates) < NoUpdate);
+  Traits T;
+  size_t U = 0, R = 0, S = 0;
+  for (size_t I = 0; I < NumOps; ++I) {
+    std::string_view Name = Ops[I].Name;
+    T.Update[I] = NoUpdate;
+    if (U < std::size(Updates) && Name == Updates[U].Op)
+      T.Update[I] = static_cast<uint8_t>(U++);
+    if (R < std::size(Readers) && Name == Readers[R]) {
+      T.Reads[I] = true;
+      ++R;
+    }
+    if (S < std::size(SharedNames) && Name == SharedNames[S]) {
+      T.SharedName[I] = true;
+      ++S;
+    }
+  }
+  T.Complete = U == std::size(Updates) && R == std::size(Readers) &&
+               S == std::size(SharedNames);
+  return T;
+}();
+static_assert(AllTraits.Complete);
 
 } // namespace
 
@@ -92,23 +118,21 @@ const AttrDef *OpDef::attr(StringRef Name) const {
 }
 
 UpdateDef OpDef::update() const {
-  const NamedUpdate *U =
-      findSorted(Updates, Name, [](const NamedUpdate &E) { return E.Op; });
-  return U ? U->Update : UpdateDef();
+  uint8_t Row = AllTraits.Update[this - Ops];
+  return Row == NoUpdate ? UpdateDef() : Updates[Row].Update;
 }
 
-bool OpDef::readsVariable() const {
-  return findSorted(Readers, Name, nameItself) != nullptr;
-}
+bool OpDef::readsVariable() const { return AllTraits.Reads[this - Ops]; }
 
-bool OpDef::hasSharedName() const {
-  return findSorted(SharedNames, Name, nameItself) != nullptr;
-}
+bool OpDef::hasSharedName() const { return AllTraits.SharedName[this - Ops]; }
 
 ArrayRef<OpDef> allOps() { return Ops; }
 
 const OpDef *findOp(StringRef Name) {
-  return findSorted(Ops, Name, [](const OpDef &Op) { return Op.Name; });
+  const OpDef *Op = std::lower_bound(
+      std::begin(Ops), std::end(Ops), Name,
+      [](const OpDef &Op, StringRef Key) { return StringRef(Op.Name) < Key; });
+  return Op != std::end(Ops) && Name == Op->Name ? Op : nullptr;
 }
 
 } // namespace graft

@@ -64,6 +64,15 @@ public:
   /// Counters for --pass-statistics, by description.
   std::map<std::string, uint64_t> Statistics;
 
+protected:
+  /// Adds one to a counter that is counted often: \p Slot, null at first,
+  /// remembers where it is.
+  void count(uint64_t *&Slot, const char *What) {
+    if (!Slot)
+      Slot = &Statistics[What];
+    ++*Slot;
+  }
+
 private:
   std::map<std::string, std::string> GivenOptions;
 };

@@ -6,6 +6,7 @@
 
 #include "lib/pass/PassManager.h"
 
+#include "lib/graph/FileWalk.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/Write.h"
 
@@ -13,17 +14,10 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 using namespace llvm;
 
 namespace graft {
 namespace {
-
-double now() {
-  using namespace std::chrono;
-  return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
 
 std::string summaryOf(const Module &M) {
   StringSink Sink;
@@ -105,6 +99,7 @@ bool PassManager::runLate(Module &M, DiagnosticEngine &Diags) {
     unsigned Errors = Diags.errorCount();
     Good = checkResult(S.P->run(M, Diags), /*SameGraph=*/true, Errors,
                        S.P->info().Name, Diags);
+    FileWalk::releaseAll(M.graph());
   }
   Diags.setPass("");
   return Good;
@@ -119,6 +114,12 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
     Passes[I].IsLate =
         NoMoreEdits && Passes[I].P->effect() == Pass::Effect::Checks;
   }
+  // A check compares with what was read, of which edits leave nothing.
+  if (any_of(Passes, [](const Step &S) {
+        return S.P->effect() == Pass::Effect::Checks;
+      }))
+    M.keepInput();
+  FileWalk::releaseAll(M.graph());
   for (Step &S : Passes) {
     if (S.IsLate)
       continue;
@@ -129,45 +130,57 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
     Print.before(M);
     uint64_t Before = Show.VerifyEach ? M.graph().fingerprint() : 0;
     unsigned Errors = Diags.errorCount();
-    double Start = now();
-    PassResult Result = S.P->run(M, Diags);
-    S.Seconds += now() - Start;
+    PassResult Result = [&] {
+      Timer T(S.Time);
+      return S.P->run(M, Diags);
+    }();
     bool Same = !Show.VerifyEach || M.graph().fingerprint() == Before;
     Good = checkResult(Result, Same, Errors, Name, Diags);
     if (!Good)
       break;
+    // Facts that the pass made stale only take memory.
+    if (M.FactsRevision != M.graph().revision())
+      M.Facts.reset();
+    FileWalk::releaseAll(M.graph());
     Print.after(M);
     if (Show.VerifyEach) {
-      Start = now();
+      Timer T(Verify);
       Good = verifyModule(M, Diags);
-      S.VerifySeconds += now() - Start;
       if (!Good)
         break;
     }
   }
   Diags.setPass("");
+  // What runs late infers its own.
+  if (Late)
+    M.Facts.reset();
   return Good;
 }
 
 void PassManager::report(const Instrumentation &Show) const {
   if (Show.TimePasses) {
-    double Total = 0, Verify = 0;
-    for (const Step &S : Passes) {
-      Total += S.Seconds;
-      Verify += S.VerifySeconds;
-    }
-    *Show.OS << "===--- Pass execution time ---===\n"
-             << "   wall (s)       %  pass\n";
-    auto Row = [&](double Seconds, StringRef Name) {
-      double Share = Total + Verify > 0 ? 100 * Seconds / (Total + Verify) : 0;
-      *Show.OS << fmt::format("{:>11.6f}  {:>5.1f}%  {}\n", Seconds, Share,
-                              std::string_view(Name));
+    std::vector<std::pair<const char *, Seconds>> Rows;
+    auto Add = [&](const char *Name, Seconds Time) {
+      if (Time.Wall > 0)
+        Rows.push_back({Name, Time});
     };
+    Add("(read)", Read);
     for (const Step &S : Passes)
-      Row(S.Seconds, S.P->info().Name);
-    if (Verify > 0)
-      Row(Verify, "verify");
-    Row(Total + Verify, "total");
+      Rows.push_back({S.P->info().Name, S.Time});
+    Add("(verify)", Verify);
+    Add("(write)", Write);
+    Seconds Total;
+    for (const auto &[Name, Time] : Rows) {
+      Total.Wall += Time.Wall;
+      Total.Cpu += Time.Cpu;
+    }
+    Rows.push_back({"total", Total});
+    *Show.OS << "===--- Pass execution time ---===\n"
+             << "   wall (s)     cpu (s)       %  pass\n";
+    for (const auto &[Name, Time] : Rows)
+      *Show.OS << fmt::format(
+          "{:>11.6f} {:>11.6f}  {:>5.1f}%  {}\n", Time.Wall, Time.Cpu,
+          Total.Wall > 0 ? 100 * Time.Wall / Total.Wall : 0, Name);
   }
   if (Show.Statistics) {
     *Show.OS << "===--- Pass statistics ---===\n";

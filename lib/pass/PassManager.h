@@ -11,6 +11,7 @@
 #define GRAFT_LIB_PASS_PASSMANAGER_H
 
 #include "lib/pass/Registry.h"
+#include "lib/pass/Timer.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -53,11 +54,14 @@ public:
   bool runLate(Module &M, DiagnosticEngine &Diags);
   void report(const Instrumentation &Show) const;
 
+  /// Rows of the report that are no passes; only the verifier's is filled in
+  /// by run().
+  Seconds Read, Verify, Write;
+
 private:
   struct Step {
     std::unique_ptr<Pass> P;
-    double Seconds = 0;
-    double VerifySeconds = 0;
+    Seconds Time;
     bool IsLate = false;
   };
 

@@ -47,6 +47,11 @@ public:
   /// Under --strict what is not proved is an error: see unproved().
   void setStrict(bool On) { Strict = On; }
 
+  /// Remarks that nobody will see need not be made: most are of thousands of
+  /// nodes, so passes ask before they build one.
+  void setRemarks(bool On) { Remarks = On; }
+  bool wantsRemarks() const { return Remarks; }
+
   Diagnostic &error(llvm::StringRef Node, std::string Message);
   Diagnostic &warning(llvm::StringRef Node, std::string Message);
   /// A warning that something is not proved, or rests on an assumption; an
@@ -63,6 +68,7 @@ public:
   void configureLike(const DiagnosticEngine &Other) {
     Locate = Other.Locate;
     Strict = Other.Strict;
+    Remarks = Other.Remarks;
   }
 
   bool hasErrors() const { return Errors != 0; }
@@ -82,6 +88,7 @@ private:
   Locator Locate;
   unsigned Errors = 0;
   bool Strict = false;
+  bool Remarks = true;
 };
 
 /// The candidate nearest to \p Word by edit distance, or an empty string when

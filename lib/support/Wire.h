@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Compiler.h"
 
 #include <cstdint>
 #include <cstring>
@@ -68,6 +69,36 @@ inline void appendInt(std::string &S, unsigned Field, uint64_t V) {
   appendVarint(S, V);
 }
 
+/// Reads a length of one or two bytes at \p P, which is before \p End, and
+/// moves
+/// \p P behind it. False when the length is of another form or goes beyond
+/// \p End; then \p P is of no use.
+inline bool shortLength(const char *&P, const char *End, uint64_t &Length) {
+  Length = static_cast<uint8_t>(*P++);
+  if (Length >= 0x80) {
+    if (P == End || static_cast<uint8_t>(*P) >= 0x80)
+      return false;
+    Length += (uint64_t(static_cast<uint8_t>(*P++)) << 7) - 0x80;
+  }
+  return Length <= static_cast<uint64_t>(End - P);
+}
+
+/// Takes the field \p Tag, a tag of one byte, and its contents off the front of
+/// \p P. False, with \p P unchanged, when there is another field or an unusual
+/// form of this one.
+inline bool takeBytes(const char *&P, const char *End, char Tag,
+                      llvm::StringRef &Contents) {
+  if (End - P < 2 || *P != Tag)
+    return false;
+  const char *Body = P + 1;
+  uint64_t Length;
+  if (!shortLength(Body, End, Length))
+    return false;
+  Contents = llvm::StringRef(Body, Length);
+  P = Body + Length;
+  return true;
+}
+
 /// One field of a message: its number, type, value and the bytes that hold it
 /// (tag included).
 struct Field {
@@ -90,6 +121,52 @@ public:
 
   /// Moves to the next field; false at the end or at a malformed field.
   bool next(Field &F) {
+    // Nearly every field has a tag of one byte, and contents with a length of
+    // one or two bytes or a value of one.
+    if (End - Cursor >= 2 && static_cast<uint8_t>(*Cursor - 8) < 0x78) {
+      const char *Start = Cursor, *Body = Start + 1;
+      auto Tag = static_cast<uint8_t>(*Start);
+      uint64_t Length;
+      if ((Tag & 7) == 2 && shortLength(Body, End, Length)) {
+        F.Number = Tag >> 3;
+        F.WireType = Type::Bytes;
+        F.Bytes = llvm::StringRef(Body, Length);
+        Cursor = Body + Length;
+        F.Whole = llvm::StringRef(Start, Cursor - Start);
+        return true;
+      }
+      if ((Tag & 7) == 0 && static_cast<uint8_t>(*Body) < 0x80) {
+        F.Number = Tag >> 3;
+        F.WireType = Type::Varint;
+        F.Varint = static_cast<uint8_t>(*Body);
+        Cursor = Body + 1;
+        F.Whole = llvm::StringRef(Start, 2);
+        return true;
+      }
+    }
+    return nextUnusual(F);
+  }
+
+  /// Reads one varint (for packed fields).
+  bool varint(uint64_t &V) {
+    // Tags and most lengths are one byte.
+    if (Cursor != End && static_cast<uint8_t>(*Cursor) < 0x80) {
+      V = static_cast<uint8_t>(*Cursor++);
+      return true;
+    }
+    V = 0;
+    for (unsigned Shift = 0; Shift < 70 && Cursor != End; Shift += 7) {
+      auto Byte = static_cast<uint8_t>(*Cursor++);
+      V |= Shift < 64 ? uint64_t(Byte & 0x7f) << Shift : 0;
+      if (Byte < 0x80)
+        return true;
+    }
+    return false;
+  }
+
+private:
+  /// Any legal field.
+  LLVM_ATTRIBUTE_NOINLINE bool nextUnusual(Field &F) {
     if (Cursor == End)
       return false;
     const char *Start = Cursor;
@@ -129,25 +206,6 @@ public:
     F.Whole = llvm::StringRef(Start, Cursor - Start);
     return true;
   }
-
-  /// Reads one varint (for packed fields).
-  bool varint(uint64_t &V) {
-    // Tags and most lengths are one byte.
-    if (Cursor != End && static_cast<uint8_t>(*Cursor) < 0x80) {
-      V = static_cast<uint8_t>(*Cursor++);
-      return true;
-    }
-    V = 0;
-    for (unsigned Shift = 0; Shift < 70 && Cursor != End; Shift += 7) {
-      auto Byte = static_cast<uint8_t>(*Cursor++);
-      V |= Shift < 64 ? uint64_t(Byte & 0x7f) << Shift : 0;
-      if (Byte < 0x80)
-        return true;
-    }
-    return false;
-  }
-
-private:
   bool fixed(uint64_t &V, unsigned Size) {
     if (End - Cursor < static_cast<ptrdiff_t>(Size))
       return false;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/io/Chunk.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/Read.h"
 #include "lib/io/Write.h"
@@ -50,8 +51,12 @@ std::string write(const Module &M) {
 class Liar final : public NodeWriter {
 public:
   explicit Liar(uint64_t Claim) : Claim(Claim) {}
-  uint64_t size() override { return Claim; }
-  void write(ByteSink &Sink) override { Sink.write("xyz"); }
+  size_t units() const override { return 1; }
+  void sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F)
+      const override {
+    F(Claim, 1);
+  }
+  void write(size_t, size_t, Chunk &Out) const override { Out.write("xyz"); }
 
 private:
   uint64_t Claim;
@@ -95,13 +100,15 @@ TEST_CASE("every prefix of a file is refused or legal", "[io]") {
 }
 
 TEST_CASE("a writer is held to its word", "[io]") {
-  auto M = llvm::cantFail(read(node("a", "NoOp"), InputKind::GraphDef));
+  auto Meta =
+      llvm::cantFail(read(metaGraph(node("a", "NoOp")), InputKind::MetaGraph));
   StringSink Sink;
-  M.Lowered = std::make_unique<Liar>(4);
+  Meta.Lowered = std::make_unique<Liar>(4);
   CHECK(llvm::StringRef(
-            llvm::toString(writeModule(M, OutputFormat::Binary, Sink)))
-            .starts_with("internal error: 4 bytes were promised"));
+            llvm::toString(writeModule(Meta, OutputFormat::Binary, Sink)))
+            .starts_with("internal error: "));
   Sink.Text.clear();
+  auto M = llvm::cantFail(read(node("a", "NoOp"), InputKind::GraphDef));
   M.Lowered = std::make_unique<Liar>(uint64_t(3) << 30);
   std::string Message =
       llvm::toString(writeModule(M, OutputFormat::Binary, Sink));
@@ -112,4 +119,25 @@ TEST_CASE("a writer is held to its word", "[io]") {
 
 TEST_CASE("depfiles quote what Make would split", "[io]") {
   CHECK(depfileText("a b", {"$x", "c#d"}) == "a\\ b: \\\n  $$x \\\n  c\\#d\n");
+}
+
+TEST_CASE("a graph in parts is the graph of their fields", "[io]") {
+  std::string Parts[] = {node("b", "NoOp", "^a"), "", node("a", "NoOp"),
+                         std::string("\x22\x02\x08\x01", 4)};
+  llvm::SmallVector<llvm::StringRef, 4> Refs(std::begin(Parts),
+                                             std::end(Parts));
+  Graph G;
+  llvm::cantFail(G.parse(Refs));
+  CHECK(G.size() == 2);
+  CHECK(G.input(0, 0) == Endpoint{1, ControlPort});
+  CHECK(G.otherFields().size() == 1);
+  Refs[2] = Refs[2].drop_back();
+  Graph Cut;
+  CHECK(llvm::toString(Cut.parse(Refs)) ==
+        "part 3: the graph is truncated or malformed");
+  Parts[1] = std::string("\x0a\x02\x0a\x05", 4);
+  Refs.assign(std::begin(Parts), std::end(Parts));
+  Graph BadNode;
+  CHECK(llvm::toString(BadNode.parse(Refs)) ==
+        "part 2: byte 2: node is truncated or malformed");
 }

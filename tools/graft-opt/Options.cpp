@@ -16,6 +16,8 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <thread>
+
 using namespace llvm;
 
 namespace graft {
@@ -56,6 +58,13 @@ Text Depfile("d", cl::value_desc("file"), cl::cat(Files),
              cl::desc("Write a Make rule with all files read"));
 Flag IfChanged("write-if-changed", cl::cat(Files),
                cl::desc("Leave the output alone when it has these bytes"));
+
+Text ShardSize("shard-size", cl::value_desc("size"), cl::cat(Files),
+               cl::desc("Write files of at most this size, with a suffix K, M "
+                        "or G: STEM-00000-of-00002.pb, ..."));
+cl::opt<unsigned> Threads("threads", cl::value_desc("N"), cl::cat(Files),
+                          cl::desc("Threads that write. Default: one for each "
+                                   "core"));
 
 cl::opt<unsigned> Replicas("replicas", cl::value_desc("N"),
                            cl::cat(Distribution),
@@ -284,6 +293,32 @@ Expected<std::string> choosePipeline() {
   return buildPipeline(*S);
 }
 
+/// `64M` and the like.
+Error chooseShardSize(ToolOptions &O) {
+  if (!given(ShardSize))
+    return Error::success();
+  StringRef Digits = ShardSize;
+  unsigned Shift = StringSwitch<unsigned>(Digits.take_back(1))
+                       .CaseLower("k", 10)
+                       .CaseLower("m", 20)
+                       .CaseLower("g", 30)
+                       .Default(0);
+  if (Shift != 0)
+    Digits = Digits.drop_back(1);
+  uint64_t Size;
+  if (Digits.getAsInteger(10, Size) || Size == 0 ||
+      Size > (MessageLimit >> Shift))
+    return failure(formatv("--shard-size: '{0}' is not a size between 1 and "
+                           "{1}, such as 512M",
+                           ShardSize.getValue(), MessageLimit));
+  if (Output == "-" || O.Format != OutputFormat::Binary)
+    return failure("--shard-size needs -o with the name of a binary file");
+  if (O.Kind == InputKind::MetaGraph || O.Kind == InputKind::SavedModel)
+    return failure("--shard-size writes GraphDefs only");
+  O.Write.ShardSize = Size << Shift;
+  return Error::success();
+}
+
 Error chooseFormat(ToolOptions &O) {
   if (AsText && given(Emit) && Emit != "pbtxt")
     return failure("-S and --emit: give only one");
@@ -317,7 +352,7 @@ Error chooseFormat(ToolOptions &O) {
     return failure("--verify-output needs -o with the name of a graph file");
   if (SplitInput && Output != "-" && O.Format == OutputFormat::Binary)
     return failure("--split-input-file writes text: add -S or --emit");
-  return Error::success();
+  return chooseShardSize(O);
 }
 
 Error chooseInstrumentation(Instrumentation &Show,
@@ -366,6 +401,9 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.Depfile = Depfile;
   O.Write.Force = Force;
   O.Write.WriteIfChanged = IfChanged;
+  O.Write.Threads = Threads != 0
+                        ? Threads
+                        : std::max(1U, std::thread::hardware_concurrency());
   O.Strict = Strict;
   O.VerifyOutput = VerifyOutput;
   O.VerifyDiagnostics = VerifyDiagnostics;
@@ -382,6 +420,10 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   if (!O.HelpPass.empty())
     if (Error E = checkPass("--help-pass", O.HelpPass, Registry))
       return E;
+  constexpr unsigned MaxThreads = 1024;
+  if (given(Threads) && (Threads == 0 || Threads > MaxThreads))
+    return failure(formatv("--threads: {0} is not between 1 and {1}",
+                           Threads.getValue(), MaxThreads));
   if (Error E = chooseFormat(O))
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))

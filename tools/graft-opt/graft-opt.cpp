@@ -16,6 +16,7 @@
 #include "google/protobuf/stubs/common.h"
 
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/BuryPointer.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -23,8 +24,11 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/PrettyStackTrace.h"
 
+#include <algorithm>
 #include <csignal>
-#include <thread>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 using namespace llvm;
 using namespace graft;
@@ -59,6 +63,7 @@ public:
         File(this->Buffer->getBufferIdentifier()),
         Source(O.VerifyDiagnostics ? this->Buffer->getBuffer().str() : "") {
     Diags.setStrict(O.Strict);
+    Diags.setRemarks(O.Remarks || O.VerifyDiagnostics);
   }
 
   /// Reads, runs the passes, and writes: to the output, or to \p Text when
@@ -71,7 +76,7 @@ private:
   bool load();
   bool transform(const std::string *Text);
   void write(std::string *Text);
-  Error checkWritten(StringRef Path, OutputFormat Format);
+  Error checkWritten(ArrayRef<std::string> Files, OutputFormat Format);
   std::string outputPath(OutputFormat Format) const;
 
   const ToolOptions &O;
@@ -86,6 +91,7 @@ private:
 };
 
 bool Run::load() {
+  Timer T(Manager.Read);
   Expected<Module> Read = readModule(std::move(Buffer), {.Kind = O.Kind});
   if (!Read) {
     report(Read.takeError(), Diags);
@@ -94,7 +100,17 @@ bool Run::load() {
   M = std::move(*Read);
   Locate = [this](StringRef Node) { return M.location(Node); };
   Diags.setLocator(Locate);
-  return verifyModule(M, Diags);
+  if (O.Write.ShardSize != 0 && M.Kind != InputKind::GraphDef) {
+    Diags.error("",
+                "--shard-size writes GraphDefs only, and this is a " +
+                    std::string(M.Kind == InputKind::MetaGraph ? "MetaGraphDef"
+                                                               : "SavedModel"));
+    return false;
+  }
+  if (!verifyModule(M, Diags))
+    return false;
+  M.graph().markVerified();
+  return true;
 }
 
 bool Run::transform(const std::string *Text) {
@@ -105,17 +121,19 @@ bool Run::transform(const std::string *Text) {
     return false;
   }
   // Timing and printing want every pass at its place.
-  Late = Text == nullptr && O.Output != "-" && !O.Show.VerifyEach &&
-         !O.Show.TimePasses && !O.Show.Statistics && !O.Show.PrintAfterAll &&
-         !O.Show.PrintBeforeAll && O.Show.PrintBefore.empty() &&
-         O.Show.PrintAfter.empty() &&
+  Late = Text == nullptr && O.Write.Threads > 1 && O.Output != "-" &&
+         !O.Show.VerifyEach && !O.Show.TimePasses && !O.Show.Statistics &&
+         !O.Show.PrintAfterAll && !O.Show.PrintBeforeAll &&
+         O.Show.PrintBefore.empty() && O.Show.PrintAfter.empty() &&
          O.Show.PrintChanged == Instrumentation::Changed::Off &&
          (!sys::fs::exists(O.Output) || sys::fs::is_regular_file(O.Output)) &&
-         O.Format.value_or(OutputFormat::Binary) != OutputFormat::None;
+         O.Format.value_or(OutputFormat::Binary) == OutputFormat::Binary;
   bool Good = Manager.run(M, Diags, O.Show, Late);
-  Manager.report(O.Show);
   // A pass that has just been verified need not be verified again.
-  return Good && (Late || O.Show.VerifyEach || verifyModule(M, Diags));
+  if (!Good || Late || O.Show.VerifyEach)
+    return Good;
+  Timer T(Manager.Verify);
+  return verifyModule(M, Diags);
 }
 
 /// Of a SavedModel the output may be a directory, like the input.
@@ -139,13 +157,33 @@ std::string Run::outputPath(OutputFormat Format) const {
   return Path.str().str();
 }
 
-/// Reads the written file before it replaces the output.
-Error Run::checkWritten(StringRef Path, OutputFormat Format) {
+/// Reads the written files before they replace the output. One after the other
+/// they are the bytes of one message.
+Error Run::checkWritten(ArrayRef<std::string> Files, OutputFormat Format) {
   using Encoding = ReadOptions::Encoding;
+  std::vector<std::unique_ptr<MemoryBuffer>> Parts;
+  size_t Size = 0;
+  for (const std::string &File : Files) {
+    auto Part = openInput(File);
+    if (!Part)
+      return Part.takeError();
+    Size += (*Part)->getBufferSize();
+    Parts.push_back(std::move(*Part));
+  }
+  std::unique_ptr<MemoryBuffer> Bytes;
+  if (Parts.size() == 1) {
+    Bytes = std::move(Parts.front());
+  } else {
+    auto All = WritableMemoryBuffer::getNewUninitMemBuffer(Size, O.Output);
+    char *To = All->getBufferStart();
+    for (const auto &Part : Parts)
+      To = std::copy(Part->getBufferStart(), Part->getBufferEnd(), To);
+    Bytes = std::move(All);
+  }
   bool IsText = Format == OutputFormat::Text;
-  Expected<Module> Written =
-      readModule(Path, {.Kind = M.Kind,
-                        .Form = IsText ? Encoding::Text : Encoding::Binary});
+  Expected<Module> Written = readModule(
+      std::move(Bytes),
+      {.Kind = M.Kind, .Form = IsText ? Encoding::Text : Encoding::Binary});
   if (!Written)
     return Written.takeError();
   Diags.setPass("verify-output");
@@ -165,6 +203,7 @@ Error Run::checkWritten(StringRef Path, OutputFormat Format) {
 }
 
 void Run::write(std::string *Text) {
+  Timer T(Manager.Write);
   OutputFormat Format =
       O.Format.value_or(M.Text ? OutputFormat::Text : OutputFormat::Binary);
   if (Text) {
@@ -180,38 +219,32 @@ void Run::write(std::string *Text) {
   // to a temporary file, which replaces the output only if they agree.
   DiagnosticEngine LateDiags;
   LateDiags.configureLike(Diags);
-  std::thread Checks;
   if (Late)
-    Checks = std::thread([&] {
+    Options.Beside = [&] {
       if (Manager.runLate(M, LateDiags))
         verifyModule(M, LateDiags);
-    });
-  auto Join = [&] {
-    if (!Checks.joinable())
-      return;
-    Checks.join();
-    Diags.append(LateDiags);
-  };
-  Options.Check = [&](StringRef Path) -> Error {
-    Join();
+    };
+  Options.Check = [&](ArrayRef<std::string> Files) -> Error {
     if (LateDiags.hasErrors())
       return createStringError(inconvertibleErrorCode(),
                                "the output is not kept");
-    return O.VerifyOutput ? checkWritten(Path, Format) : Error::success();
+    return O.VerifyOutput ? checkWritten(Files, Format) : Error::success();
   };
-  Error Written = writeModule(M, outputPath(Format), Options);
-  Join();
+  Expected<std::string> Written = writeModule(M, outputPath(Format), Options);
+  Diags.append(LateDiags);
   if (LateDiags.hasErrors())
-    return consumeError(std::move(Written));
-  if (Written)
-    return report(std::move(Written), Diags);
+    return consumeError(Written.takeError());
+  if (!Written)
+    return report(Written.takeError(), Diags);
   if (O.Depfile.empty())
     return;
-  std::vector<std::string> Inputs = {File};
+  std::vector<std::string> Inputs = M.Files;
   append_range(Inputs, O.ResponseFiles);
+  // Of several files the first is complete when all are.
+  const std::string &Target = Options.ShardSize == 0 ? O.Output : *Written;
   WriteOptions Plain{.Format = OutputFormat::Text};
   if (Error E = writeFile(O.Depfile, Plain, [&](ByteSink &Sink) {
-        Sink.write(depfileText(O.Output, Inputs));
+        Sink.write(depfileText(Target, Inputs));
         return Error::success();
       }))
     report(std::move(E), Diags);
@@ -220,6 +253,8 @@ void Run::write(std::string *Text) {
 bool Run::run(std::string *Text) {
   if (load() && transform(Text))
     write(Text);
+  if (!Manager.empty())
+    Manager.report(O.Show);
   return finish();
 }
 
@@ -325,8 +360,10 @@ int main(int Argc, char **Argv) {
   InitLLVM Init(Argc, Argv, /*InstallPipeSignalExitHandler=*/false);
   setBugReportMsg("PLEASE report this as a bug of graft, with the command line "
                   "and the input.\n");
-  // A reader that goes away is an error of write(), not the end.
+  // A reader that goes away and a limit on files are errors of write(), not the
+  // end.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 
   cl::SetVersionPrinter(printVersion);
 
@@ -355,5 +392,9 @@ int main(int Argc, char **Argv) {
                                   "'" + Name + "' has the line '" +
                                       SplitMarker +
                                       "': give --split-input-file"));
-  return Run(*O, Registry, std::move(*Buffer)).run(nullptr) ? 0 : 1;
+  // The program ends now: to take the graph apart first costs time only.
+  auto Whole = std::make_unique<Run>(*O, Registry, std::move(*Buffer));
+  bool Good = Whole->run(nullptr);
+  BuryPointer(std::move(Whole));
+  return Good ? 0 : 1;
 }

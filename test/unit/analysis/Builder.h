@@ -134,8 +134,7 @@ public:
   /// The facts, with what reads per-replica nodes made per-replica as well.
   const ProgramFacts &facts(bool Unpatched = false) {
     if (!Facts) {
-      std::vector<NodeId> Order = topologicalOrder(G);
-      VariableIndex Vars(G, Order);
+      VariableIndex Vars(G);
       std::vector<NodeId> Work;
       for (NodeId N = 0; N < G.size(); ++N)
         if (G.isLive(N) && G.node(N).Count == Copies::PerReplica)

@@ -57,6 +57,45 @@ TEST_CASE("a size of one may be the batch", "[dims]") {
   CHECK(T.number(B) == 7);
 }
 
+TEST_CASE("a size may be any number", "[dims]") {
+  DimTable T;
+  std::vector<int64_t> Numbers = {0,          -1,
+                                  INT64_MAX,  INT64_MIN + 1,
+                                  1 << 30,    (1 << 30) - 1,
+                                  -(1 << 30), -(1 << 30) - 1};
+  for (int64_t Number : Numbers) {
+    DimId D = T.make(Number), Same = T.make(Number), Unknown = T.make(),
+          Batch = T.make(Sym{1, 1, 0});
+    CHECK(T.number(D) == Number);
+    CHECK(T.isKnown(D));
+    CHECK_FALSE(T.hasSym(D));
+    CHECK(T.unify(D, Same));
+    CHECK(T.unify(Unknown, D));
+    CHECK(T.number(Unknown) == Number);
+    CHECK(T.unify(Batch, Unknown));
+    CHECK(T.number(Batch) == Number);
+    CHECK(T.hasSym(Same));
+    CHECK_FALSE(T.unify(D, T.make(Number == 5 ? 6 : 5)));
+    T.flatten();
+    CHECK(T.find(Batch) == D);
+    CHECK(T.number(Same) == Number);
+  }
+}
+
+TEST_CASE("what was learnt is told once", "[dims]") {
+  DimTable T;
+  DimId A = T.make(), B = T.make(), C = T.make(), D = T.make(7);
+  T.beginNode();
+  CHECK(T.unify(A, B)); // nothing is known of either
+  CHECK(T.takeChanged().empty());
+  CHECK(T.unify(D, B));
+  CHECK(T.takeChanged() == std::vector<DimId>{A});
+  T.assign(C, Sym{1, 1, 0});
+  CHECK(T.takeChanged() == std::vector<DimId>{C});
+  T.assign(T.make(), Sym{1, 1, 0}); // it is nobody else's yet
+  CHECK(T.takeChanged().empty());
+}
+
 TEST_CASE("slices are the rows of one replica", "[dims]") {
   Builder B;
   B.feed("x", {-1, 4});

@@ -320,6 +320,22 @@ TEST_CASE("types: an op without a rule is the cause of what follows",
   CHECK(B.type("true") == "Replicated");
 }
 
+TEST_CASE("types: what comes round a loop counts", "[types]") {
+  Basics B;
+  B.op("Enter", "start", {"r"});
+  NodeId Acc = B.op("Merge", "acc", {"start", "start"});
+  B.op("SomebodysOp", "odd", {"s"});
+  B.op("Add", "more", {"acc", "odd"});
+  NodeId Next = B.op("NextIteration", "next", {"more"});
+  B.G.setInput(Acc, 1, {Next, 0});
+  B.op("Exit", "end", {"acc"});
+  // No demand makes a second round, and yet there is one.
+  CHECK(B.demands().empty());
+  CHECK(B.type("next") == "Varying");
+  CHECK(B.type("acc") == "Varying");
+  CHECK(B.type("end") == "Varying");
+}
+
 TEST_CASE("demands move up to the raw gradient", "[types][demands]") {
   Basics B;
   B.op("Mul", "scaled", {"two", "m"});
@@ -329,6 +345,21 @@ TEST_CASE("demands move up to the raw gradient", "[types][demands]") {
   CHECK(B.demands() == Strings{"reduce m sum -1"});
   CHECK(B.facts().Types.type(B.end("m")).isTrue());
   CHECK(B.facts().Types.natural(B.end("m")).isPartial());
+}
+
+TEST_CASE("a demand names the first node that asks", "[types][demands]") {
+  Basics B;
+  NodeId Late = B.op("Sqrt", "late", {"two"});
+  NodeId Root = B.op("Sqrt", "root", {"m"});
+  B.op("Exp", "power", {"m"});
+  REQUIRE(B.facts().Types.demands().size() == 1);
+  CHECK(B.facts().Types.demands().front().Because == Root);
+  // The order of visits plays no part: this one comes behind m, but has the
+  // smaller id.
+  Builder &Base = B;
+  Base.G.setInput(Late, 0, B.end("m"));
+  B.op("Neg", "other", {"two"}); // forgets the facts
+  CHECK(B.facts().Types.demands().front().Because == Late);
 }
 
 TEST_CASE("demands stop at a sum of several", "[types][demands]") {

@@ -67,6 +67,9 @@ files = {
     "cut-node": field(1, field(1, "x") + field(2, "NoOp") + b"\x1a\x05ab"),
     "node-without-op": node("a", "NoOp") + field(1, field(1, "x")),
     "versions-only": field(4, field(1, 1087)),
+    # A name of a dimension that is no UTF-8, and one that is.
+    "not-utf8": graph + node("z", "NoOp", rest=attr("shape", field(7, field(2, field(1, 3) + field(2, b"\xff"))))),
+    "utf8": graph + node("z", "NoOp", rest=attr("shape", field(7, field(2, field(1, 3) + field(2, "\u00e9"))))),
     "not-a-graph": field(1, "hello \x01 world") + field(9, 3),
 }
 

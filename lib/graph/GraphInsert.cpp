@@ -1,0 +1,42 @@
+//===- lib/graph/GraphInsert.cpp - nodes that passes insert -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/AttrRun.h"
+
+#include <cassert>
+using namespace llvm;
+
+namespace graft {
+
+NodeId Graph::insertNode(StringRef Name, StringRef Op,
+                         ArrayRef<Endpoint> Inputs, NodeId After,
+                         const AttrRun &Attrs) {
+  NodeId N = size();
+  StringRef Saved = save(Name);
+  if (Names.insert(N, Saved, hashBytes(Saved), nameOf()) != N) {
+    Saved = save(uniqueName(Name));
+    Names.insert(N, Saved, hashBytes(Saved), nameOf());
+  }
+  Node &New = appendNode(Saved, Op, After);
+  // What is inserted in a row mostly has the same attributes.
+  if (StringRef Run = Attrs.str(); Run != LastRun)
+    LastRun = Run.empty() ? StringRef() : save(Run);
+  New.AttrData = LastRun.data();
+  New.AttrSize = static_cast<uint32_t>(LastRun.size());
+  New.Flags |= Attrs.flags();
+  New.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
+  for (Endpoint E : Inputs) {
+    assert((E.isControl() || New.NumData == New.NumInputs) &&
+           "control inputs come last");
+    EdgeSources.push_back(E);
+    Links.emplace_back();
+    link(New.FirstEdge + New.NumInputs++, N);
+    New.NumData += !E.isControl();
+  }
+  return N;
+}
+
+} // namespace graft

@@ -1,0 +1,73 @@
+//===- lib/io/Chunk.h - a flat buffer in front of a sink --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nodes are rendered in place, into room whose size is known beforehand, and
+// the sink gets pieces that are worth a system call.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_CHUNK_H
+#define GRAFT_LIB_IO_CHUNK_H
+
+#include "lib/io/Module.h"
+
+#include <cstring>
+#include <memory>
+
+namespace graft {
+
+class Chunk {
+public:
+  /// As large as fits the second level of cache beside what is read.
+  static constexpr size_t Capacity = 256 << 10;
+  /// For threads that take turns: to wake one costs as much as to render some
+  /// ten thousand bytes.
+  static constexpr size_t SharedCapacity = 1 << 20;
+
+  /// \p Size is Capacity or more.
+  explicit Chunk(ByteSink &Sink, size_t Size = Capacity)
+      : Sink(Sink), Buffer(new char[Size]), End(Buffer.get() + Size),
+        At(Buffer.get()) {}
+
+  /// Room for \p Size bytes, at most Capacity, in one piece. What was written
+  /// before may have gone to the sink, but stays where it is until the room is
+  /// written to.
+  char *room(size_t Size) {
+    if (static_cast<size_t>(End - At) < Size)
+      flush();
+    return At;
+  }
+  /// Says how far the room was filled.
+  void filledTo(char *To) { At = To; }
+
+  /// Appends bytes, any number.
+  void write(llvm::StringRef Bytes) {
+    if (Bytes.size() > Capacity / 8) {
+      flush();
+      Sink.write(Bytes);
+      return;
+    }
+    if (Bytes.empty())
+      return;
+    std::memcpy(room(Bytes.size()), Bytes.data(), Bytes.size());
+    At += Bytes.size();
+  }
+
+  void flush() {
+    size_t Size = At - Buffer.get();
+    At = Buffer.get();
+    if (Size != 0)
+      Sink.write({At, Size});
+  }
+
+private:
+  ByteSink &Sink;
+  std::unique_ptr<char[]> Buffer;
+  char *End;
+  char *At;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_CHUNK_H

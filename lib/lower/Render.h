@@ -1,0 +1,260 @@
+//===- lib/lower/Render.h - one node of the expansion (private) -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A node is taken apart once, into items that say what stands where and for
+// which copies; sizes are sums over them, and copies are written from them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_RENDER_H
+#define GRAFT_LIB_LOWER_RENDER_H
+
+#include "lib/io/Chunk.h"
+#include "lib/lower/Expand.h"
+#include "lib/lower/Twins.h"
+#include "lib/support/Wire.h"
+
+namespace graft {
+
+/// Tag of a field of a few bytes' type, as written.
+constexpr char bytesTag(unsigned Field) {
+  return static_cast<char>(Field << 3 | 2);
+}
+
+constexpr llvm::StringLiteral ClassKey = "_class", ClassPrefix = "loc:@";
+/// The key fields of entries.
+constexpr llvm::StringLiteral ClassField = "\x0a\x06_class",
+                              StringField = "\x0a\x0bshared_name";
+
+/// Attributes that copies may have in another form.
+inline bool mayDiffer(llvm::StringRef Key) {
+  return Key == "shared_name" || Key == "seed2" || Key == "frame_name";
+}
+
+/// merge-fetches renames the local node of a merged value to `replica/<name>`.
+inline bool isRenamedLocal(const Node &N) {
+  constexpr llvm::StringLiteral Prefix = "replica/";
+  return N.Flags & NF_LocalName && N.NameSplit == Prefix.size() - 1 &&
+         llvm::StringRef(N.NameData, N.NameSize).starts_with(Prefix);
+}
+
+/// The entry of the map of attributes that \p Text starts with, in the form
+/// that every writer gives: key first, all lengths short.
+inline bool usualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
+  if (Text.size() < 5 || Text[0] != bytesTag(5))
+    return false;
+  size_t Head = 2, Length = static_cast<uint8_t>(Text[1]);
+  if (Length >= 0x80) {
+    if (static_cast<uint8_t>(Text[2]) >= 0x80)
+      return false;
+    Length = (Length & 0x7f) | static_cast<size_t>(Text[2]) << 7;
+    Head = 3;
+  }
+  if (Length < 2 || Length > Text.size() - Head || Text[Head] != bytesTag(1))
+    return false;
+  auto Key = static_cast<uint8_t>(Text[Head + 1]);
+  if (Key >= 0x80 || Key + 2U > Length)
+    return false;
+  Entry = llvm::StringRef(Text.data() + Head, Length);
+  return true;
+}
+
+/// The name in the entry of a `_class` with one short name; empty if it is not
+/// of that form.
+inline llvm::StringRef shortClass(llvm::StringRef Entry) {
+  // Tag and length of the value, of its list, of the name.
+  constexpr size_t Key = ClassKey.size() + 2, Heads = Key + 6;
+  auto Holds = [&](size_t At, unsigned Field) {
+    return Entry[At] == bytesTag(Field) &&
+           static_cast<size_t>(Entry[At + 1]) == Entry.size() - At - 2;
+  };
+  if (Entry.size() <= Heads || Entry.size() >= 128 ||
+      !Entry.starts_with(ClassField) || !Holds(Key, 2) || !Holds(Key + 2, 1) ||
+      !Holds(Key + 4, 2))
+    return {};
+  return Entry.drop_front(Heads);
+}
+
+/// Writes to room that is large enough, and remembers where the replica's
+/// number and device stand. Small enough to live in registers.
+struct RoomOut {
+  char *P, *Begin;
+  /// Where to put what is remembered; null: not needed.
+  uint32_t *Numbers, *Devices;
+
+  void head(char Tag, uint64_t Length) {
+    *P++ = Tag;
+    P = wire::putVarint(P, Length);
+  }
+  void text(llvm::StringRef Text) {
+    std::memcpy(P, Text.data(), Text.size());
+    P += Text.size();
+  }
+  void letter(char C) { *P++ = C; }
+  void number(const char *Text, unsigned Length) {
+    if (Numbers)
+      *Numbers++ = static_cast<uint32_t>(P - Begin);
+    *P++ = *Text;
+    for (unsigned I = 1; I < Length; ++I)
+      *P++ = Text[I];
+  }
+  /// Like text(), for what is another text of the same length in each copy.
+  void device(llvm::StringRef Text) {
+    if (Devices)
+      *Devices++ = static_cast<uint32_t>(P - Begin);
+    text(Text);
+  }
+};
+
+/// Writes any number of bytes.
+struct StreamOut {
+  Chunk &To;
+
+  void head(char Tag, uint64_t Length) {
+    char Buffer[11] = {Tag};
+    char *End = wire::putVarint(Buffer + 1, Length);
+    To.write({Buffer, static_cast<size_t>(End - Buffer)});
+  }
+  void text(llvm::StringRef Text) { To.write(Text); }
+  void letter(char C) { To.write({&C, 1}); }
+  void number(const char *Text, unsigned Length) { To.write({Text, Length}); }
+  void device(llvm::StringRef Text) { To.write(Text); }
+};
+
+/// A piece of a node's bytes. A name has the replica's number in it, if at all,
+/// between `replica_` and `/` before it, or behind `/replica_` or `_` at Split.
+struct Item {
+  enum Kind : uint8_t {
+    Literal, ///< These bytes.
+    Name,    ///< Field 1.
+    Input,   ///< Field 3.
+    Slice,   ///< Field 3: an output of a split, the replica's.
+    Device,  ///< Field 4: the replica's.
+    Class,   ///< Field 5: `_class`, with the names in Classes.
+    String,  ///< Field 5: `shared_name`, which is a name.
+    Frame,   ///< Field 5: `frame_name`, with the replica's number before it.
+    Seed,    ///< Field 5: `seed2`, plus the replica's number.
+  };
+  enum Infix : uint8_t { None, Before, Inside, Short };
+  /// What a name has beside the number: `replica_` and `/` in either order.
+  static constexpr unsigned infixSize(Infix Where) {
+    return Where == Short ? 1 : 9;
+  }
+  enum Copies : uint8_t { First = 1, Others = 2, All = 3 };
+
+  const char *Data;
+  uint32_t Size;
+  /// Length of what is in the field, in copy 0 and, but for the digits of the
+  /// number, in the others.
+  uint32_t FirstLength, Length;
+  uint32_t Split;
+  uint32_t Port; ///< Of an input.
+  Kind What;
+  Infix Where;
+  Copies For;
+  bool Numbered; ///< Copies but copy 0 have their number in it.
+  bool Local;    ///< Copy 0 has its number too.
+  bool Each;     ///< An input from each copy but copy 0.
+};
+
+/// Renders nodes of a program, one after the other.
+class NodeRenderer {
+public:
+  NodeRenderer(const ReplicaExpander &E, ClassFinder &Finder)
+      : E(E), G(E.G), Finder(Finder),
+        Count(static_cast<unsigned>(E.Devices.size())) {
+    Items.resize_for_overwrite(32);
+  }
+
+  /// Makes \p N the node that is rendered.
+  void select(NodeId N);
+  /// Bytes of copy \p Replica, or of what a node that exists once becomes, as
+  /// fields of a GraphDef.
+  uint64_t size(unsigned Replica);
+  /// Writes what size() was asked for last, or a copy that is equally large.
+  template <typename Out> Out render(Out O, unsigned Replica) const;
+  /// At most as many numbers as that are in a copy.
+  size_t maxNumbers() const { return NumItems * (Classes.size() + 1); }
+
+private:
+  // What a node becomes (ExpandNode.cpp).
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  Item &add(Item::Kind What, llvm::StringRef Text,
+            Item::Copies For = Item::All) {
+    auto Size = static_cast<uint32_t>(Text.size());
+    if (NumItems == Items.size())
+      Items.resize_for_overwrite(Items.size() * 2);
+    Item &I = Items[NumItems++];
+    I = {Text.begin(), Size,       Size, Size,  0,     0,
+         What,         Item::None, For,  false, false, false};
+    return I;
+  }
+  Item &literal(llvm::StringRef Text) { return add(Item::Literal, Text); }
+  void fillName(Item &I, const Node &Source) const;
+  Item &copyName(Item::Kind What, const Node &Source, Item::Copies For,
+                 uint32_t Port = 0);
+  Item &firstName(const Node &Source, Item::Copies For, uint32_t Port);
+  Item &ownName(Item::Kind What, llvm::StringRef Suffix = "");
+  void endPart() { Parts.push_back({NumItems, 0}); }
+  void slice(const Node &Source);
+  void dataInput(Endpoint Input);
+  void firstInput(Endpoint Input, Item::Copies For);
+  void otherInputs(Endpoint Input);
+  void controlInput(NodeId Source);
+  void firstControl(NodeId Source, Item::Copies For);
+  void device();
+  void field(unsigned Number, llvm::StringRef Text);
+  void attribute(llvm::StringRef Key, llvm::StringRef Value);
+  void attributes();
+  bool rewrite(llvm::StringRef Key, llvm::StringRef Entry,
+               llvm::StringRef Whole);
+  bool readClasses(llvm::StringRef Entry);
+  void className(llvm::StringRef Text);
+  void plain();
+  void constant(llvm::StringRef Suffix, llvm::StringRef Value, unsigned Type);
+  void split();
+  void merge();
+  void scale();
+
+  // Sizes and bytes (Render.cpp).
+  size_t lengthOf(const Item &I, unsigned Replica) const {
+    if (Replica == 0)
+      return I.FirstLength;
+    return I.Length + (I.Numbered ? E.Numbers[Replica].Size : 0);
+  }
+  uint64_t seed2(unsigned Replica) const;
+  uint64_t rareSize(const Item &I, unsigned Replica);
+  template <typename Out>
+  void name(Out &O, const Item &I, unsigned Replica) const;
+  template <typename Out>
+  void input(Out &O, const Item &I, unsigned Replica) const;
+  template <typename Out>
+  void rareItem(Out &O, const Item &I, unsigned Replica) const;
+
+  const ReplicaExpander &E;
+  const Graph &G;
+  ClassFinder &Finder;
+  unsigned Count; ///< Of replicas.
+
+  NodeId N = NoNode;
+  const Node *This = nullptr;
+  bool PerReplica = false;
+  llvm::SmallVector<Item, 32> Items; ///< The first NumItems.
+  unsigned NumItems = 0;
+  llvm::SmallVector<Item, 4> Classes; ///< Names in `_class`.
+  uint64_t ClassList = 0;             ///< Their size, for the last size().
+  bool HasClasses = false;
+  /// Where the items of each node of the output end, and its size.
+  struct Part {
+    unsigned End;
+    uint64_t Size;
+  };
+  llvm::SmallVector<Part, 3> Parts;
+  llvm::BumpPtrAllocator Arena;
+  llvm::StringSaver Saver{Arena};
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_RENDER_H

@@ -1,0 +1,32 @@
+//===- lib/pass/PerOp.h - what is asked of every node's op ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_PASS_PEROP_H
+#define GRAFT_LIB_PASS_PEROP_H
+
+#include "lib/graph/Graph.h"
+
+namespace graft {
+
+/// A byte for each op of a graph, so that a walk over all nodes compares no
+/// names. Nodes that got their op later are not covered.
+class PerOp {
+public:
+  /// \p F(op's name, op's definition or null) gives the byte.
+  template <typename Fn> PerOp(const Graph &G, Fn F) : Bytes(G.numOps()) {
+    for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+      Bytes[Op] = static_cast<uint8_t>(F(G.opNameOf(Op), G.opDefOf(Op)));
+  }
+
+  uint8_t operator[](const Node &N) const { return Bytes[N.Op]; }
+
+private:
+  std::vector<uint8_t> Bytes;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_PASS_PEROP_H
