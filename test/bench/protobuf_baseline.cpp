@@ -3,14 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a graph file costs to those who hold it as protobuf messages: an arena,
-// parse, serialize, write. And what its bytes cost: a copy in memory, and a
-// copy of the file. One measurement in one process:
+// parse, serialize, write, as bytes or as text. And what its bytes cost: a copy
+// in memory. One measurement in one process:
 //
 //     protobuf_baseline message FILE [OUTPUT]   parse + serialize (+ write)
+//     protobuf_baseline text    FILE OUTPUT     parse + TextFormat::Print
 //     protobuf_baseline memcpy  FILE            a copy into fresh memory
-//     protobuf_baseline copy    FILE OUTPUT     read() and write(), as `cat`
 //
-// prints `wall S user S sys S peak KIB` on one line.
+// prints `wall S user S sys S peak KIB nodes N` on one line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,8 @@
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 #include "google/protobuf/arena.h"
+#include "google/protobuf/io/zero_copy_stream_impl.h"
+#include "google/protobuf/text_format.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -30,7 +32,6 @@
 #include <string>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <vector>
 
 using namespace llvm;
 
@@ -71,31 +72,55 @@ std::unique_ptr<MemoryBuffer> map(const char *Path) {
   return std::move(*Buffer);
 }
 
-void message(const char *Path, const char *Output) {
-  auto Buffer = map(Path);
+/// The message in \p Buffer. It is never destroyed: a program that only
+/// rewrites a file just ends.
+google::protobuf::Message *parse(const MemoryBuffer &Buffer, StringRef Path) {
   google::protobuf::ArenaOptions Options;
   Options.start_block_size = 1 << 16;
   Options.max_block_size = 1 << 20;
-  // Never destroyed: a program that only rewrites a file just ends.
   auto *Arena = new google::protobuf::Arena(Options);
-  google::protobuf::MessageLite *M = nullptr;
-  if (StringRef(Path).ends_with(".meta"))
+  google::protobuf::Message *M = nullptr;
+  if (Path.ends_with(".meta"))
     M = google::protobuf::Arena::CreateMessage<tensorflow::MetaGraphDef>(Arena);
   else
     M = google::protobuf::Arena::CreateMessage<tensorflow::GraphDef>(Arena);
-  if (!M->ParseFromArray(Buffer->getBufferStart(),
-                         static_cast<int>(Buffer->getBufferSize())))
+  if (!M->ParseFromArray(Buffer.getBufferStart(),
+                         static_cast<int>(Buffer.getBufferSize())))
     fail("cannot parse the file");
+  return M;
+}
+
+int nodes(const google::protobuf::Message &M, StringRef Path) {
+  return Path.ends_with(".meta")
+             ? static_cast<const tensorflow::MetaGraphDef &>(M)
+                   .graph_def()
+                   .node_size()
+             : static_cast<const tensorflow::GraphDef &>(M).node_size();
+}
+
+int message(const char *Path, const char *Output) {
+  auto Buffer = map(Path);
+  google::protobuf::Message *M = parse(*Buffer, Path);
   size_t Size = M->ByteSizeLong();
   std::unique_ptr<char[]> Bytes(new char[Size]);
   M->SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t *>(Bytes.get()));
   if (Size != Buffer->getBufferSize())
     fail("the message has another size than the file");
-  if (!Output)
-    return;
-  int Fd = create(Output);
-  writeAll(Fd, Bytes.get(), Size);
-  ::close(Fd);
+  if (Output) {
+    int Fd = create(Output);
+    writeAll(Fd, Bytes.get(), Size);
+    ::close(Fd);
+  }
+  return nodes(*M, Path);
+}
+
+int text(const char *Path, const char *Output) {
+  auto Buffer = map(Path);
+  google::protobuf::Message *M = parse(*Buffer, Path);
+  google::protobuf::io::FileOutputStream Stream(create(Output));
+  if (!google::protobuf::TextFormat::Print(*M, &Stream) || !Stream.Close())
+    fail("cannot print the message");
+  return nodes(*M, Path);
 }
 
 void copyMemory(const char *Path) {
@@ -106,42 +131,30 @@ void copyMemory(const char *Path) {
   asm volatile("" : : "r"(Bytes.get()) : "memory");
 }
 
-void copyFile(const char *Path, const char *Output) {
-  int In = ::open(Path, O_RDONLY);
-  if (In < 0)
-    fail("cannot read the file");
-  int Out = create(Output);
-  std::vector<char> Chunk(128 << 10);
-  ssize_t Got;
-  while ((Got = ::read(In, Chunk.data(), Chunk.size())) > 0)
-    writeAll(Out, Chunk.data(), static_cast<size_t>(Got));
-  ::close(In);
-  ::close(Out);
-}
-
 } // namespace
 
 int main(int Argc, char **Argv) {
   StringRef Mode = Argc > 2 ? Argv[1] : "";
   const char *Output = Argc > 3 ? Argv[3] : nullptr;
   auto Start = std::chrono::steady_clock::now();
+  int Nodes = 0;
   if (Mode == "message") {
-    message(Argv[2], Output);
+    Nodes = message(Argv[2], Output);
+  } else if (Mode == "text" && Output) {
+    Nodes = text(Argv[2], Output);
   } else if (Mode == "memcpy") {
     copyMemory(Argv[2]);
-  } else if (Mode == "copy" && Output) {
-    copyFile(Argv[2], Output);
   } else {
-    std::fputs("usage: protobuf_baseline message|memcpy|copy FILE [OUTPUT]\n",
+    std::fputs("usage: protobuf_baseline message|text|memcpy FILE [OUTPUT]\n",
                stderr);
     return 2;
   }
   std::chrono::duration<double> Wall = std::chrono::steady_clock::now() - Start;
   rusage Usage;
   getrusage(RUSAGE_SELF, &Usage);
-  std::printf("wall %.4f user %.4f sys %.4f peak %ld\n", Wall.count(),
-              seconds(Usage.ru_utime), seconds(Usage.ru_stime),
-              Usage.ru_maxrss);
+  std::printf("wall %.4f user %.4f sys %.4f peak %ld nodes %d\n", Wall.count(),
+              seconds(Usage.ru_utime), seconds(Usage.ru_stime), Usage.ru_maxrss,
+              Nodes);
   std::fflush(stdout);
   // The messages are not taken apart: see above.
   _exit(0);
