@@ -30,6 +30,7 @@ Diagnostic &DiagnosticEngine::add(Severity Level, StringRef Id, StringRef Node,
 void DiagnosticEngine::append(const DiagnosticEngine &Other) {
   List.insert(List.end(), Other.List.begin(), Other.List.end());
   Errors += Other.Errors;
+  Refused += Other.Refused;
 }
 
 Diagnostic &DiagnosticEngine::error(StringRef Node, std::string Message) {
@@ -42,8 +43,12 @@ Diagnostic &DiagnosticEngine::warning(StringRef Node, std::string Message) {
 
 Diagnostic &DiagnosticEngine::unproved(StringRef Id, StringRef Node,
                                        std::string Message) {
-  return add(Strict ? Severity::Error : Severity::Warning, Id, Node,
-             std::move(Message));
+  Diagnostic &D = add(Severity::Warning, Id, Node, std::move(Message));
+  if (Strict) {
+    D.Level = Severity::Error;
+    ++Refused;
+  }
+  return D;
 }
 
 Diagnostic &DiagnosticEngine::remark(StringRef Id, StringRef Node,

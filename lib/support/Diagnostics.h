@@ -44,7 +44,8 @@ public:
   void setLocator(Locator L) { Locate = std::move(L); }
   void setPass(llvm::StringRef Name) { CurrentPass = Name.str(); }
 
-  /// Under --strict what is not proved is an error: see unproved().
+  /// Under --strict what is not proved is an error: see unproved(). It does not
+  /// stop the passes, so that one run says all of it.
   void setStrict(bool On) { Strict = On; }
 
   /// Remarks that nobody will see need not be made: most are of thousands of
@@ -71,12 +72,13 @@ public:
     Remarks = Other.Remarks;
   }
 
-  bool hasErrors() const { return Errors != 0; }
+  bool hasErrors() const { return Errors != 0 || Refused != 0; }
+  /// Errors that end a run where they are reported.
   unsigned errorCount() const { return Errors; }
   const std::vector<Diagnostic> &all() const { return List; }
   void clear() {
     List.clear();
-    Errors = 0;
+    Errors = Refused = 0;
   }
 
 private:
@@ -87,6 +89,7 @@ private:
   std::string CurrentPass;
   Locator Locate;
   unsigned Errors = 0;
+  unsigned Refused = 0; ///< What is not proved, under --strict.
   bool Strict = false;
   bool Remarks = true;
 };

@@ -107,6 +107,9 @@ Flag Strict("strict", cl::cat(Checking), cl::desc("Refuse what is not proved"));
 Flag VerifyOutput("verify-output", cl::cat(Checking),
                   cl::desc("Read the written file again and check it against "
                            "the input"));
+TextList Explain("explain", cl::value_desc("node"), cl::cat(Checking),
+                 cl::desc("Say how the replication type of a node follows "
+                          "from the feeds that are split"));
 Text Remarks("remarks", cl::ValueOptional, cl::value_desc("file"),
              cl::cat(Checking),
              cl::desc("Say what was done and why: as text, or as YAML to a "
@@ -410,6 +413,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.SplitInput = SplitInput;
   O.Remarks = given(Remarks);
   O.RemarksFile = Remarks;
+  O.Explain.assign(Explain.begin(), Explain.end());
   O.PrintPipeline = PrintPipeline;
   O.ListPasses = ListPasses;
   O.PassesMarkdown = PassesMarkdown;

@@ -35,7 +35,8 @@ struct ToolOptions {
   bool VerifyDiagnostics = false;
   bool SplitInput = false;
   bool Remarks = false;
-  std::string RemarksFile; ///< Empty: as text on stderr.
+  std::string RemarksFile;          ///< Empty: as text on stderr.
+  std::vector<std::string> Explain; ///< Nodes.
 
   bool PrintPipeline = false;
   bool ListPasses = false;

@@ -9,6 +9,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
 
@@ -49,6 +50,62 @@ void printDiagnostic(raw_ostream &OS, StringRef File, const Diagnostic &D) {
   OS << '\n';
   for (const auto &[Node, Message] : D.Notes)
     OS << "  note: " << withNode(Node, Message) << '\n';
+}
+
+//===----------------------------------------------------------------------===//
+// Warnings alike
+//===----------------------------------------------------------------------===//
+
+/// What \p D says, without what is different for each node. A warning with
+/// notes has its reason there.
+static std::string reasonOf(const Diagnostic &D) {
+  std::string Reason = D.Id + "\n" + D.Pass + "\n";
+  for (const auto &[Node, Message] : D.Notes)
+    Reason += Message + "\n";
+  if (!D.Notes.empty())
+    return Reason;
+  // Options that are suggested name the node: `--feed=x=split`.
+  std::string Said = D.Message, Named = "=" + D.Node;
+  if (!D.Node.empty())
+    for (size_t At; (At = Said.find(Named)) != std::string::npos;)
+      Said.replace(At, Named.size(), 1, '\0');
+  return Reason + Said;
+}
+
+std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags,
+                                   bool ShowAll) {
+  constexpr size_t Shown = 3;
+  std::vector<Diagnostic> Result;
+  // By reason: where its group is, and the others in it.
+  StringMap<std::pair<size_t, std::vector<const Diagnostic *>>> Groups;
+  for (const Diagnostic &D : Diags.all()) {
+    if (D.Level != Severity::Remark && !D.Id.empty()) {
+      auto [It, New] = Groups.try_emplace(reasonOf(D));
+      if (!New) {
+        It->second.second.push_back(&D);
+        continue;
+      }
+      It->second.first = Result.size();
+    }
+    Result.push_back(D);
+  }
+  for (const auto &Entry : Groups) {
+    const auto &[At, Others] = Entry.second;
+    if (Others.empty())
+      continue;
+    Diagnostic &First = Result[At];
+    std::string Said = First.Message;
+    for (const Diagnostic *D : ArrayRef(Others).take_front(
+             ShowAll ? Others.size() : std::min(Shown, Others.size()))) {
+      bool Same = D->Message == Said;
+      First.Notes.push_back({D->Node, Same ? "like this" : D->Message});
+      if (ShowAll)
+        append_range(First.Notes, D->Notes);
+    }
+    First.Message +=
+        "; and " + std::to_string(Others.size()) + " more like this";
+  }
+  return Result;
 }
 
 //===----------------------------------------------------------------------===//

@@ -25,6 +25,11 @@ std::string diagnosticText(const Diagnostic &D);
 void printDiagnostic(llvm::raw_ostream &OS, llvm::StringRef File,
                      const Diagnostic &D);
 
+/// The diagnostics, with one for all that say the same for the same reason: it
+/// names the first node, and up to three more as notes, or with \p ShowAll all
+/// of them. Only what is not proved is put together.
+std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags, bool ShowAll);
+
 /// The table at the end of --remarks: variables, reductions, what is not
 /// proved.
 void printRemarkTable(llvm::raw_ostream &OS, const DiagnosticEngine &Diags);

@@ -10,6 +10,7 @@
 #include "Options.h"
 #include "Report.h"
 
+#include "lib/analysis/Explain.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/lower/Fold.h"
 
@@ -75,6 +76,7 @@ public:
 private:
   bool load();
   bool transform(const std::string *Text);
+  bool explain();
   void write(std::string *Text);
   Error checkWritten(ArrayRef<std::string> Files, OutputFormat Format);
   std::string outputPath(OutputFormat Format) const;
@@ -85,7 +87,8 @@ private:
   std::string File;
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
-  bool Late = false; ///< Checks run while the output is written.
+  std::string Explained; ///< What --explain asked for.
+  bool Late = false;     ///< Checks run while the output is written.
   DiagnosticEngine::Locator Locate;
   Module M;
 };
@@ -134,6 +137,36 @@ bool Run::transform(const std::string *Text) {
     return Good;
   Timer T(Manager.Verify);
   return verifyModule(M, Diags);
+}
+
+/// The program is still in memory: a lowering writes it, no more.
+bool Run::explain() {
+  const Graph &G = M.graph();
+  if (O.Explain.empty())
+    return true;
+  if (readMesh(G).Node == NoNode) {
+    Diags.error("", "--explain: only a replicated program has types; give "
+                    "--replicas or --devices");
+    return false;
+  }
+  ProgramFacts Facts(G);
+  bool Good = true;
+  for (const std::string &Name : O.Explain) {
+    if (NodeId N = findOrigin(G, Name); N != NoNode) {
+      Explained += explainType(G, Facts, N);
+      continue;
+    }
+    std::vector<std::string> Names;
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N))
+        Names.push_back(originName(G, N).str());
+    std::string Near = nearest(Name, Names);
+    Diags.error("", "--explain: the graph has no node '" + Name + "'" +
+                        (Near.empty() ? "; give the name of one"
+                                      : "; did you mean '" + Near + "'?"));
+    Good = false;
+  }
+  return Good;
 }
 
 /// Of a SavedModel the output may be a directory, like the input.
@@ -251,7 +284,8 @@ void Run::write(std::string *Text) {
 }
 
 bool Run::run(std::string *Text) {
-  if (load() && transform(Text))
+  // Under --strict the passes run on, so that all that is not proved is said.
+  if (load() && transform(Text) && explain() && !Diags.hasErrors())
     write(Text);
   if (!Manager.empty())
     Manager.report(O.Show);
@@ -262,9 +296,11 @@ bool Run::finish() {
   if (O.VerifyDiagnostics)
     return verifyDiagnostics(errs(), Source, File, Diags, Locate);
   bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
-  for (const Diagnostic &D : Diags.all())
+  for (const Diagnostic &D :
+       groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
     if (D.Level != Severity::Remark || ShowRemarks)
       printDiagnostic(errs(), File, D);
+  errs() << Explained;
   if (ShowRemarks)
     printRemarkTable(errs(), Diags);
   if (!O.RemarksFile.empty()) {
