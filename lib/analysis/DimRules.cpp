@@ -300,8 +300,8 @@ void DimRules::shapeRule(ShapeRule Rule) {
     if (Dims X = in(0); X && X->size() >= 2)
       setShape(0, (*X)[channelAxis(X->size())]);
     break;
-  case ShapeRule::Conv2D:
-    conv2D();
+  case ShapeRule::Conv:
+    convolution();
     break;
   case ShapeRule::FromSizes0:
     if (Dims V = val(0))
@@ -309,6 +309,10 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   case ShapeRule::FromSizes1:
     if (Dims V = val(1))
+      setShape(0, *V);
+    break;
+  case ShapeRule::FromSizes2:
+    if (Dims V = val(2))
       setShape(0, *V);
     break;
   case ShapeRule::Pool:
@@ -468,6 +472,12 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   case ShapeRule::Gather:
     gather();
+    break;
+  case ShapeRule::GatherNd:
+    gatherNd();
+    break;
+  case ShapeRule::Einsum:
+    einsum();
     break;
   case ShapeRule::Unique:
     setShape(0, slot(0));

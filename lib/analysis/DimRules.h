@@ -93,7 +93,7 @@ private:
   // Shapes.
   void broadcast();
   void matMul(bool Batched);
-  void conv2D();
+  void convolution();
   void pool();
   void reduction();
   void reshape();
@@ -108,6 +108,8 @@ private:
   void stridedSlice(bool OfValue);
   void pad();
   void gather();
+  void gatherNd();
+  void einsum();
   void crossing();
 
   // Values.

@@ -8,6 +8,8 @@
 
 #include "lib/ops/OpTable.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace llvm;
@@ -71,6 +73,29 @@ bool isRandomOp(StringRef Op) {
     return true;
   const OpDef *Def = findOp(Op);
   return Def && Def->isStateful() && Def->attr("seed") && Def->attr("seed2");
+}
+
+std::optional<Equation> parseEquation(StringRef Text, unsigned NumInputs) {
+  auto IsSimple = [](StringRef Term) {
+    for (size_t I = 0; I < Term.size(); ++I)
+      if (!isAlpha(Term[I]) || Term.find(Term[I], I + 1) != StringRef::npos)
+        return false;
+    return true;
+  };
+  size_t Arrow = Text.find("->");
+  if (Arrow == StringRef::npos || NumInputs == 0)
+    return std::nullopt;
+  Equation E;
+  E.Output = Text.substr(Arrow + 2);
+  Text.take_front(Arrow).split(E.Inputs, ',');
+  if (E.Inputs.size() != NumInputs || !IsSimple(E.Output) ||
+      !all_of(E.Inputs, IsSimple))
+    return std::nullopt;
+  for (char Letter : E.Output)
+    if (none_of(E.Inputs,
+                [&](StringRef Term) { return Term.contains(Letter); }))
+      return std::nullopt;
+  return E;
 }
 
 } // namespace graft

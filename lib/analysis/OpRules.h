@@ -12,9 +12,11 @@
 #ifndef GRAFT_LIB_ANALYSIS_OPRULES_H
 #define GRAFT_LIB_ANALYSIS_OPRULES_H
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace graft {
 
@@ -45,6 +47,16 @@ bool isOnceOp(llvm::StringRef Op);
 
 /// Ops that draw random numbers (and so differ from copy to copy).
 bool isRandomOp(llvm::StringRef Op);
+
+/// An equation of Einsum, "ab,bc->ac": one letter for each axis.
+struct Equation {
+  llvm::SmallVector<llvm::StringRef, 2> Inputs;
+  llvm::StringRef Output;
+};
+
+/// Reads \p Text, which stays in use. None for what is not simple: an ellipsis,
+/// an axis that one tensor has twice, a letter that only the result has.
+std::optional<Equation> parseEquation(llvm::StringRef Text, unsigned NumInputs);
 
 } // namespace graft
 

@@ -9,6 +9,7 @@
 
 #include "lib/analysis/DimRules.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
@@ -79,31 +80,35 @@ static int64_t windowed(int64_t Input, int64_t Window, int64_t Dilation,
   return (Input + Extra - Effective + Stride) / Stride;
 }
 
-void DimRules::conv2D() {
+void DimRules::convolution() {
   Dims X = in(0), F = in(1);
-  if (!X || !F || X->size() != 4 || F->size() != 4)
+  if (!X || !F || X->size() < 4 || X->size() > 5 || F->size() != X->size())
     return;
-  bool ChannelsFirst = G.stringAttr(N, "data_format") == StringRef("NCHW");
+  size_t Rank = X->size(), Spatial = Rank - 2;
+  bool ChannelsFirst =
+      G.stringAttr(N, "data_format").value_or("").starts_with("NC");
   auto Strides = G.intListAttr(N, "strides");
   auto Dilations = G.intListAttr(N, "dilations");
   auto Explicit = G.intListAttr(N, "explicit_paddings");
   StringRef Padding = G.stringAttr(N, "padding").value_or("");
-  unsigned H = ChannelsFirst ? 2 : 1, C = ChannelsFirst ? 1 : 3;
-  if (!Strides || Strides->size() != 4)
+  size_t First = ChannelsFirst ? 2 : 1, C = ChannelsFirst ? 1 : Rank - 1;
+  if (!Strides || Strides->size() != Rank)
     return;
   DimList List(X->begin(), X->end());
-  for (unsigned I = 0; I < 2; ++I) {
+  for (size_t I = 0; I < Spatial; ++I) {
+    size_t At = First + I;
     int64_t Extra = 0;
-    if (Explicit && Explicit->size() == 8)
-      Extra = (*Explicit)[2 * (H + I)] + (*Explicit)[2 * (H + I) + 1];
+    if (Explicit && Explicit->size() == 2 * Rank)
+      Extra = (*Explicit)[2 * At] + (*Explicit)[2 * At + 1];
     int64_t Size =
-        windowed(A.Dims.number((*X)[H + I]), A.Dims.number((*F)[I]),
-                 Dilations && Dilations->size() == 4 ? (*Dilations)[H + I] : 1,
-                 (*Strides)[H + I], Padding, Extra);
-    List[H + I] = Size == UnknownSize ? slot(H + I) : number(H + I, Size);
+        windowed(A.Dims.number((*X)[At]), A.Dims.number((*F)[I]),
+                 Dilations && Dilations->size() == Rank ? (*Dilations)[At] : 1,
+                 (*Strides)[At], Padding, Extra);
+    List[At] = Size == UnknownSize ? slot(At) : number(At, Size);
   }
   bool Depthwise = G.opName(N).starts_with("Depthwise");
-  List[C] = Depthwise ? product(C, (*F)[2], (*F)[3]) : (*F)[3];
+  List[C] = Depthwise ? product(C, (*F)[Spatial], (*F)[Spatial + 1])
+                      : (*F)[Spatial + 1];
   setShape(0, List);
 }
 
@@ -111,16 +116,18 @@ void DimRules::pool() {
   Dims X = in(0);
   auto Window = G.intListAttr(N, "ksize");
   auto Strides = G.intListAttr(N, "strides");
-  if (!X || X->size() != 4 || !Window || Window->size() != 4 || !Strides ||
-      Strides->size() != 4)
+  if (!X || !Window || Window->size() != X->size() || !Strides ||
+      Strides->size() != X->size())
     return;
   StringRef Padding = G.stringAttr(N, "padding").value_or("");
   DimList List(X->begin(), X->end());
-  for (unsigned I = 0; I < 4; ++I) {
+  for (unsigned I = 0; I < List.size(); ++I) {
     if ((*Window)[I] == 1 && (*Strides)[I] == 1)
       continue;
-    int64_t Size = windowed(A.Dims.number(List[I]), (*Window)[I], 1,
-                            (*Strides)[I], Padding, 0);
+    int64_t Size = Padding == "EXPLICIT"
+                       ? UnknownSize
+                       : windowed(A.Dims.number(List[I]), (*Window)[I], 1,
+                                  (*Strides)[I], Padding, 0);
     List[I] = Size == UnknownSize ? slot(I) : number(I, Size);
   }
   setShape(0, List);
@@ -429,6 +436,48 @@ void DimRules::gather() {
   DimList List(X->begin(), X->begin() + Axis);
   List.append(Rows->begin(), Rows->end());
   List.append(X->begin() + Axis + 1, X->end());
+  setShape(0, List);
+}
+
+/// The last axis of the indices says which element, the others where it goes.
+void DimRules::gatherNd() {
+  Dims X = in(0), Index = in(1);
+  if (!X || !Index || Index->empty())
+    return;
+  int64_t Depth = A.Dims.number(Index->back());
+  if (Depth < 0 || Depth > int64_t(X->size()) || A.Dims.hasSym(Index->back()))
+    return;
+  DimList List(Index->begin(), Index->end() - 1);
+  List.append(X->begin() + Depth, X->end());
+  setShape(0, List);
+}
+
+void DimRules::einsum() {
+  auto Text = G.stringAttr(N, "equation");
+  auto E = parseEquation(Text.value_or(""), numData());
+  if (!E)
+    return;
+  // By letter; an axis that several operands have is one size.
+  DenseMap<char, DimId> Sizes;
+  for (unsigned I = 0; I < numData(); ++I) {
+    Dims X = in(I);
+    if (!X)
+      continue;
+    if (X->size() != E->Inputs[I].size())
+      return;
+    for (size_t D = 0; D < X->size(); ++D) {
+      auto [It, New] = Sizes.try_emplace(E->Inputs[I][D], (*in(I))[D]);
+      if (!New)
+        same(It->second, (*in(I))[D]);
+    }
+  }
+  DimList List;
+  for (char Letter : E->Output) {
+    auto It = Sizes.find(Letter);
+    if (It == Sizes.end())
+      return;
+    List.push_back(It->second);
+  }
   setShape(0, List);
 }
 

@@ -72,6 +72,14 @@ private:
   RType relayout();
   RType join();
   RType part(unsigned I);
+  RType leading(int Mixed);
+  RType alongAxes(bool Linear);
+  RType reverseSequence();
+  RType einsum();
+  RType gather();
+  RType gatherNd();
+  RType scatterNd();
+  RType unsortedSegment(TypeRule Rule);
   bool rowsAreChannels(const RType &X, llvm::ArrayRef<RType> PerChannel);
   void batchNorm();
   void batchNormGrad();

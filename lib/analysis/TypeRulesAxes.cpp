@@ -80,7 +80,9 @@ RType TypeRules::convolve(unsigned Rows) {
 RType TypeRules::reduction(TypeRule Rule) {
   bool Sum = Rule == TypeRule::SumReduction,
        Mean = Rule == TypeRule::MeanReduction;
-  RType X = Sum || Mean ? numeric(0) : plain(0);
+  // The mean of integers is rounded, which is not linear.
+  bool Linear = Sum || (Mean && isFloating(G.outputType(N, 0)));
+  RType X = Linear ? numeric(0) : plain(0);
   if (X.isVarying())
     return varyingLike(X);
   if (!X.isSharded())
@@ -201,7 +203,16 @@ RType TypeRules::join() {
 
 /// Slice, Split, Pad and their like: the batch axis must be taken whole.
 RType TypeRules::part(unsigned I) {
-  RType X = numeric(I);
+  // Padding with something but zeros is not linear.
+  bool Pads = G.isOp(N, "PadV2") && !operand(2).Zero;
+  RType X = Pads ? plain(I) : numeric(I);
+  if (X.isVarying())
+    return varyingLike(X);
+  for (unsigned J = 0; J < numData(); ++J)
+    if (RType Y = operand(J);
+        J != I && (!Y.isReplicated() || (Y.K != 0 && !Y.Zero)))
+      return Y.isVarying() ? varyingLike(Y)
+                           : varying("takes another part on each replica");
   if (!X.isSharded())
     return X;
   auto In = D.shape(G.input(N, I));
@@ -214,6 +225,200 @@ RType TypeRules::part(unsigned I) {
     X.Axis = static_cast<uint8_t>(Axis);
   }
   return X;
+}
+
+/// Ops on each vector (\p Mixed = 1) or matrix (2) of their operands. What has
+/// no more than one axis beside a split operand is a parameter.
+RType TypeRules::leading(int Mixed) {
+  int Axis = -1, Rank = -1;
+  bool Whole = false;
+  for (unsigned I = 0; I < numData(); ++I) {
+    RType X = plain(I);
+    if (X.isVarying())
+      return varyingLike(X);
+    int R = rank(G.input(N, I));
+    if (!X.isSharded()) {
+      Whole |= R < 0 || R > 1;
+      continue;
+    }
+    if (R < 0 || X.Axis >= R - Mixed ||
+        (Axis >= 0 && (Axis != X.Axis || Rank != R)))
+      return varying("works along the batch");
+    Axis = X.Axis;
+    Rank = R;
+  }
+  if (Axis < 0)
+    return RType::replicated();
+  return Whole ? varying("combines rows of one replica and rows that all have")
+               : RType::sharded(Axis);
+}
+
+/// Cumsum, Reverse, Roll: along the axes in the last operand.
+RType TypeRules::alongAxes(bool Linear) {
+  RType X = Linear ? numeric(0) : plain(0);
+  if (X.isVarying())
+    return varyingLike(X);
+  for (unsigned I = 1; I < numData(); ++I)
+    if (!operand(I).isTrue())
+      return varying("works along axes, or by shifts, of each replica's own");
+  if (!X.isSharded())
+    return X;
+  auto Axes = D.numbers(G.input(N, numData() - 1));
+  int Rank = rank(G.input(N, 0));
+  if (!Axes || Rank < 0)
+    return varying("works along axes that are not known");
+  for (int64_t A : *Axes)
+    if ((A < 0 ? A + Rank : A) == X.Axis)
+      return varying("works along the batch");
+  return X;
+}
+
+RType TypeRules::reverseSequence() {
+  RType X = numeric(0), Lengths = plain(1);
+  if (X.isVarying() || Lengths.isVarying())
+    return varyingLike(X.isVarying() ? X : Lengths);
+  int64_t Batch = G.intAttr(N, "batch_dim").value_or(0),
+          Along = G.intAttr(N, "seq_dim").value_or(-1);
+  if (!X.isSharded() && !Lengths.isSharded())
+    return X;
+  bool ByRow = X.isSharded() && X.Axis == Batch && Lengths.isSharded();
+  bool Beside = X.isSharded() && X.Axis != Batch && Lengths.isReplicated();
+  return X.Axis != Along && Batch >= 0 && Along >= 0 && (ByRow || Beside)
+             ? X
+             : varying("reverses rows by the lengths of others");
+}
+
+/// A sum of products: the batch is a letter that the result keeps or adds up.
+RType TypeRules::einsum() {
+  SmallVector<RType, 2> Types;
+  bool AnySharded = false;
+  for (unsigned I = 0; I < numData(); ++I) {
+    Types.push_back(numeric(I));
+    if (Types.back().isVarying())
+      return varyingLike(Types.back());
+    AnySharded |= Types.back().isSharded();
+  }
+  if (!AnySharded && Types.size() == 1)
+    return Types[0];
+  if (!AnySharded && Types.size() == 2)
+    return multiply(0, Types[0], 1, Types[1], 1);
+  auto Text = G.stringAttr(N, "equation");
+  auto E = parseEquation(Text.value_or(""), numData());
+  if (!E)
+    return varying("has an equation that is not simple");
+  char Batch = 0;
+  int K = 0;
+  for (unsigned I = 0; I < Types.size(); ++I) {
+    RType &X = Types[I];
+    if (X.isPartial())
+      X = reduced(I);
+    K += X.K;
+    if (!X.isSharded())
+      continue;
+    if (X.Axis >= E->Inputs[I].size())
+      return varying("works on a tensor of unknown rank");
+    char Letter = E->Inputs[I][X.Axis];
+    if (Batch && Batch != Letter)
+      return varying("multiplies every row of the batch with every other row");
+    Batch = Letter;
+  }
+  for (unsigned I = 0; Batch && I < Types.size(); ++I)
+    if (!Types[I].isSharded() && E->Inputs[I].contains(Batch))
+      return varying("contracts the batch with something that is not split");
+  if (!Batch)
+    return RType::replicated(K);
+  size_t Kept = E->Output.find(Batch);
+  return Kept == StringRef::npos ? RType::partial(K)
+                                 : RType::sharded(static_cast<int>(Kept), K);
+}
+
+/// Rows of a table; with batch_dims, of a table for each row of the indices.
+RType TypeRules::gather() {
+  RType Table = numeric(0), Index = plain(1);
+  if (Table.isVarying() || Index.isVarying())
+    return varyingLike(Table.isVarying() ? Table : Index);
+  int64_t Lead = G.intAttr(N, "batch_dims").value_or(0), Axis = 0;
+  int RankOfTable = rank(G.input(N, 0)), RankOfIndex = rank(G.input(N, 1));
+  if (G.isOp(N, "GatherV2")) {
+    auto V = D.numbers(G.input(N, 2));
+    Axis = V && V->size() == 1 ? (*V)[0] : -1;
+    if (V && Axis < 0 && RankOfTable > 0)
+      Axis += RankOfTable;
+  }
+  if (Lead != 0) {
+    if (Table.isSharded() && Index.isSharded() && Table.Axis == Index.Axis &&
+        Lead > Table.Axis && (Axis < 0 || Axis > Table.Axis))
+      return Table;
+    return Table.isSharded() || Index.isSharded()
+               ? varying("looks rows up in one replica's rows")
+               : Table;
+  }
+  if (Index.isReplicated()) {
+    if (!Table.isSharded())
+      return Table;
+    // Columns of rows.
+    if (Axis < 0 || Axis == Table.Axis || RankOfIndex < 0)
+      return varying("looks rows up in one replica's rows");
+    int Shift = Axis < Table.Axis ? RankOfIndex - 1 : 0;
+    return RType::sharded(Table.Axis + Shift, Table.K);
+  }
+  if (Table.isPartial())
+    Table = reduced(0);
+  return Table.isReplicated() && Axis >= 0
+             ? RType::sharded(static_cast<int>(Axis) + Index.Axis, Table.K)
+             : varying("looks rows up in one replica's rows");
+}
+
+RType TypeRules::gatherNd() {
+  RType Table = numeric(0), Index = plain(1);
+  if (Table.isVarying() || Index.isVarying())
+    return varyingLike(Table.isVarying() ? Table : Index);
+  if (Table.isSharded())
+    return varying("looks elements up in one replica's rows");
+  if (!Index.isSharded())
+    return Table;
+  if (Table.isPartial())
+    Table = reduced(0);
+  return Index.Axis + 1 < rank(G.input(N, 1))
+             ? RType::sharded(Index.Axis, Table.K)
+             : varying("splits what says which element");
+}
+
+/// A sum into a tensor of one size on all replicas.
+RType TypeRules::scatterNd() {
+  RType Index = plain(0), X = numeric(1);
+  if (X.isVarying() || Index.isVarying())
+    return varyingLike(X.isVarying() ? X : Index);
+  if (!operand(2).isTrue())
+    return varying("makes a tensor of a size of its own on each replica");
+  if (!X.isSharded() && !Index.isSharded())
+    return X;
+  return X.isSharded() && Index.isSharded() && X.Axis == Index.Axis &&
+                 Index.Axis + 1 < rank(G.input(N, 0))
+             ? RType::partial(X.K)
+             : varying("scatters rows by indices of other rows");
+}
+
+RType TypeRules::unsortedSegment(TypeRule Rule) {
+  bool Sum = Rule == TypeRule::UnsortedSegmentSum;
+  RType X = Sum ? numeric(0) : plain(0), Ids = plain(1);
+  if (X.isVarying() || Ids.isVarying())
+    return varyingLike(X.isVarying() ? X : Ids);
+  if (Ids.isReplicated()) {
+    // The rows belong to row numbers of the whole batch.
+    if (X.isSharded())
+      X = X.Axis == 0 ? gathered(0, X) : varying("sums rows of another axis");
+    return X;
+  }
+  bool Fixed = rank(out()) > 0 && D.batchAxis(out()) < 0 &&
+               D.table().isKnown((*D.shape(out()))[0]);
+  if (!X.isSharded() || X.Axis != Ids.Axis || !Fixed)
+    return varying("sums rows by row numbers of one replica");
+  // An empty segment has the value that loses against every other.
+  return Sum ? RType::partial(X.K)
+             : RType::partial(0, Rule == TypeRule::UnsortedSegmentMax
+                                     ? Combine::Max
+                                     : Combine::Min);
 }
 
 /// Whether the batch is the channels of a batch norm, as in a layer norm that

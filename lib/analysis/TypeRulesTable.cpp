@@ -75,6 +75,12 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(multiply(0, numeric(0), 1, numeric(1), 1));
     return;
   case TypeRule::Div:
+    // Integers are rounded, which is not linear.
+    if (unsigned Type = G.outputType(N, 0);
+        Type != DT_INVALID && !isFloating(Type)) {
+      setAll(elementwise({0, 1}));
+      return;
+    }
     setAll(multiply(0, numeric(0), 1, numeric(1), -1));
     return;
   case TypeRule::Select: {
@@ -198,8 +204,9 @@ void TypeRules::apply(TypeRule Rule) {
       setAll(Is ? RType::sharded(0, Dy.K) : Dy);
     return;
   }
+  case TypeRule::LinearRows:
   case TypeRule::GradSecond: {
-    RType Dy = numeric(1);
+    RType Dy = numeric(Rule == TypeRule::GradSecond ? 1 : 0);
     setAll(Rows({Dy}) < 0 ? (Dy.isVarying() ? varyingLike(Dy)
                                             : varying("works along the batch"))
                           : Dy);
@@ -218,6 +225,33 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(X);
     return;
   }
+  case TypeRule::PerVector:
+    setAll(leading(1));
+    return;
+  case TypeRule::PerMatrix:
+    setAll(leading(2));
+    return;
+  case TypeRule::AlongAxes:
+    setAll(alongAxes(/*Linear=*/true));
+    return;
+  case TypeRule::AlongAxesNonLinear:
+    setAll(alongAxes(/*Linear=*/false));
+    return;
+  case TypeRule::ReverseSequence:
+    setAll(reverseSequence());
+    return;
+  case TypeRule::EnsureShape: {
+    RType X = operand(0);
+    auto Shape = G.shapeAttr(N, "shape");
+    if (X.isSharded() && Shape && X.Axis < Shape->Dims.size() &&
+        Shape->Dims[X.Axis] >= 0)
+      X = varying("checks the size of the whole batch");
+    setAll(X);
+    return;
+  }
+  case TypeRule::Einsum:
+    setAll(einsum());
+    return;
   case TypeRule::Xent: {
     RType X = plain(0), L = plain(1);
     int Is = Rows({X, L});
@@ -331,29 +365,15 @@ void TypeRules::apply(TypeRule Rule) {
                 : G.isOp(N, "StridedSliceGrad") ? 4
                                                 : 0));
     return;
-  case TypeRule::Gather: {
-    RType Table = numeric(0), Index = plain(1);
-    if (Table.isVarying() || Index.isVarying()) {
-      setAll(varyingLike(Table.isVarying() ? Table : Index));
-      return;
-    }
-    if (Index.isReplicated()) {
-      setAll(Table.isSharded() ? varying("looks rows up in one replica's rows")
-                               : Table);
-      return;
-    }
-    if (Table.isPartial())
-      Table = reduced(0);
-    int64_t Axis = 0;
-    if (G.isOp(N, "GatherV2")) {
-      auto V = D.numbers(G.input(N, 2));
-      Axis = V && V->size() == 1 ? (*V)[0] : -1;
-    }
-    setAll(Table.isReplicated() && Axis >= 0
-               ? RType::sharded(static_cast<int>(Axis) + Index.Axis, Table.K)
-               : varying("looks rows up in one replica's rows"));
+  case TypeRule::Gather:
+    setAll(gather());
     return;
-  }
+  case TypeRule::GatherNd:
+    setAll(gatherNd());
+    return;
+  case TypeRule::ScatterNd:
+    setAll(scatterNd());
+    return;
   case TypeRule::Unique: {
     RType X = plain(0);
     if (X.isSharded())
@@ -361,33 +381,29 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(X.isVarying() ? varyingLike(X) : RType::replicated());
     return;
   }
-  case TypeRule::UnsortedSegmentSum: {
-    RType X = numeric(0), Ids = plain(1);
-    if (X.isVarying() || Ids.isVarying()) {
-      setAll(varyingLike(X.isVarying() ? X : Ids));
-      return;
-    }
-    if (Ids.isReplicated()) {
-      // The rows belong to row numbers of the whole batch.
-      if (X.isSharded())
-        X = X.Axis == 0 ? gathered(0, X) : varying("sums rows of another axis");
-      setAll(X);
-      return;
-    }
-    bool Fixed = rank(out()) > 0 && D.batchAxis(out()) < 0 &&
-                 D.table().isKnown((*D.shape(out()))[0]);
-    setAll(X.isSharded() && X.Axis == Ids.Axis && Fixed
-               ? RType::partial(X.K)
-               : varying("sums rows by row numbers of one replica"));
+  case TypeRule::UnsortedSegmentSum:
+  case TypeRule::UnsortedSegmentMax:
+  case TypeRule::UnsortedSegmentMin:
+    setAll(unsortedSegment(Rule));
+    return;
+  case TypeRule::OneHot: {
+    RType X = plain(0);
+    // The new axis is the last one, and its size no batch.
+    for (unsigned I = 1; I < numData(); ++I)
+      if (RType Y = plain(I); !Y.isReplicated() || operand(I).Symbolic)
+        X = Y.isVarying() ? varyingLike(Y)
+                          : varying("counts rows of one replica");
+    if (X.isSharded() && G.intAttr(N, "axis").value_or(-1) != -1)
+      X = varying("puts its axis before the batch");
+    setAll(X);
     return;
   }
-  case TypeRule::OneHot:
-    setAll(plain(0));
-    return;
   case TypeRule::TopK: {
     RType X = plain(0);
     if (X.isSharded() && X.Axis + 1 == rank(G.input(N, 0)))
       X = varying("selects along the batch");
+    if (numData() > 1 && !operand(1).isTrue())
+      X = varying("selects a number of its own on each replica");
     setAll(X);
     return;
   }

@@ -432,3 +432,69 @@ TEST_CASE("what was inserted is typed by what it does", "[types]") {
   CHECK(B.type("scaled") == "Partial(sum)");
   CHECK(B.type("pick") == "Varying");
 }
+
+TEST_CASE("types: equations", "[types]") {
+  Basics B;
+  auto Einsum = [&](const char *Name, std::vector<std::string> Inputs,
+                    const char *Text) {
+    B.G.setStringAttr(B.op("Einsum", Name, Inputs), "equation", Text);
+  };
+  B.floats("table", {4, 3}, 1);
+  B.floats("whole", {12, 4}, 1);
+  Einsum("kept", {"s", "table"}, "bi,io->ob");
+  Einsum("summed", {"s", "t"}, "bi,bj->ij");
+  Einsum("partial", {"m", "table"}, "i,io->o");
+  Einsum("outer", {"s", "t"}, "bi,ci->bc");
+  Einsum("unsplit", {"s", "whole"}, "bi,bj->ij");
+  Einsum("dots", {"s", "table"}, "...i,io->...o");
+  Einsum("twice", {"s"}, "bb->b");
+  CHECK(B.type("kept") == "Sharded(1)");
+  CHECK(B.shape("kept") == "3,1*b");
+  CHECK(B.type("summed") == "Partial(sum)");
+  CHECK(B.type("partial") == "Partial(sum) k=1");
+  for (const char *Name : {"outer", "unsplit", "dots", "twice"})
+    CHECK(B.type(Name) == "Varying");
+  CHECK(B.demands().empty());
+}
+
+TEST_CASE("types: along axes, and a matrix at a time", "[types]") {
+  Basics B;
+  B.feed("z", {-1, 3, 3});
+  B.floats("matrix", {3, 3}, 1);
+  B.op("Cumsum", "beside", {"s", "axis1"});
+  B.op("Cumsum", "along", {"s", "axis0"});
+  B.op("Cumsum", "mean", {"m", "axis0"});
+  B.op("Cholesky", "each", {"z/split"});
+  B.op("Cholesky", "rows", {"s"});
+  B.op("MatrixSolve", "solved", {"z/split", "z/split"});
+  B.op("MatrixSolve", "one", {"z/split", "matrix"});
+  B.op("MatrixDiag", "diag", {"s"});
+  CHECK(B.type("beside") == "Sharded(0)");
+  CHECK(B.type("along") == "Varying");
+  CHECK(B.type("mean") == "Partial(sum) k=1");
+  CHECK(B.type("each") == "Sharded(0)");
+  CHECK(B.type("rows") == "Varying");
+  CHECK(B.type("solved") == "Sharded(0)");
+  CHECK(B.type("one") == "Varying");
+  CHECK(B.type("diag") == "Sharded(0)");
+  CHECK(B.demands().empty());
+}
+
+TEST_CASE("types: what rounds, pads or counts is not linear", "[types]") {
+  Basics B;
+  B.cast("counts", "p", DT_FLOAT, DT_INT32);
+  B.integer("three", 3);
+  B.op("Div", "third", {"counts", "three"}, DT_INT32);
+  B.ints("sides", {1, 1});
+  B.op("PadV2", "padded", {"p", "sides", "two"});
+  B.sizeOf("rows", "s", 0);
+  B.feed("ids", {-1}, DT_INT32);
+  B.op("OneHot", "square", {"ids/split", "rows", "two", "two"});
+  B.op("Max", "top", {"row", "axis0"});
+  B.op("Pack", "begin", {"top", "top"});
+  B.op("Slice", "cut", {"s", "begin", "axis1"});
+  CHECK(B.type("third") == "Replicated");
+  CHECK(B.type("padded") == "Replicated");
+  CHECK(B.type("square") == "Varying");
+  CHECK(B.type("cut") == "Varying");
+}
