@@ -321,8 +321,8 @@ def options(replicas, fetches):
 
 
 def said_of(text):
-    """The nodes that errors and warnings name."""
-    return set(re.findall(r"(?:error|warning): node '([^']+)'", text))
+    """The nodes that errors and warnings name, and those that are warned of with them."""
+    return set(re.findall(r"(?:error|warning|note): node '([^']+)'", text))
 
 
 @pytest.fixture(scope="module")
@@ -351,7 +351,9 @@ def test_unrelated(tmp_path):
     """Refused, or warned of."""
     path = str(tmp_path / "unrelated.pb")
     _, names, step, init = export(unrelated, path)
-    done = harness.run_graft([path, "--emit=none", *options(3, [*names.values(), step, init])], check=False)
+    # Of warnings alike, --strict names all nodes.
+    flags = ["--emit=none", "--strict", *options(3, [*names.values(), step, init])]
+    done = harness.run_graft([path, *flags], check=False)
     warned = said_of(done.stderr)
     missed = [key for key, name in names.items() if name.split(":")[0] not in warned]
     assert not missed, f"related without a reason: {missed}"
