@@ -8,7 +8,7 @@
     performance.py --huge                        graphs of more than 2 GiB
 
 All processes are cold and outputs are new files. Ratios of walls are medians of pairs that run next to each other, user CPU
-is the least of five runs. What misses its limit is measured again, five times at most, and the best counts: a neighbour on a
+is the least of five runs. What misses its limit is measured again, eight times at most, and the best counts: a neighbour on a
 shared machine takes time away and never gives any. docs/Performance.md says what bounds each row.
 """
 
@@ -89,7 +89,7 @@ ROWS = [
 
 
 # A neighbour on a shared machine makes runs slower, never faster.
-RETRIES = 5
+RETRIES = 8
 
 
 class Table:
