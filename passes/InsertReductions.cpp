@@ -250,11 +250,15 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   if (fallBack(Facts->Types))
     Facts = &programFacts(M);
   report(*Facts);
+  // A shared variable takes the sum, or the rows of a sparse gradient, from
+  // merge-fetches.
   auto WritesPartial = [&](NodeId N) {
     return Facts->Vars.isUpdate(*G, N) &&
            any_of(G->dataInputs(N), [&](Endpoint E) {
              return Facts->Types.type(E).isPartial() ||
-                    Facts->Types.natural(E).isPartial();
+                    Facts->Types.natural(E).isPartial() ||
+                    (Facts->Types.type(E).isSharded() &&
+                     Facts->Vars.update(*G, N).Indices >= 0);
            });
   };
   auto Reduces = [&](NodeId N) {

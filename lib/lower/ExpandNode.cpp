@@ -374,6 +374,14 @@ void NodeRenderer::plain() {
 
 void NodeRenderer::device() { add(Item::Device, {}); }
 
+/// What to append to the node's name for an operand of its own: \p Suffix, with
+/// a number if a node of the program is called so.
+StringRef NodeRenderer::operand(StringRef Suffix) {
+  StringRef Name(This->NameData, This->NameSize);
+  std::string Free = G.uniqueName((Name + Suffix).str());
+  return Saver.save(StringRef(Free).drop_front(Name.size()));
+}
+
 void NodeRenderer::constant(StringRef Suffix, StringRef Value, unsigned Type) {
   ownName(Item::Name, Suffix);
   field(2, "Const");
@@ -384,12 +392,12 @@ void NodeRenderer::constant(StringRef Suffix, StringRef Value, unsigned Type) {
 }
 
 void NodeRenderer::split() {
-  constant("/split_dim",
-           encodeIntTensor(DT_INT32, {}, G.intAttr(N, "axis").value_or(0)),
+  StringRef Dim = operand("/split_dim");
+  constant(Dim, encodeIntTensor(DT_INT32, {}, G.intAttr(N, "axis").value_or(0)),
            DT_INT32);
   ownName(Item::Name);
   field(2, "Split");
-  ownName(Item::Input, "/split_dim");
+  ownName(Item::Input, Dim);
   dataInput(G.input(N, 0));
   device();
   attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
@@ -407,9 +415,14 @@ void NodeRenderer::merge() {
   std::string Type = encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID));
   bool Stacks = Combine != "sum" && Combine != "concat" && Combine != "pick";
   int64_t Axis = Stacks ? 0 : G.intAttr(N, "axis").value_or(0);
-  if (Stacks || Combine == "concat")
-    constant("/axis", encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
-  ownName(Item::Name, Stacks ? "/stack" : "");
+  StringRef AxisName, Stack;
+  if (Stacks)
+    Stack = operand("/stack");
+  if (Stacks || Combine == "concat") {
+    AxisName = operand("/axis");
+    constant(AxisName, encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
+  }
+  ownName(Item::Name, Stack);
   field(2, Stacks                ? "Pack"
            : Combine == "sum"    ? "AddN"
            : Combine == "concat" ? "ConcatV2"
@@ -418,7 +431,7 @@ void NodeRenderer::merge() {
   if (Combine != "pick")
     otherInputs(G.input(N, 0));
   if (Combine == "concat")
-    ownName(Item::Input, "/axis");
+    ownName(Item::Input, AxisName);
   for (Endpoint Input : G.controlInputs(N))
     controlInput(Input.Node);
   device();
@@ -434,8 +447,8 @@ void NodeRenderer::merge() {
            : Combine == "max" ? "Max"
            : Combine == "and" ? "All"
                               : "Any");
-  ownName(Item::Input, "/stack");
-  ownName(Item::Input, "/axis");
+  ownName(Item::Input, Stack);
+  ownName(Item::Input, AxisName);
   device();
   if (Combine != "and" && Combine != "or")
     attribute("T", Type);
@@ -451,14 +464,15 @@ void NodeRenderer::scale() {
   bool Float = isFloating(Type);
   auto Whole = static_cast<int64_t>(std::llround(std::pow(
       static_cast<double>(Count), std::abs(static_cast<double>(Power)))));
-  constant("/factor",
+  StringRef FactorName = operand("/factor");
+  constant(FactorName,
            Float ? encodeFloatTensor(Type, {}, Factor)
                  : encodeIntTensor(Type, {}, Whole),
            Type);
   ownName(Item::Name);
   field(2, Float || Power >= 0 ? "Mul" : "FloorDiv");
   dataInput(G.input(N, 0));
-  ownName(Item::Input, "/factor");
+  ownName(Item::Input, FactorName);
   for (Endpoint Input : G.controlInputs(N))
     controlInput(Input.Node);
   device();

@@ -103,7 +103,7 @@ private:
   std::vector<uint32_t> GroupOf;        ///< By lowered node.
   std::vector<int> ReplicaOf;           ///< By lowered node, -1 once.
   std::vector<uint32_t> GroupOfProgram; ///< By program node that make() added.
-  std::vector<bool> Auxiliary; ///< Constants that stamped nodes brought.
+  std::vector<bool> Auxiliary; ///< Operands that stamped nodes brought.
 };
 
 constexpr uint32_t NoGroup = ~uint32_t(0);
@@ -115,13 +115,21 @@ bool Folder::group() {
   for (NodeId N = 0; N < L.size(); ++N) {
     if (!stamped(N))
       continue;
-    for (Endpoint E : L.dataInputs(N)) {
-      StringRef Name = L.name(E.Node);
-      bool Part = Name.consume_front(L.name(N));
-      Auxiliary[E.Node] = Auxiliary[E.Node] ||
-                          (Part && (Name == "/split_dim" || Name == "/axis" ||
-                                    Name == "/factor" || Name == "/stack"));
-    }
+    // The operands that the expansion adds stand where an op takes them.
+    StringRef Op = L.opName(N);
+    auto Mark = [&](unsigned I) {
+      if (I < L.node(N).NumData &&
+          In.find(L.name(L.input(N, I).Node)) == NoNode)
+        Auxiliary[L.input(N, I).Node] = true;
+    };
+    if (Op == "Split")
+      Mark(0);
+    else if (Op == "ConcatV2")
+      Mark(L.node(N).NumData - 1);
+    else if (Op == "Mul" || Op == "FloorDiv")
+      Mark(1);
+    else if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any")
+      Mark(0), Mark(1);
   }
   StringMap<uint32_t> ByBase;
   std::vector<CopyName> Names(L.size());
@@ -326,6 +334,12 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
                                          : "pick";
   if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any")
     Values = L.input(N, 0).Node;
+  if (Values != N) {
+    auto Axis = constValue(L, L.input(N, 1).Node);
+    if (!stamped(Values) || !L.isOp(Values, "Pack") || !Axis ||
+        Axis->Ints.size() != 1 || Axis->Ints[0] != 0)
+      return error(N, "does not combine what was stacked along axis 0");
+  }
   unsigned Count = Combine == "pick" ? 1 : Replicas;
   if (L.node(Values).NumData < Count)
     return error(N, "does not combine all replicas");

@@ -212,6 +212,7 @@ private:
   bool readClasses(llvm::StringRef Entry);
   void className(llvm::StringRef Text);
   void plain();
+  llvm::StringRef operand(llvm::StringRef Suffix);
   void constant(llvm::StringRef Suffix, llvm::StringRef Value, unsigned Type);
   void split();
   void merge();

@@ -39,10 +39,7 @@ def test_sparse_and_dense_gradients_have_one_scale(reduction):
     same_model("clip_global_norm", Options(3, "all-reduce", reduction))
 
 
-FOUND_NONE = pytest.mark.xfail(strict=True, reason="op ResourceScatterSub: warns that no gradient was found")
-
-
-@pytest.mark.parametrize("strategy", ["all-reduce", pytest.param("ps", marks=FOUND_NONE)])
+@pytest.mark.parametrize("strategy", ["all-reduce", "ps"])
 def test_control_dependency_on_a_sparse_gradient(strategy):
     """What waits for the values and the indices of a sparse gradient still waits for them."""
 
