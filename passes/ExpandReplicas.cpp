@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/Module.h"
+#include "lib/lower/Contexts.h"
 #include "lib/lower/Expand.h"
 #include "lib/pass/Pass.h"
 
@@ -92,6 +93,7 @@ PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
       }
   }
   M.Lowered = std::make_unique<ReplicaExpander>(G, Devices);
+  lowerContexts(M);
   Statistics["replicas"] = Devices.replicas();
   return PassResult::Changed;
 }

@@ -135,12 +135,12 @@ void MergeFetches::collectSinks() {
       continue;
     for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
       // A shape vector that is part batch, or a tensor of which not even the
-      // rank is known, has no value to give: it loses its name, and whoever
-      // asks for it is told.
+      // rank is known, or that others only wait for, has no value to give: it
+      // loses its name, and whoever asks for it is told.
       if (!Facts->Types.number({N, Port}).isTrue() &&
           (!Facts->Types.number({N, Port}).isVarying() ||
            (Facts->Types.type({N, Port}).isVarying() &&
-            Facts->Dims.shape({N, Port}))))
+            Facts->Dims.shape({N, Port}) && !G->hasUses(N))))
         Fetched.try_emplace({N, Port}, false);
   }
 }

@@ -28,17 +28,18 @@ void TypeRules::apply(TypeRule Rule) {
   };
   switch (Rule) {
   case TypeRule::None: {
-    bool AllTrue = true;
+    // Equal values that only lack a factor can be made the true ones.
+    bool Proved = G.node(N).Count == Copies::Once || !Ops[G.node(N).Op].Opaque;
     for (unsigned I = 0; I < numData(); ++I) {
       RType X = number(I);
       if (X.isVarying()) {
         setAll(varyingLike(X));
         return;
       }
-      AllTrue &= X.isTrue();
+      Proved &= X.isReplicated();
     }
-    bool Proved = AllTrue && !(G.node(N).Count == Copies::PerReplica &&
-                               Ops[G.node(N).Op].Opaque);
+    for (unsigned I = 0; I < numData() && Proved; ++I)
+      scaled(I, number(I), 0);
     setAll(Proved ? RType::replicated()
                   : varying("no rule for op " + G.opName(N)));
     return;

@@ -7,8 +7,12 @@
 #include "lib/io/Module.h"
 
 #include "lib/io/Chunk.h"
+#include "lib/support/Wire.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 using namespace llvm;
 
@@ -26,6 +30,52 @@ void Module::keepInput() {
 
 std::pair<unsigned, unsigned> Module::location(StringRef Node) const {
   return Lines.lookup(Node);
+}
+
+/// Whether \p F is the entry of \p Key in the map of collections.
+static bool isCollection(const wire::Field &F, StringRef Key) {
+  if (F.Number != tensorflow::MetaGraphDef::kCollectionDefFieldNumber)
+    return false;
+  wire::Reader Entry(F.Bytes);
+  StringRef Found;
+  for (wire::Field Part; Entry.next(Part);)
+    if (Part.Number == 1)
+      Found = Part.Bytes;
+  return Found == Key;
+}
+
+void Module::setCollection(StringRef Key, const tensorflow::CollectionDef &C) {
+  (*Meta->mutable_collection_def())[Key.str()] = C;
+  std::string Value, Entry;
+  {
+    google::protobuf::io::StringOutputStream Stream(&Value);
+    google::protobuf::io::CodedOutputStream Coded(&Stream);
+    Coded.SetSerializationDeterministic(true);
+    C.SerializeToCodedStream(&Coded);
+  }
+  wire::appendBytes(Entry, 1, Key);
+  wire::appendBytes(Entry, 2, Value);
+  bool Placed = false;
+  auto Replace = [&](StringRef &Part, bool IsLast) {
+    std::string New;
+    wire::Reader R(Part);
+    for (wire::Field F; R.next(F);) {
+      if (!isCollection(F, Key)) {
+        New += F.Whole;
+        continue;
+      }
+      if (!Placed)
+        wire::appendBytes(New, F.Number, Entry);
+      Placed = true;
+    }
+    if (IsLast && !Placed)
+      wire::appendBytes(
+          New, tensorflow::MetaGraphDef::kCollectionDefFieldNumber, Entry);
+    Buffers.push_back(MemoryBuffer::getMemBufferCopy(New));
+    Part = Buffers.back()->getBuffer();
+  };
+  Replace(Around.back().Before, false);
+  Replace(Around.back().After, true);
 }
 
 uint64_t NodeWriter::size() const {

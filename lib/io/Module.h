@@ -23,6 +23,7 @@
 #include <vector>
 
 namespace tensorflow {
+class CollectionDef;
 class MetaGraphDef;
 } // namespace tensorflow
 
@@ -93,6 +94,9 @@ public:
   /// The MetaGraphDef without its graph (collections, saver, signatures), or
   /// null when the input is a bare GraphDef.
   const tensorflow::MetaGraphDef *metaGraph() const { return Meta.get(); }
+  /// Gives the MetaGraphDef the collection \p Key, in the place of the one that
+  /// it has under this key. Everything else stays byte for byte.
+  void setCollection(llvm::StringRef Key, const tensorflow::CollectionDef &C);
 
   /// Line and column of an input node of a text file, or (0, 0).
   std::pair<unsigned, unsigned> location(llvm::StringRef Node) const;

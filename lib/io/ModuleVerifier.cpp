@@ -199,13 +199,32 @@ private:
   Visitor Visit;
 };
 
+/// Whether \p Name is that of copy 0 of a local node.
+bool isLocalCopy(const Graph &G, StringRef Name) {
+  constexpr StringLiteral Infix = "replica_0/";
+  auto IsLocal = [&](const Twine &Program, size_t Split) {
+    NodeId N = G.find(Program.str());
+    return N != NoNode && G.node(N).Count == Copies::PerReplica &&
+           G.node(N).Flags & NF_LocalName && G.node(N).NameSplit == Split;
+  };
+  Name = Name.split(':').first;
+  for (size_t At = Name.find(Infix); At != StringRef::npos;
+       At = Name.find(Infix, At + 1)) {
+    StringRef Head = Name.take_front(At), Rest = Name.substr(At + Infix.size());
+    if (At == 0 ? IsLocal(Rest, 0) || IsLocal("replica/" + Rest, 7)
+                : Head.back() == '/' && IsLocal(Head + Rest, At - 1))
+      return true;
+  }
+  return false;
+}
+
 /// Whether \p Name is there for a loader of the output: in a program whose
 /// expansion is next, a node without a true value gives its name away.
 bool resolves(const Module &M, StringRef Name) {
   const Graph &G = M.graph();
   std::optional<Endpoint> E = G.findEndpoint(Name);
   if (!E)
-    return false;
+    return M.Lowered && isLocalCopy(G, Name);
   if (!E->isControl() && Name.contains(':'))
     if (auto Outputs = G.numOutputs(E->Node); Outputs && E->Port >= *Outputs)
       return false;

@@ -20,7 +20,6 @@ ROWS_JOINED = "op ConcatV2: the rows of two gathers, joined along the batch, are
 KNOWN = {
     ("two_lookups", None): ROWS_JOINED,
     ("two_lookups", BATCH): ROWS_JOINED,
-    ("losses_module", None): "op Merge: conditionals of an assertion lose nodes that the collection cond_context names",
     ("scaled_loss_cond", None): WAITS,
     ("scaled_loss_cond", BATCH): WAITS,
     ("accumulated_cond", None): WAITS,
