@@ -63,7 +63,7 @@ static bool comparesSizes(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases("StridedSlice", "Reshape", "Split", "SplitV", true)
       .Cases("BroadcastGradientArgs", "Maximum", "Minimum", true)
-      .Cases("FloorDiv", "TruncateDiv", true)
+      .Cases("FloorDiv", "TruncateDiv", "Merge", true)
       .Default(false);
 }
 

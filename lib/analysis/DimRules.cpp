@@ -522,6 +522,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::ConcatOffset:
     concatOffset();
     break;
+  case ShapeRule::Merge:
+    merge();
+    break;
   }
 }
 

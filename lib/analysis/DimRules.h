@@ -111,6 +111,7 @@ private:
   void gatherNd();
   void einsum();
   void crossing();
+  void merge();
 
   // Values.
   void arithmetic(llvm::StringRef Op);

@@ -66,8 +66,16 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
     Work.pop_back();
     G.forEachUse(N, [&](Use U) {
       Node &User = G.node(U.User);
-      if (U.Index >= User.NumData || User.Count == Copies::PerReplica ||
-          Vars.isOnce(G, U.User) || combinesReplicas(G, U.User))
+      if (U.Index >= User.NumData)
+        return;
+      if (User.Count == Copies::PerReplica) {
+        // A Switch that its predicate made so still has updates behind it.
+        if (Vars.anySwitched() && U.Index == 0 &&
+            Vars.variableOf({U.User, 0}) != NoNode)
+          Work.push_back(U.User);
+        return;
+      }
+      if (Vars.isOnce(G, U.User) || combinesReplicas(G, U.User))
         return;
       if (Vars.isUpdate(G, U.User)) {
         NodeId Var = Vars.variableOf(G.input(U.User, 0));

@@ -515,4 +515,30 @@ void DimRules::crossing() {
   setShape(0, List);
 }
 
+/// The branches of a conditional: a size that is not the same in all is another
+/// one. What comes round a loop says nothing here.
+void DimRules::merge() {
+  Dims First = in(0);
+  for (unsigned I = 1; I < numData(); ++I)
+    if (Dims X = in(I); !First || !X || X->size() != First->size())
+      return;
+  DimList List;
+  for (size_t D = 0; First && D < First->size(); ++D) {
+    DimId X = (*First)[D];
+    bool Same = true;
+    for (unsigned I = 1; I < numData() && Same; ++I) {
+      DimId Y = (*in(I))[D];
+      Same = A.Dims.find(X) == A.Dims.find(Y) ||
+             (A.Dims.number(X) != UnknownSize &&
+              A.Dims.number(X) == A.Dims.number(Y));
+      if (Same)
+        same(X, Y);
+    }
+    List.push_back(Same ? X : slot(D));
+  }
+  if (First)
+    setShape(0, List);
+  setShape(1, {});
+}
+
 } // namespace graft

@@ -58,6 +58,8 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
   }
   Due.resize(G.size());
   Visited.resize(G.size());
+  if (Conditions::any(G))
+    When = std::make_unique<const Conditions>(G, Order);
 }
 
 /// Removes those of the first \p Old elements that \p IsGone is true of.
@@ -126,8 +128,12 @@ void TypeRules::visit(NodeId Node) {
   ArrayRef<RType> Now(T.Types.data() + D.outputIndex(out()), D.numOutputs(N));
   SmallVector<RType, 4> Before(Now.begin(), Now.end());
   infer();
-  if (Now != ArrayRef(Before))
-    markUsers(N);
+  if (Now == ArrayRef(Before))
+    return;
+  markUsers(N);
+  if (uint32_t P = When ? When->predicateOf(N) : ~0u; P != ~0u)
+    for (NodeId Member : When->members(P))
+      Due[Member] = true;
 }
 
 /// Whether everything that the node reads is a true value on every replica and
@@ -144,6 +150,10 @@ void TypeRules::infer() {
   const OpRule &Op = Ops[This.Op];
   bool PerReplica = This.Count == Copies::PerReplica;
   Assumes = 0;
+  if (When && runsLocally(N)) {
+    infersLocally();
+    return;
+  }
   if (!Op.Special && !(PerReplica && (Op.Opaque || Op.Draws)) && readsPlain()) {
     // A function of values that are equal and true is equal and true.
     setAll(RType::replicated());
@@ -312,6 +322,8 @@ Endpoint TypeRules::hoist(Endpoint E) const {
     if (Partial < 0 || !Others)
       return E;
     switch (Ops[P.Op].Rule) {
+    case TypeRule::Switch:
+      // Outside of the conditional it serves both sides, and every run.
     case TypeRule::Pass:
     case TypeRule::Linear:
     case TypeRule::Relayout:

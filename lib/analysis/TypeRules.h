@@ -7,7 +7,10 @@
 #ifndef GRAFT_LIB_ANALYSIS_TYPERULES_H
 #define GRAFT_LIB_ANALYSIS_TYPERULES_H
 
+#include "lib/analysis/Conditions.h"
 #include "lib/analysis/Types.h"
+
+#include <memory>
 
 namespace graft {
 
@@ -84,6 +87,10 @@ private:
   void batchNorm();
   void batchNormGrad();
   RType crossing();
+  bool runsLocally(NodeId Node) const;
+  void infersLocally();
+  void switches();
+  void merges();
   Endpoint hoist(Endpoint E) const;
 
   TypeAnalysis &T;
@@ -100,7 +107,9 @@ private:
     bool Opaque = false;  ///< Equal inputs prove nothing.
     bool Special = false; ///< True inputs do not settle it.
   };
-  std::vector<OpRule> Ops;   ///< By op.
+  std::vector<OpRule> Ops; ///< By op.
+  /// Null in a graph without conditionals.
+  std::unique_ptr<const Conditions> When;
   std::vector<bool> Due;     ///< By node: visited in this round or the next.
   std::vector<bool> Visited; ///< By node: in this round, and before.
   bool FirstRound = true;

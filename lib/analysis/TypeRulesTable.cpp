@@ -408,23 +408,12 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(X);
     return;
   }
-  case TypeRule::Switch: {
-    RType X = numeric(0), Pred = plain(1);
-    setAll(Pred.isReplicated() ? X
-                               : varying("takes a branch of its own on each "
-                                         "replica"));
+  case TypeRule::Switch:
+    switches();
     return;
-  }
-  case TypeRule::Merge: {
-    RType X = operand(0);
-    for (unsigned I = 1; I < numData(); ++I)
-      if (!operand(I).sameAs(X))
-        X = varying("merges branches whose values relate differently");
-    set(0, X);
-    for (unsigned Port = 1; Port < D.numOutputs(N); ++Port)
-      set(Port, RType::replicated());
+  case TypeRule::Merge:
+    merges();
     return;
-  }
   }
 }
 

@@ -27,7 +27,7 @@ DimRules::ValueRule DimRules::valueRuleOf(StringRef Op) {
       .Case("Fill", ValueRule::Fill)
       .Cases("Identity", "StopGradient", "Snapshot", "_FromReplicas",
              ValueRule::Same)
-      .Cases("Reshape", "ExpandDims", "Squeeze", ValueRule::Same)
+      .Cases("Reshape", "ExpandDims", "Squeeze", "Switch", ValueRule::Same)
       .Case("Cast", ValueRule::Cast)
       .Case("StridedSlice", ValueRule::StridedSlice)
       .Case("Slice", ValueRule::Slice)
@@ -88,8 +88,9 @@ void DimRules::valueRule(ValueRule Rule) {
   }
   case ValueRule::Same: {
     Dims S = A.shape({N, 0});
-    if (S && S->size() <= 1)
-      setValue(0, *X);
+    for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
+      if (S && S->size() <= 1)
+        setValue(Port, *X);
     return;
   }
   case ValueRule::Cast:

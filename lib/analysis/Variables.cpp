@@ -13,7 +13,7 @@ using namespace llvm;
 namespace graft {
 
 VariableIndex::VariableIndex(const Graph &G) {
-  enum : uint8_t { Other, Creates, PassesOn };
+  enum : uint8_t { Other, Creates, PassesOn, PassesOnTwice };
   std::vector<uint8_t> Role(G.numOps(), Other);
   UpdateOps.resize(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
@@ -42,7 +42,7 @@ VariableIndex::VariableIndex(const Graph &G) {
     if (RefToRef ||
         (AnyToAny && (Name == "Identity" || Name == "Switch" ||
                       Name == "Enter" || Name == "Exit" || Name == "Merge")))
-      Role[Op] = PassesOn;
+      Role[Op] = Name.ends_with("Switch") ? PassesOnTwice : PassesOn;
   }
   VarOf.assign(G.size(), NoNode);
   for (NodeId N = 0; N < G.size(); ++N)
@@ -58,13 +58,15 @@ VariableIndex::VariableIndex(const Graph &G) {
     while (!Aliases.empty())
       G.forEachUse(Aliases.pop_back_val(), [&](Use U) {
         const Node &User = G.node(U.User);
-        if (U.Index != 0 || Role[User.Op] != PassesOn || User.NumData == 0 ||
-            G.input(U.User, 0).Port != 0 || VarOf[U.User] != NoNode)
+        if (U.Index != 0 || Role[User.Op] < PassesOn || User.NumData == 0 ||
+            VarOf[U.User] != NoNode || variableOf(G.input(U.User, 0)) == NoNode)
           return;
         // Identity of a reference reads the variable; of a handle passes it on.
         if (!IsHandle && G.opDef(U.User) && !G.isRefOutput(U.User, 0))
           return;
         VarOf[U.User] = Var;
+        if (Role[User.Op] == PassesOnTwice)
+          Switches.insert(U.User);
         Aliases.push_back(U.User);
       });
   }

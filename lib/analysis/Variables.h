@@ -9,6 +9,8 @@
 
 #include "lib/graph/Graph.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <vector>
 
 namespace graft {
@@ -25,10 +27,13 @@ public:
 
   /// The variable whose handle or reference \p E is, or NoNode.
   NodeId variableOf(Endpoint E) const {
-    return E.isControl() || E.Port != 0 || E.Node >= VarOf.size()
+    return E.Node >= VarOf.size() ||
+                   (E.Port != 0 && (E.Port != 1 || !Switches.contains(E.Node)))
                ? NoNode
                : VarOf[E.Node];
   }
+  /// Whether a conditional passes a variable on.
+  bool anySwitched() const { return !Switches.empty(); }
   /// Whether input \p Index of \p N uses a variable in place: through a handle,
   /// or through a reference that the op takes as one.
   bool usesInPlace(const Graph &G, NodeId N, unsigned Index) const;
@@ -50,6 +55,7 @@ public:
 private:
   std::vector<NodeId> Vars;
   std::vector<NodeId> VarOf;        ///< By node: the variable that output 0 is.
+  llvm::DenseSet<NodeId> Switches;  ///< Those of which output 1 is it too.
   std::vector<UpdateDef> UpdateOps; ///< By op.
   std::vector<bool> OnceOps;        ///< By op.
 };

@@ -15,14 +15,10 @@ from models import BATCH, Spec
 from models_more import MORE
 
 # What graft refuses or warns of without need: (model, batch). Each line is a limit, and goes when the limit goes.
-WAITS = "op ResourceApplyGradientDescent in a conditional: check-replication wants copy 0 to wait for the others"
 ROWS_JOINED = "op ConcatV2: the rows of two gathers, joined along the batch, are not proved"
 KNOWN = {
     ("two_lookups", None): ROWS_JOINED,
     ("two_lookups", BATCH): ROWS_JOINED,
-    ("scaled_loss_cond", None): WAITS,
-    ("scaled_loss_cond", BATCH): WAITS,
-    ("accumulated_cond", None): WAITS,
     ("recurrent", BATCH): "op ConcatOffset: the batch in its constant shapes stays that of the input; the output fails at run time",
 }
 

@@ -1,0 +1,97 @@
+//===- lib/analysis/TypeRulesControl.cpp - conditionals ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Execution has a type too. What runs under a predicate that is equal on all
+// replicas runs on all of them or on none, and so do the reductions in a
+// branch. What runs under any other predicate has no relation to the
+// single-device value, not even a constant: the single device may not have run
+// it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/TypeRules.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// Whether \p Node runs under a predicate that replicas may disagree on. (One
+/// that is partial is reduced for the Switch.)
+bool TypeRules::runsLocally(NodeId Node) const {
+  return any_of(When->of(Node), [&](uint32_t P) {
+    return any_of(When->tensors(P), [&](Endpoint E) {
+      RType Type = T.type(E);
+      return Type.isVarying() || Type.isSharded();
+    });
+  });
+}
+
+void TypeRules::infersLocally() {
+  if (T.Vars.isUpdate(G, N))
+    for (unsigned I = T.Vars.update(G, N).NumVars; I < numData(); ++I)
+      T.Unproved.push_back({N, I});
+  for (unsigned I = 0; I < numData(); ++I)
+    if (RType X = operand(I); X.isVarying()) {
+      setAll(varyingLike(X));
+      return;
+    }
+  setAll(varying("runs under a predicate that replicas may disagree on"));
+}
+
+void TypeRules::switches() {
+  RType X = numeric(0), Pred = plain(1);
+  setAll(Pred.isReplicated()
+             ? X
+             : varying("takes a branch of its own on each replica"));
+}
+
+/// Branches must agree, because nobody knows which one it will be. A zero
+/// agrees with everything.
+void TypeRules::merges() {
+  SmallVector<RType, 2> Types;
+  RType Result;
+  bool AllZero = true, Same = true, AnySharded = false, AllSharded = true;
+  for (unsigned I = 0; I < numData(); ++I) {
+    // A size stays one.
+    RType X = operand(I).Symbolic ? operand(I) : numeric(I);
+    Types.push_back(X);
+    if (X.isVarying()) {
+      Result = varyingLike(X);
+      break;
+    }
+    if (X.Zero)
+      continue;
+    Same &= AllZero || X.sameAs(Result);
+    if (AllZero)
+      Result = X;
+    AllZero = false;
+    AnySharded |= X.isSharded();
+    AllSharded &= X.isSharded() && X.Axis == Result.Axis;
+  }
+  if (AllZero && !Result.isVarying() && !Types.empty()) {
+    Result = Types.front();
+  } else if (!Same && !Result.isVarying()) {
+    Result = AllSharded    ? RType::sharded(Result.Axis)
+             : !AnySharded ? RType::replicated()
+                           : varying("merges branches whose values relate "
+                                     "differently");
+    for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
+      if (!Types[I].Zero)
+        if (RType X = plain(I); X.isVarying())
+          Result = varyingLike(X);
+  }
+  set(0, Result);
+  // Which of them it was.
+  RType Which = RType::replicated();
+  for (Endpoint E : G.dataInputs(N))
+    if (When && T.type(E).isVarying() &&
+        (runsLocally(E.Node) || When->predicateOf(E.Node) != ~0u))
+      Which = varyingLike(T.type(E));
+  for (unsigned Port = 1; Port < D.numOutputs(N); ++Port)
+    set(Port, Which);
+}
+
+} // namespace graft
