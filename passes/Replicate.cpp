@@ -10,18 +10,22 @@
 //     y = MatMul(x, w)           →    x/split = _ToReplicas(x) axis=0
 //                                     y = MatMul*(x/split, w)
 //
-// Which feeds are split: those named with --feed; else those whose axis 0 is
-// unknown or the same dimension as a split feed's; else, when all are static,
-// the dimension that most feeds share. Everything else is read by all replicas
-// alike. In a graph with a static batch, the elements of shape constants that
-// are the batch become the rows of one replica, and data constants as long as
-// the batch are split.
+// Feeds are placeholders, and what the step takes from queues and iterators,
+// which stay once: the batch that one read gives is the global one. Which feeds
+// are split: those named with --feed; else those whose axis 0 is unknown or the
+// same dimension as a split feed's; else, when all are static, the dimension
+// that most feeds share. Everything else is read by all replicas alike. A named
+// tensor that depends on the batch itself is merged first, so that who feeds it
+// feeds the global value. In a graph with a static batch, the elements of shape
+// constants that are the batch become the rows of one replica, and data
+// constants as long as the batch are split.
 //
 // Relies on: symbolic dimensions (lib/analysis/Dims.h). Variables and their
 // updates stay once; mirror-variables and share-variables decide them.
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Feeds.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
@@ -40,7 +44,7 @@ constexpr PassOption Options[] = {
     {"replicas", "Number of replicas", ""},
     {"device-type", "Replica i runs on /device:TYPE:i", "GPU"},
     {"devices", "The device of each replica, separated by ;", ""},
-    {"feed", "NAME=split|split(AXIS)|copy, separated by ;", ""},
+    {"feed", "NAME[:PORT]=split|split(AXIS)|copy, separated by ;", ""},
 };
 
 class Replicate final : public PassBase<Replicate> {
@@ -58,6 +62,7 @@ private:
   bool refuseDistributed();
   bool makeMesh();
   void splitFeeds();
+  bool mergeNamed(const VariableIndex &Vars);
   bool localiseConstants();
   void split(NodeId Source, uint32_t Port, int Axis);
   void dropStaleShapes();
@@ -68,6 +73,7 @@ private:
   std::vector<Feed> Feeds;
   std::vector<NodeId> Seeds;
   int64_t StaticBatch = UnknownSize;
+  bool AnyCopies = false; ///< Something depends on what is split.
 };
 
 /// A graph that somebody distributed already cannot be replicated once more.
@@ -166,25 +172,75 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis) {
 void Replicate::splitFeeds() {
   for (const Feed &F : Feeds) {
     if (F.Axis >= 0)
-      split(F.Node, 0, F.Axis);
+      split(F.At.Node, F.At.Port, F.Axis);
     if (!Diags->wantsRemarks())
       continue;
-    if (F.Axis < 0)
-      Diags->remark("feed", G->name(F.Node), "every replica reads it whole");
-    else
-      Diags->remark("feed", G->name(F.Node),
-                    formatv("split along axis {0} over {1} replicas", F.Axis,
-                            Devices.size()));
+    if (F.Axis < 0) {
+      Diags->remark("feed", feedName(*G, F), "every replica reads it whole");
+      continue;
+    }
+    std::string Text = formatv("split along axis {0} over {1} replicas", F.Axis,
+                               Devices.size());
+    auto Shape = sourceShape(*G, F.At);
+    for (size_t I = 1; !F.Named && Shape && I < Shape->Dims.size(); ++I)
+      if (Shape->Dims[I] < 0) {
+        Text += formatv("; axis {0} is unknown too: if that is the batch, give "
+                        "--feed={1}=split({0})",
+                        I, feedName(*G, F));
+        break;
+      }
+    Diags->remark("feed", feedName(*G, F), Text);
   }
+}
+
+/// A named tensor that depends on the batch is made by the replicas: its name
+/// goes to the rows of all of them, which are split again.
+///
+///     h = Tanh(x/split)               replica/h = Tanh*(x/split)
+///     h/split = _ToReplicas(h)   →    h = _FromReplicas(replica/h) concat
+///                                     h/split = _ToReplicas(h)
+bool Replicate::mergeNamed(const VariableIndex &Vars) {
+  auto IsNamed = [&](const Feed &F) {
+    return F.Named && F.Axis >= 0 && !sourceShape(*G, F.At);
+  };
+  if (none_of(Feeds, IsNamed))
+    return true;
+  AnyCopies = spreadCopies(*G, Vars, Seeds);
+  for (const Feed &F : Feeds) {
+    if (!IsNamed(F) || G->node(F.At.Node).Count == Copies::Once)
+      continue;
+    NodeId N = F.At.Node;
+    std::string Name = G->name(N).str();
+    if (auto Outputs = G->numOutputs(N); !Outputs || *Outputs != 1) {
+      Diags->error(Name, "--feed: one of several outputs, which depends on the "
+                         "batch, cannot be fed");
+      return false;
+    }
+    G->setStringAttr(N, OriginAttr, Name);
+    G->rename(N, G->uniqueName("replica/" + Name));
+    G->node(N).NameSplit = strlen("replica");
+    G->node(N).Flags |= NF_LocalName;
+    AttrRun Attrs;
+    Attrs.type("T", G->outputType(N, 0))
+        .string("combine", "concat")
+        .integer("axis", F.Axis);
+    NodeId Merged =
+        G->insertNode(Name, "_FromReplicas", Endpoint{N, 0}, N, Attrs);
+    G->node(Merged).Kind = Inserted::Merge;
+    for (Use U : G->uses(N))
+      if (G->node(U.User).Kind == Inserted::Split && U.Index == 0)
+        G->setInput(U.User, 0, {Merged, 0});
+  }
+  return true;
 }
 
 bool Replicate::localiseConstants() {
   // A batch of unknown size is no number anywhere. (A constant that pins it
   // down nevertheless is caught by the certificate.)
   if (all_of(Seeds, [&](NodeId Seed) {
-        auto Shape = G->shapeAttr(G->input(Seed, 0).Node, "shape");
-        return !Shape || Shape->UnknownRank ||
-               Shape->Dims[*G->intAttr(Seed, "axis")] < 0;
+        auto Shape = sourceShape(*G, G->input(Seed, 0));
+        return Shape && (Shape->UnknownRank ||
+                         Shape->Dims[*G->intAttr(Seed, "axis")] < 0);
       }))
     return true;
   DimOptions Options;
@@ -279,10 +335,11 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   Feeds = std::move(*Chosen);
   splitFeeds();
-  if (!localiseConstants())
-    return PassResult::Failure;
   VariableIndex Vars(*G);
-  if (!spreadCopies(*G, Vars, Seeds)) {
+  if (!mergeNamed(Vars) || !localiseConstants())
+    return PassResult::Failure;
+  Vars.extend(*G);
+  if (!spreadCopies(*G, Vars, Seeds) && !AnyCopies) {
     Diags->error(G->name(G->input(Seeds.front(), 0).Node),
                  "nothing depends on the feeds that are split; name others "
                  "with --feed=NAME=split");

@@ -276,6 +276,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
     setShape(0, List);
     break;
   }
+  case ShapeRule::Source:
+    source();
+    break;
   case ShapeRule::ToReplicas:
   case ShapeRule::FromReplicas:
   case ShapeRule::GatherReplicas:

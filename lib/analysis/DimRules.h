@@ -103,6 +103,7 @@ private:
   void tile();
   void pack();
   void concat();
+  void source();
   void split();
   void slice();
   void stridedSlice(bool OfValue);

@@ -6,12 +6,14 @@
 
 #include "lib/analysis/Feeds.h"
 
+#include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Dims.h"
 #include "lib/analysis/Topology.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
+#include <set>
 
 using namespace llvm;
 
@@ -27,6 +29,9 @@ public:
   std::vector<Feed> Feeds;
 
 private:
+  void collect();
+  std::vector<bool> reaching(function_ref<bool(NodeId)> Is) const;
+  Feed *find(StringRef Name);
   bool named(StringRef Option);
   bool fromStatic(std::vector<Feed *> Candidates);
 
@@ -34,44 +39,127 @@ private:
   DiagnosticEngine &Diags;
 };
 
+/// Placeholders, and what the step takes from queues and iterators. What only
+/// fills those, or a table, is a stage of the input pipeline and no feed.
+void Chooser::collect() {
+  enum : uint8_t { Other, Placeholder, Read, Fills, Updates };
+  SmallVector<uint8_t, 64> Roles;
+  bool AnyFills = false;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    StringRef Name = G.opNameOf(Op);
+    const OpDef *Def = G.opDefOf(Op);
+    Roles.push_back(Name.starts_with("Placeholder") ? Placeholder
+                    : isBatchRead(Name)             ? Read
+                    : fillsPipeline(Name)           ? Fills
+                    : Def && Def->update().Kind != UpdateKind::None ? Updates
+                                                                    : Other);
+    AnyFills |= Roles.back() == Fills;
+  }
+  std::vector<bool> Filling, Stepping;
+  if (AnyFills) {
+    auto RoleIs = [&](uint8_t Role) {
+      return [&, Role](NodeId N) { return Roles[G.node(N).Op] == Role; };
+    };
+    Filling = reaching(RoleIs(Fills));
+    Stepping = reaching(RoleIs(Updates));
+  }
+  for (NodeId N = 0; N < G.size(); ++N) {
+    uint8_t Role = Roles[G.node(N).Op];
+    if ((Role != Placeholder && Role != Read) || !G.isLive(N) || !G.hasUses(N))
+      continue;
+    if (AnyFills && Filling[N] && !Stepping[N])
+      continue;
+    if (Role == Placeholder) {
+      Feeds.push_back({{N, 0}, -1});
+      continue;
+    }
+    std::set<uint32_t> Ports;
+    G.forEachUse(N, [&](Use U) {
+      if (Endpoint E = G.input(U.User, U.Index); !E.isControl())
+        Ports.insert(E.Port);
+    });
+    for (uint32_t Port : Ports)
+      Feeds.push_back({{N, Port}, -1});
+  }
+}
+
+/// The nodes from which data goes to a node that \p Is is true of.
+std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is) const {
+  std::vector<bool> Result(G.size());
+  std::vector<NodeId> Work;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && Is(N))
+      Work.push_back(N);
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    for (Endpoint E : G.dataInputs(N))
+      if (!Result[E.Node]) {
+        Result[E.Node] = true;
+        Work.push_back(E.Node);
+      }
+  }
+  return Result;
+}
+
+/// The feed called \p Name, which may be any tensor of the graph.
+Feed *Chooser::find(StringRef Name) {
+  auto E = G.findEndpoint(Name);
+  if (!E || E->isControl()) {
+    std::vector<std::string> Known;
+    Known.reserve(Feeds.size());
+    for (const Feed &F : Feeds)
+      Known.push_back(feedName(G, F));
+    Name.consume_back(":0");
+    std::string Near = nearest(Name, Known);
+    Diags.error("", ("--feed: the graph has no tensor '" + Name + "'" +
+                     (Near.empty() ? "" : "; did you mean '" + Near + "'?"))
+                        .str());
+    return nullptr;
+  }
+  if (G.outputType(E->Node, E->Port) == DT_INVALID ||
+      G.outputType(E->Node, E->Port) == DT_RESOURCE ||
+      G.isRefOutput(E->Node, E->Port)) {
+    Diags.error(G.name(E->Node), formatv("--feed: output {0} is no tensor that "
+                                         "can be fed",
+                                         E->Port));
+    return nullptr;
+  }
+  auto It = find_if(Feeds, [&](const Feed &F) { return F.At == *E; });
+  if (It != Feeds.end())
+    return &*It;
+  Feeds.push_back({*E, -1});
+  return &Feeds.back();
+}
+
 bool Chooser::named(StringRef Option) {
   SmallVector<StringRef, 8> Rules;
   Option.split(Rules, ';', -1, false);
   for (StringRef Rule : Rules) {
     auto [Name, How] = Rule.split('=');
-    Name.consume_back(":0");
-    auto It =
-        find_if(Feeds, [&](const Feed &F) { return G.name(F.Node) == Name; });
-    if (It == Feeds.end()) {
-      std::vector<std::string> Known;
-      Known.reserve(Feeds.size());
-      for (const Feed &F : Feeds)
-        Known.push_back(G.name(F.Node).str());
-      std::string Near = nearest(Name, Known);
-      Diags.error("", ("--feed: the graph has no feed '" + Name + "'" +
-                       (Near.empty() ? "" : "; did you mean '" + Near + "'?"))
-                          .str());
+    Feed *F = find(Name);
+    if (!F)
       return false;
-    }
-    It->Named = true;
+    F->Named = true;
     StringRef Axis = How;
     if (How == "copy") {
-      It->Axis = -1;
+      F->Axis = -1;
     } else if (How.empty() || How == "split") {
-      It->Axis = 0;
+      F->Axis = 0;
     } else if (!Axis.consume_front("split(") || !Axis.consume_back(")") ||
-               Axis.getAsInteger(10, It->Axis) || It->Axis < 0) {
+               Axis.getAsInteger(10, F->Axis) || F->Axis < 0) {
       Diags.error("", ("--feed: '" + How +
                        "' is not a way to feed; use split, split(AXIS) or copy")
                           .str());
       return false;
     }
-    auto Shape = G.shapeAttr(It->Node, "shape");
-    if (It->Axis >= 0 && Shape && !Shape->UnknownRank &&
-        size_t(It->Axis) >= Shape->Dims.size()) {
-      Diags.error(Name, formatv("--feed: axis {0} does not exist: the feed has "
-                                "{1} axes",
-                                It->Axis, Shape->Dims.size()));
+    auto Shape = sourceShape(G, F->At);
+    if (F->Axis >= 0 && Shape && !Shape->UnknownRank &&
+        size_t(F->Axis) >= Shape->Dims.size()) {
+      Diags.error(G.name(F->At.Node),
+                  formatv("--feed: axis {0} does not exist: the feed has "
+                          "{1} axes",
+                          F->Axis, Shape->Dims.size()));
       return false;
     }
   }
@@ -90,12 +178,12 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
     if (F.Axis >= 0)
       Split.push_back(&F);
   for (Feed *F : Candidates)
-    if (auto Shape = Dims.shape({F->Node, 0}); Shape && !Shape->empty())
+    if (auto Shape = Dims.shape(F->At); Shape && !Shape->empty())
       Classes[Dims.table().find((*Shape)[0])].push_back(F);
   if (!Split.empty()) {
     // The dimension of what is split already.
     for (Feed *F : Split)
-      if (auto Shape = Dims.shape({F->Node, 0}))
+      if (auto Shape = Dims.shape(F->At))
         for (Feed *Other : Classes[Dims.table().find((*Shape)[F->Axis])])
           Other->Axis = 0;
     return true;
@@ -112,11 +200,11 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   std::vector<Feed *> Chosen = Best.front();
   bool Clear = Best.size() == 1;
   for (size_t I = 0; Best.size() > 1 && I < Best.size() && I < 8; ++I) {
-    Options.Suppose = {Best[I].front()->Node, 0};
+    Options.Suppose = Best[I].front()->At;
     DimAnalysis Supposed(G, Order, Options);
     std::vector<Feed *> Reached;
     for (Feed *F : Candidates)
-      if (auto Shape = Supposed.shape({F->Node, 0}); Shape && !Shape->empty())
+      if (auto Shape = Supposed.shape(F->At); Shape && !Shape->empty())
         if (auto S = Supposed.table().sym((*Shape)[0]); S == Sym{1, 1, 0})
           Reached.push_back(F);
     if (Reached.size() < Chosen.size() || Reached == Chosen)
@@ -125,7 +213,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
     Chosen = Reached;
   }
   if (!Clear) {
-    Diags.error(G.name(Candidates.front()->Node),
+    Diags.error(G.name(Candidates.front()->At.Node),
                 "which feeds hold the batch is not clear: their first "
                 "dimensions are not known to be one; name them with "
                 "--feed=NAME=split");
@@ -137,23 +225,22 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
 }
 
 bool Chooser::run(StringRef Option) {
-  for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && G.hasUses(N) && (G.opName(N).starts_with("Placeholder")))
-      Feeds.push_back({N, -1});
+  collect();
   if (!named(Option))
     return false;
   std::vector<Feed *> Static;
   for (Feed &F : Feeds) {
-    auto Shape = G.shapeAttr(F.Node, "shape");
+    auto Shape = sourceShape(G, F.At);
     if (F.Named || (Shape && !Shape->UnknownRank && Shape->Dims.empty()))
       continue;
     if (!Shape || Shape->UnknownRank) {
       // Nothing is known of it: a value that restores a file name, say.
-      if (G.outputType(F.Node, 0) != DT_STRING)
-        Diags.unproved("feed", G.name(F.Node),
+      if (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
+          isBatchRead(G.opName(F.At.Node)))
+        Diags.unproved("feed", G.name(F.At.Node),
                        "the rank of this feed is not known, so it is read "
                        "whole by every replica; name it with --feed=" +
-                           G.name(F.Node).str() + "=split or =copy");
+                           feedName(G, F) + "=split or =copy");
     } else if (Shape->Dims[0] < 0) {
       F.Axis = 0;
     } else {
@@ -171,6 +258,11 @@ bool Chooser::run(StringRef Option) {
 }
 
 } // namespace
+
+std::string feedName(const Graph &G, const Feed &F) {
+  std::string Name = G.name(F.At.Node).str();
+  return F.At.Port == 0 ? Name : Name + ":" + std::to_string(F.At.Port);
+}
 
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G, StringRef Option,
                                              DiagnosticEngine &Diags) {

@@ -11,6 +11,7 @@
 #include "lib/support/Diagnostics.h"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace graft {
@@ -18,17 +19,21 @@ namespace graft {
 /// A feed, and the axis along which it is split, or -1: every replica reads it
 /// whole.
 struct Feed {
-  NodeId Node;
+  Endpoint At;
   int Axis;
   bool Named = false; ///< By the user.
 };
 
-/// Decides for every placeholder of \p G that is used. \p Option has the user's
-/// rules, NAME=split|split(AXIS)|copy separated by `;`. Else a feed is split
-/// whose axis 0 is unknown, or is the same dimension as a split feed's; when
-/// all are static, the dimension that most of them begin with is the batch.
-/// Nothing after an error: no such feed, or it is not clear which dimension it
-/// is.
+/// What the user calls \p F: NAME, or NAME:PORT.
+std::string feedName(const Graph &G, const Feed &F);
+
+/// Decides for every placeholder of \p G that is used, and for every tensor
+/// that the step takes from a queue or an iterator. \p Option has the user's
+/// rules, NAME[:PORT]=split|split(AXIS)|copy separated by `;`, for these or any
+/// other tensor. Else a feed is split whose axis 0 is unknown, or is the same
+/// dimension as a split feed's; when all are static, the dimension that most of
+/// them begin with is the batch. Nothing after an error: no such tensor, or it
+/// is not clear which dimension it is.
 std::optional<std::vector<Feed>>
 chooseFeeds(const Graph &G, llvm::StringRef Option, DiagnosticEngine &Diags);
 

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the batch comes from: queues, iterators, records, and feeds of several kinds. `test_batches.py` runs them.
+
+As in `models_more.py` every model is a function that fills a graph. What it reads is prepared once (`Source.prepare`:
+operations and what they are fed), and fed step by step (`Source.feeds`).
+"""
+
+import dataclasses
+from typing import Callable, Dict, Tuple
+
+import numpy as np
+import tensorflow.compat.v2 as tf
+from models import BATCH, STEPS, Builder, tf1
+
+ROWS = BATCH * STEPS
+
+
+def no_feeds(rng):
+    return {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A model and how its batches reach it."""
+
+    build: Callable
+    prepare: Tuple[str, ...] = ()  # operations that are run once after init
+    filled: Callable = no_feeds  # rng -> what they are fed
+    feeds: Callable = no_feeds  # rng -> what a step is fed
+    runners: bool = False  # queue runners are started
+    flags: Tuple[str, ...] = ()  # more options of graft-opt
+    batches: Tuple = (None, BATCH)
+    losses: Tuple[str, ...] = ("mean", "sum")
+    fetches: Tuple[str, ...] = ("loss:0",)
+
+
+def train(b: Builder, x, y, features=5):
+    """Two layers on rows x and targets y: [rows, 1]."""
+    w, bias = b.variable("w", [features, 4]), b.constant("b", [4], 0.1, trainable=True)
+    v = b.variable("v", [4, 1])
+    hidden = tf.tanh(tf.matmul(x, w, name="project") + bias, name="hidden")
+    finish(b, tf.reduce_sum(tf.square(tf.matmul(hidden, v) - y), axis=1))
+
+
+def finish(b: Builder, rows):
+    b.train(tf1.train.GradientDescentOptimizer(0.1 / b.per), b.loss(b.total(rows)))
+
+
+def data(rng, rows=BATCH, features=5, names=("x", "y")):
+    x = rng.normal(size=[rows, features])
+    return {names[0]: x.astype(np.float32), names[1]: np.sin(x[:, :1]).astype(np.float32)}
+
+
+def all_data(rng):
+    return data(rng, ROWS, names=("all_x", "all_y"))
+
+
+def all_placeholders(b: Builder):
+    return tf1.placeholder(b.dtype, [None, 5], "all_x"), tf1.placeholder(b.dtype, [None, 1], "all_y")
+
+
+# --- Queues. ---
+
+
+def dequeued(b: Builder, queue):
+    queue.enqueue_many(all_placeholders(b), name="fill")
+    queue.close(name="closed")
+    take = queue.dequeue_many if b.spec.batch else queue.dequeue_up_to
+    train(b, *take(BATCH, name="batch"))
+
+
+def fifo_queue(b: Builder):
+    """Examples from a queue, so many at a time."""
+    dequeued(b, tf1.FIFOQueue(ROWS, [b.dtype] * 2, [[5], [1]]))
+
+
+def shuffle_queue(b: Builder):
+    dequeued(b, tf1.RandomShuffleQueue(ROWS, 0, [b.dtype] * 2, [[5], [1]], seed=3))
+
+
+def queue_of_batches(b: Builder):
+    """A queue of whole batches, as a prefetch queue has them, filled from a queue of examples."""
+    examples = tf1.FIFOQueue(ROWS, [b.dtype] * 2, [[5], [1]], name="examples")
+    examples.enqueue_many(all_placeholders(b), name="fill_examples")
+    kind = tf1.FIFOQueue if b.spec.batch else tf1.PaddingFIFOQueue
+    ready = kind(STEPS, [b.dtype] * 2, [[b.spec.batch, 5], [b.spec.batch, 1]], name="ready")
+    with tf.control_dependencies([ready.enqueue(examples.dequeue_many(BATCH))]):
+        tf.no_op("fill")
+    train(b, *ready.dequeue(name="batch"))
+
+
+def queue_runner(b: Builder):
+    """tf1.train.batch: the queue runners of the collection fill the queues."""
+    rng = np.random.default_rng(3)
+    x, y = tf1.train.slice_input_producer(list(data(rng, ROWS).values()), shuffle=False)
+    train(b, *tf1.train.batch([x, y], BATCH, allow_smaller_final_batch=b.spec.batch is None))
+
+
+# --- Iterators. ---
+
+
+def dataset(b: Builder, values):
+    return tf1.data.Dataset.from_tensor_slices(values).repeat().batch(BATCH, drop_remainder=b.spec.batch is not None)
+
+
+def one_shot_iterator(b: Builder):
+    rng = np.random.default_rng(3)
+    train(b, *tf1.data.make_one_shot_iterator(dataset(b, tuple(data(rng, ROWS).values()))).get_next())
+
+
+def initializable_iterator(b: Builder):
+    """The data is fed once, when the iterator is made."""
+    iterator = tf1.data.make_initializable_iterator(dataset(b, all_placeholders(b)))
+    tf.group(iterator.initializer, name="fill")
+    train(b, *iterator.get_next())
+
+
+# --- Feeds. ---
+
+
+def intermediate(b: Builder):
+    """A tensor in the middle is fed in place of the batch, which it depends on."""
+    train(b, *b.inputs([5], [1]))
+
+
+def hidden_data(rng):
+    fed = data(rng)
+    return {"hidden": rng.normal(size=[BATCH, 4]).astype(np.float32), "y": fed["y"], "x": fed["x"]}
+
+
+def first_layer(b: Builder):
+    """The fed tensor depends on no feed that is split: a table of constants that stands in for the data."""
+    everything = b.inputs([5], [1])
+    train(b, tf.identity(everything[0], name="shown") * 2.0, everything[1])
+
+
+def knobs(b: Builder):
+    """Scalars that every replica reads whole: a rate, a factor, and a switch between two losses."""
+    x, y = b.inputs([5], [1])
+    rate, keep = tf1.placeholder(b.dtype, [], "rate"), tf1.placeholder_with_default(np.float32(1.0), [], "keep")
+    training = tf1.placeholder(tf.bool, [], "training")
+    w, v = b.variable("w", [5, 4]), b.variable("v", [4, 1])
+    hidden = tf.tanh(tf.matmul(x, w)) * keep
+    rows = tf.reduce_sum(tf.square(tf.matmul(hidden, v) - y), axis=1)
+    rows = tf1.where(tf.fill(tf.shape(rows), training), rows, 0.5 * rows)
+    b.train(tf1.train.GradientDescentOptimizer(rate), b.loss(b.total(rows)))
+
+
+def knob_data(rng):
+    rate = np.float32(rng.uniform(0.001, 0.01))
+    return {**data(rng), "rate": rate, "keep": np.float32(0.7), "training": rng.uniform() < 0.5}
+
+
+def time_major(b: Builder):
+    """Steps of time first: the batch is axis 1 of x."""
+    x = tf1.placeholder(b.dtype, [None, b.spec.batch, 5], name="x")
+    y = b.placeholder("y", [1])
+    train(b, tf.reduce_sum(x, axis=0), y)
+
+
+def time_major_data(rng):
+    fed = data(rng)
+    return {"x": rng.normal(size=[4, BATCH, 5]).astype(np.float32), "y": fed["y"]}
+
+
+def two_batches(b: Builder):
+    """Labelled rows, and twice as many without labels."""
+    x, y = b.inputs([5], [1])
+    other = tf1.placeholder(b.dtype, [b.spec.batch and 2 * BATCH, 5], name="other")
+    w, v = b.variable("w", [5, 4]), b.variable("v", [4, 1])
+    error = tf.reduce_sum(tf.square(tf.matmul(tf.tanh(tf.matmul(x, w)), v) - y), axis=1)
+    b.penalties.append(0.1 * b.total(tf.reduce_sum(tf.square(tf.matmul(other, w)), axis=1)))
+    finish(b, error)
+
+
+def two_batches_data(rng):
+    return {**data(rng), "other": rng.normal(size=[2 * BATCH, 5]).astype(np.float32)}
+
+
+FILLED = {"prepare": ("fill",), "filled": all_data}
+
+SOURCES: Dict[str, Source] = {
+    "fifo_queue": Source(fifo_queue, **FILLED),
+    "shuffle_queue": Source(shuffle_queue, **FILLED),
+    "queue_of_batches": Source(queue_of_batches, ("fill_examples", "fill", "fill", "fill"), all_data),
+    "queue_runner": Source(queue_runner, runners=True),
+    "one_shot_iterator": Source(one_shot_iterator),
+    "initializable_iterator": Source(initializable_iterator, **FILLED),
+    "intermediate": Source(intermediate, feeds=hidden_data, flags=("--feed=hidden=split",)),
+    "first_layer": Source(first_layer, feeds=data, flags=("--feed=shown:0=split", "--feed=x=copy")),
+    "knobs": Source(knobs, feeds=knob_data),
+    "time_major": Source(time_major, feeds=time_major_data, flags=("--feed=x=split(1)",)),
+    "two_batches": Source(two_batches, feeds=two_batches_data),
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the batch comes from: a step on what a queue, an iterator, records or feeds give is the same step on N devices."""
+
+import compare
+import harness
+import numpy as np
+import pytest
+from harness import Options, Session
+from models import BATCH, STEPS, Spec, tf1
+from models_batches import SOURCES
+
+
+class Fed(Session):
+    """A session whose queues and iterators are filled."""
+
+    def __init__(self, source, path, replicas=1):
+        self.source, self.coordinator = source, None
+        super().__init__(path, replicas)
+
+    def close(self):
+        if self.coordinator:
+            self.coordinator.request_stop()
+            self.coordinator.join(self.threads, ignore_live_threads=True)
+            self.coordinator = None
+        super().close()
+
+    def start(self):
+        """Initialises and fills."""
+        self.restart()
+        rng = np.random.default_rng(11)
+        for name in self.source.prepare:
+            fed = {f"{key}:0": value for key, value in self.source.filled(rng).items()}
+            self.run(name, {k: v for k, v in fed.items() if name.startswith("fill")})
+        if self.source.runners:
+            self.coordinator = tf1.train.Coordinator()
+            with self.graph.as_default():
+                self.threads = tf1.train.start_queue_runners(self.session, self.coordinator)
+
+    def advance(self, steps=STEPS):
+        """What is fetched with each step, and the variables after it."""
+        self.start()
+        rng, rows = np.random.default_rng(7), [((), self.values())]
+        for _ in range(steps):
+            fed = {f"{key}:0": value for key, value in self.source.feeds(rng).items()}
+            fetched = self.run([*self.source.fetches, "train_op"], fed)[:-1]
+            rows.append((tuple(fetched), self.values()))
+        return rows
+
+
+def check_same(source, got, want):
+    for i, (ours, theirs) in enumerate(zip(got, want)):
+        harness.assert_all_close(ours[1], theirs[1], f"after step {i}")
+        for name, a, b in zip(source.fetches, ours[0], theirs[0]):
+            harness.assert_close(a, b, f"{name} of step {i}")
+
+
+def variants():
+    chosen = []
+    for name, source in SOURCES.items():
+        first, last = source.batches[0], source.batches[-1]
+        chosen += [
+            (Spec(name, "resource", first, source.losses[0]), Options(2, "all-reduce", "collective", source.flags)),
+            (Spec(name, "ref", last, source.losses[-1]), Options(3, "ps", "add", source.flags)),
+        ]
+    return chosen
+
+
+@pytest.mark.parametrize("spec,options", variants(), ids=lambda value: str(getattr(value, "strategy", value)))
+def test_same_steps(spec, options):
+    source = SOURCES[spec.model]
+    path = compare.export(spec, source.build)
+    with Fed(source, path) as session:
+        want = session.advance()
+    out, said = harness.rewrite(path, options)
+    assert said == "", said
+    with Fed(source, out, options.replicas) as session:
+        got = session.advance()
+        session.check_copies("at the end")
+    check_same(source, got, want)
+
+
+def test_batch_is_spread():
+    """Each replica works on its share of what one dequeue gives."""
+    source = SOURCES["fifo_queue"]
+    out, _ = harness.rewrite(compare.export(Spec("fifo_queue", batch=BATCH), source.build), Options(3))
+    with Fed(source, out, 3) as session:
+        session.start()
+        rows = [f"replica_{i}/project:0" for i in range(3)]
+        assert [value.shape[0] for value in session.run(rows)] == [BATCH // 3] * 3
+        assert [op.name for op in session.graph.get_operations() if op.type == "QueueDequeueManyV2"] == ["batch"]
+
+
+def test_batch_that_does_not_divide():
+    """The last, smaller batch of an iterator fails loudly."""
+    source = SOURCES["fifo_queue"]
+    out, _ = harness.rewrite(compare.export(Spec("fifo_queue"), source.build), Options(3))
+    with Fed(source, out, 3) as session:
+        session.restart()
+        some = {f"{key}:0": value[: BATCH + 2] for key, value in source.filled(np.random.default_rng(11)).items()}
+        session.run("fill", some)
+        session.run("closed")
+        session.run("train_op")
+        with pytest.raises(tf1.errors.InvalidArgumentError, match="[Ss]plit"):
+            session.run("train_op")
+
+
+def test_axis_that_is_not_clear():
+    """Steps of time and the batch are both unknown: splitting the wrong one is refused, and a remark says what to do."""
+    path = compare.export(Spec("time_major"), SOURCES["time_major"].build)
+    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--remarks",)).arguments()], check=False)
+    assert done.returncode == 1 and "adds rows of one replica and rows that all have" in done.stderr, done.stderr
+    assert "node 'x': split along axis 0 over 2 replicas; axis 1 is unknown too: if that is the batch, give --feed=x=split(1)" in done.stderr
