@@ -90,7 +90,26 @@ DimId DimRules::slot(unsigned Slot) {
     It->second = static_cast<DimId>(A.Dims.size());
   }
   Makers.push_back({FirstRound ? N : NoNode, Slot});
-  return A.Dims.make();
+  DimId D = A.Dims.make();
+  if (isSingle())
+    A.Dims.markSame(D);
+  return D;
+}
+
+/// Whether the node computes the single-device step's value, once.
+bool DimRules::isSingle() const {
+  return !A.Options.Unpatched && G.node(N).Count == Copies::Once &&
+         none_of(Inputs, [&](Endpoint E) {
+           return G.node(E.Node).Count == Copies::PerReplica;
+         });
+}
+
+/// A size of which nothing is known but that it comes of \p From.
+DimId DimRules::slotFrom(unsigned Slot, ArrayRef<DimId> From) {
+  DimId D = slot(Slot);
+  if (all_of(From, [&](DimId Size) { return A.Dims.isSame(Size); }))
+    A.Dims.markSame(D);
+  return D;
 }
 
 DimId DimRules::number(unsigned Slot, int64_t Value) {
@@ -113,6 +132,8 @@ DimId DimRules::product(unsigned Slot, DimId X, DimId Y) {
   auto SX = A.Dims.sym(X), SY = A.Dims.sym(Y);
   if (SX && SY && !MulOverflow(SX->C, SY->C, Result))
     A.Dims.assign(D, {Result, int8_t(SX->B + SY->B), int8_t(SX->R + SY->R)});
+  else if (A.Dims.isSame(X) && A.Dims.isSame(Y))
+    A.Dims.markSame(D);
   return D;
 }
 
@@ -126,8 +147,8 @@ DimId DimRules::quotient(unsigned Slot, DimId X, DimId Y) {
   bool Exact = SX && SY && SY->C > 0 && SX->C % SY->C == 0 && SX->B >= SY->B &&
                SX->R >= SY->R;
   if (Symbolic && !Exact)
-    return slot(Slot | OpaqueSlot);
-  DimId D = slot(Slot);
+    return slotFrom(Slot | OpaqueSlot, {X, Y});
+  DimId D = slotFrom(Slot, {X, Y});
   int64_t NX = A.Dims.number(X), NY = A.Dims.number(Y);
   if (NX != UnknownSize && NY != UnknownSize && NY > 0 && NX >= 0)
     A.Dims.assignNumber(D, NX / NY);
@@ -158,11 +179,16 @@ DimId DimRules::broadcastDim(DimId X, DimId Y) {
     return Y;
   if (A.Dims.isOne(Y))
     return X;
-  if (!A.Dims.isKnown(X))
-    return Y;
-  if (A.Dims.isKnown(Y))
+  if (A.Dims.find(X) == A.Dims.find(Y))
+    return X;
+  bool KnowsX = A.Dims.isKnown(X), KnowsY = A.Dims.isKnown(Y);
+  if (KnowsX && KnowsY)
     same(X, Y);
-  return X;
+  // Of two unknown sizes, what comes out is that of all replicas only if both
+  // are.
+  if (!KnowsX && !KnowsY)
+    return A.Dims.isSame(X) ? Y : X;
+  return KnowsX ? X : Y;
 }
 
 /// What the file says where no rule speaks: `_output_shapes`.

@@ -83,6 +83,8 @@ private:
 
   /// The size number \p Slot that this node makes.
   DimId slot(unsigned Slot);
+  DimId slotFrom(unsigned Slot, llvm::ArrayRef<DimId> From);
+  bool isSingle() const;
   DimId number(unsigned Slot, int64_t Value);
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);

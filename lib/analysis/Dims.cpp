@@ -44,6 +44,21 @@ std::optional<Sym> DimTable::sym(DimId D) const {
   return Sym{Number, 0, 0};
 }
 
+bool DimTable::isSame(DimId D) const {
+  uint32_t Size = Entries[find(D)].Size;
+  return hasSymOf(Size) ? Others[Size & ~Aside].Value.globalPower() == 0
+                        : Size != Unknown;
+}
+
+void DimTable::markSame(DimId D) {
+  D = find(D);
+  if (Entries[D].Size != Unknown)
+    return;
+  Entries[D].Size = UnknownSame;
+  if (D < Fresh)
+    Changed.push_back(D);
+}
+
 bool DimTable::unify(DimId A, DimId B) {
   A = find(A);
   B = find(B);
@@ -72,6 +87,12 @@ bool DimTable::unify(DimId A, DimId B) {
       R.Number = C.Number;
     if (TellsRoot)
       set(Old, R);
+    bool IsSame = Old.Size == UnknownSame || New.Size == UnknownSame;
+    if (IsSame && !R.HasSym && R.Number == UnknownSize) {
+      TellsChild |= New.Size == Unknown;
+      TellsRoot |= Old.Size == Unknown;
+      Old.Size = UnknownSame;
+    }
     if ((TellsChild && Child < Fresh) || (TellsRoot && Root < Fresh))
       Changed.push_back(Root);
   }

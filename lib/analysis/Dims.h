@@ -83,7 +83,11 @@ public:
     return llvm::any_of(List, [this](DimId D) { return hasSym(D); });
   }
   bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
-  bool isKnown(DimId D) const { return Entries[find(D)].Size != Unknown; }
+  bool isKnown(DimId D) const { return Entries[find(D)].Size < UnknownSame; }
+  /// Whether the size is that of the single-device step on every replica.
+  bool isSame(DimId D) const;
+  /// Says so of a size that is not known.
+  void markSame(DimId D);
 
   /// Makes \p A and \p B one; false (and no change) if they contradict.
   bool unify(DimId A, DimId B);
@@ -103,11 +107,13 @@ public:
   void flatten();
 
 private:
-  /// Size of an entry: a number plus Zero, Unknown, or Aside and an index.
+  /// Size of an entry: a number plus Zero, an unknown one (which all replicas
+  /// have, or not), or Aside and an index.
   enum : uint32_t {
     Zero = uint32_t(1) << 30,
     Aside = uint32_t(1) << 31,
     Unknown = ~uint32_t(0),
+    UnknownSame = Unknown - 1,
   };
   struct Entry {
     mutable DimId Parent;
@@ -118,11 +124,13 @@ private:
     bool HasSym = false;
     Sym Value;
   };
-  bool isWide(uint32_t Size) const { return Size & Aside && Size != Unknown; }
+  bool isWide(uint32_t Size) const {
+    return Size & Aside && Size < UnknownSame;
+  }
   int64_t numberOf(uint32_t Size) const {
     if (!(Size & Aside))
       return int64_t(Size) - Zero;
-    return Size == Unknown ? UnknownSize : Others[Size & ~Aside].Number;
+    return Size >= UnknownSame ? UnknownSize : Others[Size & ~Aside].Number;
   }
   bool hasSymOf(uint32_t Size) const {
     return isWide(Size) && Others[Size & ~Aside].HasSym;

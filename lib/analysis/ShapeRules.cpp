@@ -104,7 +104,8 @@ void DimRules::convolution() {
         windowed(A.Dims.number((*X)[At]), A.Dims.number((*F)[I]),
                  Dilations && Dilations->size() == Rank ? (*Dilations)[At] : 1,
                  (*Strides)[At], Padding, Extra);
-    List[At] = Size == UnknownSize ? slot(At) : number(At, Size);
+    List[At] = Size == UnknownSize ? slotFrom(At, {(*X)[At], (*F)[I]})
+                                   : number(At, Size);
   }
   bool Depthwise = G.opName(N).starts_with("Depthwise");
   List[C] = Depthwise ? product(C, (*F)[Spatial], (*F)[Spatial + 1])
@@ -128,7 +129,7 @@ void DimRules::pool() {
                        ? UnknownSize
                        : windowed(A.Dims.number(List[I]), (*Window)[I], 1,
                                   (*Strides)[I], Padding, 0);
-    List[I] = Size == UnknownSize ? slot(I) : number(I, Size);
+    List[I] = Size == UnknownSize ? slotFrom(I, List[I]) : number(I, Size);
   }
   setShape(0, List);
 }
@@ -333,6 +334,7 @@ void DimRules::concat() {
   DimList List(X->begin(), X->end());
   int64_t Sum = 0;
   bool Known = true;
+  DimList Parts;
   for (unsigned I = First; I < First + numData() - 1; ++I) {
     Dims Y = in(I);
     if (!Y || Y->size() != List.size())
@@ -341,12 +343,13 @@ void DimRules::concat() {
       if (int64_t(D) != At)
         same(List[D], (*Y)[D]);
     DimId Part = (*Y)[At];
+    Parts.push_back(Part);
     Known &= !A.Dims.hasSym(Part) && A.Dims.number(Part) != UnknownSize;
     if (Known)
       Sum += A.Dims.number(Part);
   }
   if (numData() > 2)
-    List[At] = Known ? number(0, Sum) : slot(1);
+    List[At] = Known ? number(0, Sum) : slotFrom(1, Parts);
   setShape(0, List);
 }
 
@@ -385,6 +388,8 @@ void DimRules::slice() {
     bool ToEnd = A.Dims.number((*Size)[I]) == -1;
     if (ToEnd && Begin && (*Begin)[I] == 0)
       List.push_back((*X)[I]);
+    else if (ToEnd && Begin)
+      List.push_back(slotFrom(I, (*X)[I]));
     else if (ToEnd)
       List.push_back(slot(I));
     else
@@ -414,7 +419,7 @@ void DimRules::pad() {
     else if (Size != UnknownSize && !A.Dims.hasSym((*in(0))[I]))
       List.push_back(number(I, Size + Extra));
     else
-      List.push_back(slot(I));
+      List.push_back(slotFrom(I, (*in(0))[I]));
   }
   setShape(0, List);
 }

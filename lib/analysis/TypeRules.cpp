@@ -188,9 +188,8 @@ void TypeRules::infer() {
       if (auto Value = D.value(out(Port))) {
         // Shape arithmetic: the local value is used unchanged as a size.
         RType Type = RType::replicated();
-        Type.Symbolic = any_of(*Value, [&](DimId Dim) {
-          return D.table().hasSym(Dim) || !D.table().isKnown(Dim);
-        });
+        Type.Symbolic =
+            any_of(*Value, [&](DimId Dim) { return !D.table().isSame(Dim); });
         setAll(Type);
         return;
       }

@@ -69,6 +69,14 @@ private:
   RType add(llvm::ArrayRef<unsigned> Operands);
   RType multiply(unsigned I, RType X, unsigned J, RType Y, int Sign);
   RType elementwise(llvm::ArrayRef<unsigned> Operands);
+  int localAxis(Endpoint E) const;
+  bool isSize(unsigned I) const;
+  RType sizes(unsigned Port);
+  RType alike(bool Zero);
+  RType fill();
+  RType tile();
+  RType draw();
+  bool stridesInOrder(int Axis, Endpoint Whole) const;
   RType matMul(bool Batched);
   RType convolve(unsigned Rows);
   RType reduction(TypeRule Rule);

@@ -85,6 +85,8 @@ RType TypeRules::reduction(TypeRule Rule) {
   RType X = Linear ? numeric(0) : plain(0);
   if (X.isVarying())
     return varyingLike(X);
+  if (!isSize(1))
+    return varying("reduces other axes on each replica");
   if (!X.isSharded())
     return X;
   auto Axes = D.numbers(G.input(N, 1));
@@ -127,6 +129,20 @@ RType TypeRules::reduction(TypeRule Rule) {
 /// stay whole when the sizes before the axis are the same on both sides.
 RType TypeRules::relayout() {
   RType X = operand(0);
+  if (X.isVarying())
+    return varyingLike(X);
+  if (numData() > 1 && !operand(1).isTrue()) {
+    // Sizes that follow the batch are for what is split, and for zeros.
+    bool Fits = isSize(1) && G.isOp(N, "Reshape");
+    int Local = Fits && !X.isSharded() ? localAxis(out()) : -1;
+    if (Fits && Local >= 0 && X.Zero) {
+      X = RType::sharded(Local);
+      X.Zero = true;
+      return X;
+    }
+    if (!Fits || Local != -1)
+      return varying("takes a shape of each replica's own");
+  }
   if (!X.isSharded())
     return X;
   auto In = D.shape(G.input(N, 0)), Out = D.shape(out());
@@ -180,6 +196,8 @@ RType TypeRules::join() {
     Operands.push_back(I);
     AnySharded |= numeric(I).isSharded();
   }
+  if (!Pack && !operand(Old ? 0 : numData() - 1).isTrue())
+    return varying("joins along another axis on each replica");
   RType Sum = add(Operands);
   if (!AnySharded || !Sum.isSharded()) {
     Sum.Zero = false;
@@ -201,30 +219,76 @@ RType TypeRules::join() {
   return Sum;
 }
 
+/// Whether a strided slice takes all of axis \p Axis of the whole tensor, in
+/// order; its sizes alone would not tell a reversal.
+bool TypeRules::stridesInOrder(int Axis, Endpoint Whole) const {
+  auto Strides = D.numbers(G.input(N, 3));
+  int Rank = rank(Whole);
+  if (!Strides || Rank < 0)
+    return false;
+  auto Mask = [&](const char *Key, size_t I) {
+    return G.intAttr(N, Key).value_or(0) >> I & 1;
+  };
+  int Explicit = 0;
+  for (size_t I = 0; I < Strides->size(); ++I)
+    Explicit += !Mask("new_axis_mask", I) && !Mask("ellipsis_mask", I);
+  int At = 0;
+  for (size_t I = 0; I < Strides->size(); ++I) {
+    if (Mask("ellipsis_mask", I)) {
+      At += Rank - Explicit;
+    } else if (!Mask("new_axis_mask", I)) {
+      if (At == Axis)
+        return (*Strides)[I] == 1;
+      ++At;
+    }
+  }
+  return true;
+}
+
 /// Slice, Split, Pad and their like: the batch axis must be taken whole.
 RType TypeRules::part(unsigned I) {
   // Padding with something but zeros is not linear.
-  bool Pads = G.isOp(N, "PadV2") && !operand(2).Zero;
-  RType X = Pads ? plain(I) : numeric(I);
+  bool PadsValue = G.isOp(N, "PadV2"), Strided = G.isOp(N, "StridedSlice"),
+       OfGrad = G.isOp(N, "StridedSliceGrad");
+  RType X = PadsValue && !operand(2).Zero ? plain(I) : numeric(I);
   if (X.isVarying())
     return varyingLike(X);
-  for (unsigned J = 0; J < numData(); ++J)
-    if (RType Y = operand(J);
-        J != I && (!Y.isReplicated() || (Y.K != 0 && !Y.Zero)))
-      return Y.isVarying() ? varyingLike(Y)
-                           : varying("takes another part on each replica");
-  if (!X.isSharded())
+  bool BySize = false;
+  for (unsigned J = 0; J < numData(); ++J) {
+    if (J == I || operand(J).isTrue())
+      continue;
+    // A size may be that of a replica, but not where a part begins, or the
+    // steps, or the value that fills.
+    bool Begins = (Strided || OfGrad || G.isOp(N, "Slice")) && J == 1;
+    bool Fills = PadsValue && J == 2;
+    if (!(Fills ? plain(J).isReplicated() : isSize(J)) || Begins ||
+        (J == 3 && (Strided || OfGrad)))
+      return operand(J).isVarying()
+                 ? varyingLike(operand(J))
+                 : varying("takes another part on each replica");
+    BySize |= !Fills;
+  }
+  if (!X.isSharded()) {
+    for (unsigned Port = 0; BySize && Port < D.numOutputs(N); ++Port)
+      if (localAxis(out(Port)) != -1)
+        return varying("takes a part of each replica's own size");
     return X;
+  }
+  RType Result = X;
   auto In = D.shape(G.input(N, I));
   for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
     auto Out = D.shape(out(Port));
     int Axis = D.batchAxis(out(Port));
     if (!In || !Out || Axis < 0 ||
-        D.table().find((*Out)[Axis]) != D.table().find((*In)[X.Axis]))
+        D.table().find((*Out)[Axis]) != D.table().find((*In)[X.Axis]) ||
+        (Strided && !stridesInOrder(X.Axis, G.input(N, I))) ||
+        (OfGrad && !stridesInOrder(Axis, out())))
       return varying("takes a part of the rows of the batch");
-    X.Axis = static_cast<uint8_t>(Axis);
+    if (BySize && localAxis(out(Port)) != Axis)
+      return varying("takes a part of each replica's own size");
+    Result.Axis = static_cast<uint8_t>(Axis);
   }
-  return X;
+  return Result;
 }
 
 /// Ops on each vector (\p Mixed = 1) or matrix (2) of their operands. What has
@@ -330,95 +394,6 @@ RType TypeRules::einsum() {
   size_t Kept = E->Output.find(Batch);
   return Kept == StringRef::npos ? RType::partial(K)
                                  : RType::sharded(static_cast<int>(Kept), K);
-}
-
-/// Rows of a table; with batch_dims, of a table for each row of the indices.
-RType TypeRules::gather() {
-  RType Table = numeric(0), Index = plain(1);
-  if (Table.isVarying() || Index.isVarying())
-    return varyingLike(Table.isVarying() ? Table : Index);
-  int64_t Lead = G.intAttr(N, "batch_dims").value_or(0), Axis = 0;
-  int RankOfTable = rank(G.input(N, 0)), RankOfIndex = rank(G.input(N, 1));
-  if (G.isOp(N, "GatherV2")) {
-    auto V = D.numbers(G.input(N, 2));
-    Axis = V && V->size() == 1 ? (*V)[0] : -1;
-    if (V && Axis < 0 && RankOfTable > 0)
-      Axis += RankOfTable;
-  }
-  if (Lead != 0) {
-    if (Table.isSharded() && Index.isSharded() && Table.Axis == Index.Axis &&
-        Lead > Table.Axis && (Axis < 0 || Axis > Table.Axis))
-      return Table;
-    return Table.isSharded() || Index.isSharded()
-               ? varying("looks rows up in one replica's rows")
-               : Table;
-  }
-  if (Index.isReplicated()) {
-    if (!Table.isSharded())
-      return Table;
-    // Columns of rows.
-    if (Axis < 0 || Axis == Table.Axis || RankOfIndex < 0)
-      return varying("looks rows up in one replica's rows");
-    int Shift = Axis < Table.Axis ? RankOfIndex - 1 : 0;
-    return RType::sharded(Table.Axis + Shift, Table.K);
-  }
-  if (Table.isPartial())
-    Table = reduced(0);
-  return Table.isReplicated() && Axis >= 0
-             ? RType::sharded(static_cast<int>(Axis) + Index.Axis, Table.K)
-             : varying("looks rows up in one replica's rows");
-}
-
-RType TypeRules::gatherNd() {
-  RType Table = numeric(0), Index = plain(1);
-  if (Table.isVarying() || Index.isVarying())
-    return varyingLike(Table.isVarying() ? Table : Index);
-  if (Table.isSharded())
-    return varying("looks elements up in one replica's rows");
-  if (!Index.isSharded())
-    return Table;
-  if (Table.isPartial())
-    Table = reduced(0);
-  return Index.Axis + 1 < rank(G.input(N, 1))
-             ? RType::sharded(Index.Axis, Table.K)
-             : varying("splits what says which element");
-}
-
-/// A sum into a tensor of one size on all replicas.
-RType TypeRules::scatterNd() {
-  RType Index = plain(0), X = numeric(1);
-  if (X.isVarying() || Index.isVarying())
-    return varyingLike(X.isVarying() ? X : Index);
-  if (!operand(2).isTrue())
-    return varying("makes a tensor of a size of its own on each replica");
-  if (!X.isSharded() && !Index.isSharded())
-    return X;
-  return X.isSharded() && Index.isSharded() && X.Axis == Index.Axis &&
-                 Index.Axis + 1 < rank(G.input(N, 0))
-             ? RType::partial(X.K)
-             : varying("scatters rows by indices of other rows");
-}
-
-RType TypeRules::unsortedSegment(TypeRule Rule) {
-  bool Sum = Rule == TypeRule::UnsortedSegmentSum;
-  RType X = Sum ? numeric(0) : plain(0), Ids = plain(1);
-  if (X.isVarying() || Ids.isVarying())
-    return varyingLike(X.isVarying() ? X : Ids);
-  if (Ids.isReplicated()) {
-    // The rows belong to row numbers of the whole batch.
-    if (X.isSharded())
-      X = X.Axis == 0 ? gathered(0, X) : varying("sums rows of another axis");
-    return X;
-  }
-  bool Fixed = rank(out()) > 0 && D.batchAxis(out()) < 0 &&
-               D.table().isKnown((*D.shape(out()))[0]);
-  if (!X.isSharded() || X.Axis != Ids.Axis || !Fixed)
-    return varying("sums rows by row numbers of one replica");
-  // An empty segment has the value that loses against every other.
-  return Sum ? RType::partial(X.K)
-             : RType::partial(0, Rule == TypeRule::UnsortedSegmentMax
-                                     ? Combine::Max
-                                     : Combine::Min);
 }
 
 /// Whether the batch is the channels of a batch norm, as in a layer norm that

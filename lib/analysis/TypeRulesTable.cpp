@@ -28,20 +28,20 @@ void TypeRules::apply(TypeRule Rule) {
   };
   switch (Rule) {
   case TypeRule::None: {
-    // Equal values that only lack a factor can be made the true ones.
-    bool Proved = G.node(N).Count == Copies::Once || !Ops[G.node(N).Op].Opaque;
+    bool AllSame = !Ops[G.node(N).Op].Opaque || G.node(N).Count == Copies::Once;
     for (unsigned I = 0; I < numData(); ++I) {
       RType X = number(I);
       if (X.isVarying()) {
         setAll(varyingLike(X));
         return;
       }
-      Proved &= X.isReplicated();
+      AllSame &= !X.isSharded();
     }
-    for (unsigned I = 0; I < numData() && Proved; ++I)
-      scaled(I, number(I), 0);
-    setAll(Proved ? RType::replicated()
-                  : varying("no rule for op " + G.opName(N)));
+    // A function of true values is a true value.
+    for (unsigned I = 0; AllSame && I < numData(); ++I)
+      plain(I);
+    setAll(AllSame ? RType::replicated()
+                   : varying("no rule for op " + G.opName(N)));
     return;
   }
   case TypeRule::Pass:
@@ -54,8 +54,10 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::LinearFirst:
   case TypeRule::LinearSecond: {
     unsigned Lin = Rule == TypeRule::LinearFirst ? 0 : 1, Other = 1 - Lin;
-    RType Y = plain(Other);
-    setAll(multiply(Lin, numeric(Lin), Other, Y, 1));
+    RType X = numeric(Lin), Y = plain(Other);
+    // The derivative at zero is not zero.
+    Y.Zero = false;
+    setAll(multiply(Lin, X, Other, Y, 1));
     return;
   }
   case TypeRule::NonLinear: {
@@ -111,16 +113,10 @@ void TypeRules::apply(TypeRule Rule) {
                            : Value);
     return;
   }
-  case TypeRule::Zeros: {
-    RType X = operand(0);
-    int Axis = D.batchAxis(out());
-    RType Type = Axis >= 0 ? RType::sharded(Axis) : RType::replicated();
-    if (X.isVarying() && Axis < 0 && rank(out()) < 0)
-      Type = varyingLike(X);
-    Type.Zero = !Type.isVarying();
-    setAll(Type);
+  case TypeRule::Zeros:
+  case TypeRule::Ones:
+    setAll(alike(/*Zero=*/Rule == TypeRule::Zeros));
     return;
-  }
   case TypeRule::Cast: {
     unsigned From = G.typeAttr(N, "SrcT").value_or(DT_INVALID);
     unsigned To = G.typeAttr(N, "DstT").value_or(DT_INVALID);
@@ -154,9 +150,9 @@ void TypeRules::apply(TypeRule Rule) {
       bool First =
           Rank != 2 && G.stringAttr(N, "data_format") == StringRef("NCHW");
       int Channel = First ? 1 : Rank - 1;
-      X = Channel > 0 && X.Axis != Channel
-              ? RType::partial(X.K)
-              : varying("sums everything but the batch");
+      X = Channel <= 0        ? varying("works on a tensor of unknown rank")
+          : X.Axis == Channel ? RType::sharded(0, X.K)
+                              : RType::partial(X.K);
     }
     setAll(X);
     return;
@@ -165,11 +161,16 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(convolve(/*Rows=*/0));
     return;
   case TypeRule::ConvBackpropInput:
-    setAll(convolve(/*Rows=*/2));
+    setAll(isSize(0) ? convolve(/*Rows=*/2)
+                     : varying("takes sizes of each replica's own"));
     return;
   case TypeRule::ConvBackpropFilter: {
     RType X = numeric(0), Dy = numeric(2);
-    if (X.isSharded() && Dy.isSharded())
+    if (!operand(1).isTrue())
+      X = varying("takes sizes of each replica's own");
+    if (X.isVarying() || Dy.isVarying())
+      setAll(varyingLike(X.isVarying() ? X : Dy));
+    else if (X.isSharded() && Dy.isSharded())
       setAll(X.Axis == 0 && Dy.Axis == 0
                  ? RType::partial(X.K + Dy.K)
                  : varying("convolves along the batch"));
@@ -179,11 +180,14 @@ void TypeRules::apply(TypeRule Rule) {
                  : multiply(0, X, 2, Dy, 1));
     return;
   }
-  case TypeRule::PerExample: {
+  case TypeRule::PerExample:
+  case TypeRule::PerExampleFirst: {
     bool Split = false;
     for (unsigned I = 0; I < numData(); ++I) {
       RType X = plain(I);
       int Is = Rows({X});
+      if (Is > 0 && I > 0 && Rule == TypeRule::PerExampleFirst)
+        Is = -1;
       if (Is < 0) {
         setAll(X.isVarying() ? varyingLike(X)
                              : varying("works along the batch"));
@@ -196,6 +200,9 @@ void TypeRules::apply(TypeRule Rule) {
   }
   case TypeRule::GradThird: {
     RType X = plain(0), Y = plain(1), Dy = numeric(2);
+    for (unsigned I = 3; I < numData(); ++I)
+      if (!operand(I).isTrue())
+        Dy = varying("takes windows of each replica's own");
     if (Dy.isPartial() && (X.isSharded() || Y.isSharded()))
       Dy = reduced(2);
     int Is = Rows({X, Y, Dy});
@@ -207,7 +214,12 @@ void TypeRules::apply(TypeRule Rule) {
   }
   case TypeRule::LinearRows:
   case TypeRule::GradSecond: {
-    RType Dy = numeric(Rule == TypeRule::GradSecond ? 1 : 0);
+    unsigned Lin = Rule == TypeRule::GradSecond ? 1 : 0;
+    RType Dy = numeric(Lin);
+    // What else there is are sizes: of a tensor or of windows.
+    for (unsigned I = 0; I < numData(); ++I)
+      if (I != Lin && !(Lin == 0 ? operand(I).isTrue() : isSize(I)))
+        Dy = varying("takes sizes of each replica's own");
     setAll(Rows({Dy}) < 0 ? (Dy.isVarying() ? varyingLike(Dy)
                                             : varying("works along the batch"))
                           : Dy);
@@ -221,7 +233,7 @@ void TypeRules::apply(TypeRule Rule) {
     return;
   case TypeRule::LastAxis: {
     RType X = plain(0);
-    if (X.isSharded() && X.Axis + 1 == rank(out()))
+    if (X.isSharded() && (rank(out()) < 0 || X.Axis + 1 == rank(out())))
       X = varying("normalises along the batch");
     setAll(X);
     return;
@@ -283,81 +295,22 @@ void TypeRules::apply(TypeRule Rule) {
     return;
   }
   case TypeRule::ShapeOf: {
-    for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
-      RType Type = RType::replicated();
-      auto Value = D.value(out(Port));
-      if (Value)
-        Type.Symbolic = any_of(*Value, [&](DimId Dim) {
-          return D.table().hasSym(Dim) || !D.table().isKnown(Dim);
-        });
-      else
-        for (unsigned I = 0; I < numData(); ++I)
-          Type.Symbolic |= !operand(I).isReplicated() || operand(I).Symbolic;
-      set(Port, Type);
-    }
+    for (unsigned Port = 0; Port < D.numOutputs(N); ++Port)
+      set(Port, sizes(Port));
     return;
   }
   case TypeRule::Relayout:
     setAll(relayout());
     return;
-  case TypeRule::Fill: {
-    RType Value = numeric(1);
-    int Axis = D.batchAxis(out());
-    if (Axis >= 0) {
-      if (Value.isPartial())
-        Value = reduced(1);
-      bool Zero = Value.Zero;
-      Value = Value.isVarying() ? varyingLike(Value)
-                                : RType::sharded(Axis, Value.K);
-      Value.Zero = Zero;
-    } else if (!D.shape(out())) {
-      Value = varying("makes a tensor of unknown shape");
-    }
-    setAll(Value);
+  case TypeRule::Fill:
+    setAll(fill());
     return;
-  }
-  case TypeRule::Tile: {
-    RType X = numeric(0);
-    int Axis = D.batchAxis(out());
-    if (X.isVarying()) {
-      setAll(varyingLike(X));
-      return;
-    }
-    if (!D.shape(out())) {
-      setAll(X.isReplicated() && G.node(N).Count == Copies::Once
-                 ? X
-                 : varying("makes a tensor of unknown shape"));
-      return;
-    }
-    if (Axis < 0) {
-      setAll(X);
-      return;
-    }
-    if (X.isPartial())
-      X = reduced(0);
-    if (!X.isSharded()) {
-      setAll(RType::sharded(Axis, X.K));
-      return;
-    }
-    int At = alignedAxis(0, X.Axis);
-    auto In = D.shape(G.input(N, 0)), Out = D.shape(out());
-    setAll(At >= 0 && In &&
-                   D.table().find((*In)[X.Axis]) == D.table().find((*Out)[At])
-               ? RType::sharded(At, X.K)
-               : varying("repeats the rows of the batch"));
+  case TypeRule::Tile:
+    setAll(tile());
     return;
-  }
-  case TypeRule::Random: {
-    int Axis = D.batchAxis(out());
-    if (Axis < 0) {
-      setAll(varying("draws other random numbers on each replica"));
-      return;
-    }
-    Assumes |= AssumesRandomDraw;
-    T.Sources.push_back({N, AssumesRandomDraw});
-    setAll(RType::sharded(Axis));
+  case TypeRule::Random:
+    setAll(draw());
     return;
-  }
   case TypeRule::Join:
     setAll(join());
     return;
@@ -401,7 +354,8 @@ void TypeRules::apply(TypeRule Rule) {
   }
   case TypeRule::TopK: {
     RType X = plain(0);
-    if (X.isSharded() && X.Axis + 1 == rank(G.input(N, 0)))
+    int Rank = rank(G.input(N, 0));
+    if (X.isSharded() && (Rank < 0 || X.Axis + 1 == Rank))
       X = varying("selects along the batch");
     if (numData() > 1 && !operand(1).isTrue())
       X = varying("selects a number of its own on each replica");

@@ -105,9 +105,13 @@ RType TypeAnalysis::number(Endpoint E) const {
   std::optional<int> Power;
   for (DimId D : *Value) {
     auto S = Dims.table().sym(D);
-    if (!S || (Power && *Power != S->globalPower()))
+    bool Same = Dims.table().isSame(D);
+    if (!S && !Same)
       return RType::varying(E.Node);
-    Power = S->globalPower();
+    int Is = Same ? 0 : S->globalPower();
+    if (Power && *Power != Is)
+      return RType::varying(E.Node);
+    Power = Is;
   }
   Type.K = static_cast<int8_t>(-*Power);
   return Type;

@@ -184,14 +184,14 @@ DimId DimRules::arithmeticElement(StringRef Op, unsigned Slot, DimId X,
     // A number that may yet turn out to be the batch keeps its identity.
     if (Numbers)
       return NX >= NY ? X : Y;
-    return slot(Slot | OpaqueSlot);
+    return slotFrom(Slot | OpaqueSlot, {X, Y});
   }
   if (Op == "Minimum") {
     if (A.Dims.find(X) == A.Dims.find(Y))
       return X;
     if (Numbers)
       return NX <= NY ? X : Y;
-    return slot(Slot | OpaqueSlot);
+    return slotFrom(Slot | OpaqueSlot, {X, Y});
   }
   if (Op == "Add" || Op == "AddV2" || Op == "Sub") {
     if (!A.Dims.hasSym(Y) && NY == 0)
@@ -200,11 +200,11 @@ DimId DimRules::arithmeticElement(StringRef Op, unsigned Slot, DimId X,
       return Y;
     if (Numbers)
       return number(Slot, Op == "Sub" ? NX - NY : NX + NY);
-    return slot(Slot | OpaqueSlot);
+    return slotFrom(Slot | OpaqueSlot, {X, Y});
   }
   if ((Op == "FloorMod" || Op == "Mod") && Numbers && NY > 0)
     return number(Slot, ((NX % NY) + NY) % NY);
-  return slot(Slot | OpaqueSlot);
+  return slotFrom(Slot | OpaqueSlot, {X, Y});
 }
 
 void DimRules::arithmetic(StringRef Op) {
@@ -301,7 +301,8 @@ void DimRules::stridedSlice(bool OfValue) {
     int64_t To = EndMask >> I & 1 ? Size : A.Dims.number(End);
     if (Size == UnknownSize || A.Dims.hasSym(Old) || To == UnknownSize ||
         (*Stride)[I] <= 0) {
-      List.push_back(slot(I));
+      bool Open = EndMask >> I & 1;
+      List.push_back(slotFrom(I, {Old, Open ? Old : End}));
       continue;
     }
     if (From < 0)
