@@ -73,6 +73,7 @@ bool isErasable(Inserted Kind, OpKind Op) {
   case Inserted::Gate:
   case Inserted::Constant:
   case Inserted::Mesh:
+  case Inserted::Refresh:
     return false;
   }
   return false;
@@ -97,6 +98,8 @@ private:
   bool isExcused(const RType &Type) const;
   bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
   void checkInserted(const ProgramFacts &Facts, NodeId N);
+  bool isRefresh(const ProgramFacts &Facts, NodeId N) const;
+  bool onlyGatesWait(NodeId N) const;
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
   void checkName(const ProgramFacts &Facts, NodeId N);
@@ -380,13 +383,36 @@ bool Checker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
   return true;
 }
 
+/// Whether the variable \p N assigns gets the value that it has, and nothing of
+/// the input makes that happen.
+bool Checker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
+  if (Facts.Vars.update(G, N).Kind != UpdateKind::Assign ||
+      G.node(N).Count != Copies::PerReplica || G.node(N).NumInputs != 2)
+    return false;
+  NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
+  Endpoint Value = erase(G.input(N, 1));
+  if (Var == NoNode || Value.Node == NoNode)
+    return false;
+  StringRef Op = G.opName(Value.Node);
+  return (Op == "ReadVariableOp" || Op == "Identity") &&
+         erase(G.input(Value.Node, 0)) == Endpoint{Var, 0} && onlyGatesWait(N);
+}
+
+/// Whether whatever waits for \p N was inserted to be waited for.
+bool Checker::onlyGatesWait(NodeId N) const {
+  return !G.anyUse(N, [&](Use U) {
+    return G.node(U.User).Kind != Inserted::Gate || !onlyGatesWait(U.User);
+  });
+}
+
 /// What was inserted is of the form that its kind says.
 void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   OpKind Op = Kinds[This.Op];
-  if (This.Kind == Inserted::Gate   ? Op != OpKind::NoOp || This.NumData != 0
-      : This.Kind == Inserted::Mesh ? Op != OpKind::Mesh
-                                    : !isErasable(This.Kind, Op)) {
+  if (This.Kind == Inserted::Gate      ? Op != OpKind::NoOp || This.NumData != 0
+      : This.Kind == Inserted::Mesh    ? Op != OpKind::Mesh
+      : This.Kind == Inserted::Refresh ? !isRefresh(Facts, N)
+                                       : !isErasable(This.Kind, Op)) {
     error(N,
           "op " + G.opName(N) + " is marked as inserted and is no such node");
     return;
@@ -399,7 +425,7 @@ void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
                 G.stringAttr(N, "combine") == StringRef("pick");
     bool Place = This.Kind == Inserted::Identity && Op == OpKind::Identity &&
                  This.NumInputs == 1;
-    if (!Place && !Pick)
+    if (!Place && !Pick && This.Kind != Inserted::Refresh)
       error(N, "has a copy 0 that is passed over, and does something");
   }
   if (Op != OpKind::ToReplicas)
@@ -449,7 +475,7 @@ void Checker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
   if (Var != NoNode && G.node(Var).Count == Copies::Once)
     error(N, "every replica updates a variable that exists once");
-  if (!(G.node(N).Flags & NF_Led))
+  if (!(G.node(N).Flags & NF_Led) && G.node(N).Kind != Inserted::Refresh)
     error(N, "updates the copies of a variable, but its copy 0 does not wait "
              "for the others");
 }

@@ -72,6 +72,7 @@ enum class Inserted : uint8_t {
   Gate,     ///< NoOp that holds the members of a collective together.
   Constant, ///< A constant operand of an inserted node.
   Mesh,     ///< `_GraftMesh`.
+  Refresh,  ///< Gives the other copies of a variable the value of copy 0.
 };
 
 /// What happens to a variable (program).

@@ -247,6 +247,7 @@ void Graph::readProgramAttrs(NodeId N) {
       {"scale", Inserted::Scale},   {"identity", Inserted::Identity},
       {"gate", Inserted::Gate},     {"constant", Inserted::Constant},
       {"mesh", Inserted::Mesh},
+      {"refresh", Inserted::Refresh},
   };
   bool WasChanged = Changed;
   auto Take = [&](StringRef Key) {

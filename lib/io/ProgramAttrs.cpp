@@ -32,6 +32,8 @@ StringRef insertedName(Inserted Kind) {
     return "constant";
   case Inserted::Mesh:
     return "mesh";
+  case Inserted::Refresh:
+    return "refresh";
   }
   return "";
 }

@@ -81,6 +81,16 @@ private:
   bool stamped(NodeId N) const {
     return L.node(N).Flags & NF_MayHaveGraft && L.hasAttr(N, StampAttr);
   }
+  /// Whether the copies but copy 0 can be places, or bring a variable up to
+  /// date with copy 0.
+  bool mayLackPrimary(const Group &Gr) const {
+    NodeId N = Gr.Copies.back();
+    return N != NoNode && (L.isOp(N, "Identity") || isAssign(N));
+  }
+  bool isAssign(NodeId N) const {
+    const OpDef *Def = L.opDef(N);
+    return Def && Def->update().Kind == UpdateKind::Assign;
+  }
   bool group();
   void make(Group &Gr);
   bool connect(Group &Gr);
@@ -166,9 +176,7 @@ bool Folder::group() {
   for (Group &Gr : Groups)
     for (unsigned R = 0; Gr.Once == NoNode && R < Replicas; ++R)
       if (Gr.Copies[R] == NoNode &&
-          (R > 0 || In.find(Gr.Base) != NoNode ||
-           !L.isOp(Gr.Copies.back() == NoNode ? 0 : Gr.Copies.back(),
-                   "Identity"))) {
+          (R > 0 || In.find(Gr.Base) != NoNode || !mayLackPrimary(Gr))) {
         ++Errors;
         Diags.error(Gr.Base,
                     ("the copy for replica " + Twine(R) + " is missing").str());
@@ -209,6 +217,7 @@ void Folder::make(Group &Gr) {
            : Op == "CollectiveGather"   ? Inserted::Gather
            : Op == "CollectiveReduce"   ? Inserted::Reduce
            : Op.starts_with("Identity") ? Inserted::Identity
+           : isAssign(M)                ? Inserted::Refresh
                                         : Inserted::No;
   }
   NodeId N = Gr.Program = P->addNode(P->uniqueName(Name), NewOp, {}, NoNode);
@@ -312,7 +321,8 @@ bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
       --I;
       auto Count = static_cast<unsigned>(llvm::count(Seen, true));
       bool Led = P->node(From.Program).Flags & NF_Led;
-      if (Count != Replicas && !(Led && Count == 1 && Seen[0]))
+      if (Count != Replicas - (From.Copies[0] == NoNode ? 1 : 0) &&
+          !(Led && Count == 1 && Seen[0]))
         return error(N, "waits for only some of the replicas of '" + From.Base +
                             "'");
     }

@@ -69,6 +69,7 @@ std::string buildPipeline(const StrategyOptions &O) {
   addPass(P, "merge-fetches", {{"fetch", list(O.Fetches)}});
   addPass(P, "insert-collectives",
           {{"reduction", O.Reduction == "auto" ? "" : O.Reduction}});
+  addPass(P, "refresh-copies");
   addPass(P, "place");
   addPass(P, "check-replication");
   addPass(P, "expand-replicas");

@@ -1,0 +1,207 @@
+//===- passes/RefreshCopies.cpp - refresh-copies ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Saver that is built after the graph was imported knows the variables that
+// the collections declare, and so writes the primary of a mirrored variable
+// only. This adds the op that brings the copies up to date, and has what
+// prepares a session run it after a checkpoint was restored:
+//
+//     w = VarHandleOp*()            graft/refresh_copies/w/value =
+//     w/Read = ReadVariableOp*(w)       _FromReplicas(w/Read) combine=pick
+//                              →    graft/refresh_copies/w =
+//                                       AssignVariableOp*(w, .../value)
+//                                   graft/refresh_copies = NoOp(^.../w)
+//                                   graft/local_init_op = NoOp(^local init,
+//                                       ^graft/refresh_copies)
+//
+// The collection `local_init_op` then names graft/local_init_op, which also
+// runs what the collection named before or, where it was empty, what
+// TensorFlow would have run: the initializers of local variables and tables.
+//
+// Copies of local variables are left alone: local init writes them all. A bare
+// GraphDef declares no variables, and a Saver cannot be built from it.
+//
+// Relies on: variables decided.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+#include "tensorflow/core/framework/variable.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class RefreshCopies final : public PassBase<RefreshCopies> {
+public:
+  static constexpr PassInfo Info = {
+      "refresh-copies",
+      "An op that makes copies of variables equal to the primary",
+      "Adds `graft/refresh_copies` for the mirrored variables that a\n"
+      "MetaGraphDef declares, and runs it in the collection `local_init_op`.",
+      {}};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  Endpoint findRead(NodeId Var, StringRef Snapshot) const;
+  NodeId refresh(NodeId Var, Endpoint Read);
+  NodeId group(StringRef Name, ArrayRef<Endpoint> Waits);
+  void addToLocalInit(Module &M, NodeId All);
+
+  Graph *G = nullptr;
+};
+
+constexpr StringLiteral RefreshName = "graft/refresh_copies";
+constexpr StringLiteral LocalInitKey = "local_init_op";
+
+/// Calls \p F(VariableDef) for each variable of a collection.
+template <typename Fn> void forEachVariable(Module &M, StringRef Key, Fn F) {
+  auto It = M.metaGraph()->collection_def().find(Key.str());
+  if (It == M.metaGraph()->collection_def().end())
+    return;
+  for (const std::string &Bytes : It->second.bytes_list().value()) {
+    tensorflow::VariableDef V;
+    if (V.ParseFromString(Bytes))
+      F(V);
+  }
+}
+
+/// A tensor that is the value of \p Var whenever it is asked for: the declared
+/// one if it is that.
+Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
+  bool IsHandle = G->isOp(Var, "VarHandleOp");
+  // What exists once reads the primary through a pick.
+  auto IsVariable = [&](Endpoint E) {
+    if (G->node(E.Node).Kind == Inserted::Merge &&
+        G->node(E.Node).Flags & NF_ElidePrimary)
+      E = G->input(E.Node, 0);
+    return E == Endpoint{Var, 0};
+  };
+  auto Reads = [&](NodeId N) {
+    return G->isOp(N, IsHandle ? "ReadVariableOp" : "Identity") &&
+           G->node(N).NumInputs == 1 && IsVariable(G->input(N, 0));
+  };
+  auto Declared = G->findEndpoint(Snapshot);
+  if (Declared && !Declared->isControl() && Reads(Declared->Node))
+    return *Declared;
+  for (Use U : G->uses(Var))
+    if (Reads(U.User))
+      return {U.User, 0};
+  return {};
+}
+
+/// Every copy but the primary takes the primary's value.
+NodeId RefreshCopies::refresh(NodeId Var, Endpoint Read) {
+  bool IsHandle = G->isOp(Var, "VarHandleOp");
+  unsigned Type = G->outputType(Read.Node, 0);
+  SmallString<128> Name(RefreshName);
+  Name += '/';
+  Name += G->name(Var);
+  size_t Length = Name.size();
+  Name += "/value";
+  AttrRun Pick, Assign;
+  Pick.type("T", Type).string("combine", "pick");
+  NodeId Value = Read.Node;
+  if (G->node(Value).Count == Copies::PerReplica) {
+    Value = G->insertNode(Name, "_FromReplicas", Read, Var, Pick);
+    G->node(Value).Kind = Inserted::Merge;
+  }
+  Name.truncate(Length);
+  Assign.type(IsHandle ? "dtype" : "T", Type);
+  NodeId N = G->insertNode(Name, IsHandle ? "AssignVariableOp" : "Assign",
+                           {Endpoint{Var, 0}, Endpoint{Value, 0}}, Var, Assign);
+  Node &New = G->node(N);
+  New.Kind = Inserted::Refresh;
+  New.Count = Copies::PerReplica;
+  New.Flags |= NF_ElidePrimary;
+  ++Statistics["variables refreshed"];
+  return N;
+}
+
+NodeId RefreshCopies::group(StringRef Name, ArrayRef<Endpoint> Waits) {
+  NodeId N = G->insertNode(Name, "NoOp", Waits, Waits.back().Node, {});
+  G->node(N).Kind = Inserted::Gate;
+  return N;
+}
+
+void RefreshCopies::addToLocalInit(Module &M, NodeId All) {
+  const auto &Collections = M.metaGraph()->collection_def();
+  tensorflow::CollectionDef Collection;
+  if (auto It = Collections.find(LocalInitKey.str()); It != Collections.end())
+    Collection = It->second;
+  auto *Names = Collection.mutable_node_list();
+  // Of several, TensorFlow asks the user to choose.
+  if (Names->value_size() > 1) {
+    Names->add_value(G->name(All).str());
+    M.setCollection(LocalInitKey, Collection);
+    return;
+  }
+  SmallVector<Endpoint, 8> Waits;
+  auto Wait = [&](StringRef Name) {
+    auto E = G->findEndpoint(Name);
+    if (E && !is_contained(Waits, Endpoint{E->Node, ControlPort}))
+      Waits.push_back({E->Node, ControlPort});
+  };
+  if (Names->value_size() == 1) {
+    Wait(Names->value(0));
+  } else {
+    forEachVariable(
+        M, "local_variables",
+        [&](const tensorflow::VariableDef &V) { Wait(V.initializer_name()); });
+    if (auto It = Collections.find("table_initializer");
+        It != Collections.end())
+      for (const std::string &Name : It->second.node_list().value())
+        Wait(Name);
+  }
+  Waits.push_back({All, ControlPort});
+  NodeId Init = group("graft/local_init_op", Waits);
+  Names->clear_value();
+  Names->add_value(G->name(Init).str());
+  M.setCollection(LocalInitKey, Collection);
+}
+
+PassResult RefreshCopies::run(Module &M, DiagnosticEngine &Diags) {
+  G = &M.graph();
+  if (!M.metaGraph() || readMesh(*G).replicas() < 2)
+    return PassResult::Unchanged;
+  SmallVector<NodeId, 16> Local;
+  forEachVariable(M, "local_variables", [&](const tensorflow::VariableDef &V) {
+    if (auto E = G->findEndpoint(V.variable_name()))
+      Local.push_back(E->Node);
+  });
+  llvm::sort(Local);
+  SmallVector<Endpoint, 16> Refreshed;
+  forEachVariable(M, "variables", [&](const tensorflow::VariableDef &V) {
+    auto E = G->findEndpoint(V.variable_name());
+    if (!E || E->isControl() || !isVariableOp(G->opName(E->Node)) ||
+        G->node(E->Node).Count != Copies::PerReplica ||
+        binary_search(Local, E->Node))
+      return;
+    Endpoint Read = findRead(E->Node, V.snapshot_name());
+    if (Read.Node == NoNode)
+      Diags.unproved("stale-copies", G->name(E->Node),
+                     "nothing reads this variable as it is, so "
+                     "graft/refresh_copies leaves its copies alone: restore "
+                     "it with the saver of the graph");
+    else
+      Refreshed.push_back({refresh(E->Node, Read), ControlPort});
+  });
+  if (Refreshed.empty())
+    return PassResult::Unchanged;
+  addToLocalInit(M, group(RefreshName, Refreshed));
+  return PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(RefreshCopies)
+
+} // namespace graft
