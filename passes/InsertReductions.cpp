@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
@@ -229,8 +230,15 @@ void InsertReductions::report(const ProgramFacts &Facts) {
       break;
     if (Bits & AssumesLocalBatchNorm)
       Diags->unproved("local-batch-norm", G->name(N),
-                      "batch normalisation uses the statistics of each "
-                      "replica's rows, not of the whole batch");
+                      BatchNormCheck::isVarianceRead(*G, N)
+                          ? "batch normalisation uses the statistics of each "
+                            "replica's rows, not of the whole batch, and who "
+                            "reads its variance, as a moving average does, "
+                            "gets the mean of theirs, which lacks the variance "
+                            "between replicas; see --batch-norm"
+                          : "batch normalisation uses the statistics of each "
+                            "replica's rows, not of the whole batch; see "
+                            "--batch-norm");
     if (Bits & AssumesRandomDraw)
       Diags->unproved("random", G->name(N),
                       "each replica draws its own random numbers: equal in "

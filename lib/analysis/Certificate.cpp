@@ -6,6 +6,7 @@
 
 #include "lib/analysis/Certificate.h"
 
+#include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/FileWalk.h"
 
@@ -72,6 +73,7 @@ bool isErasable(Inserted Kind, OpKind Op) {
   case Inserted::No:
   case Inserted::Gate:
   case Inserted::Constant:
+  case Inserted::Definition:
   case Inserted::Mesh:
   case Inserted::Refresh:
     return false;
@@ -93,6 +95,14 @@ private:
   void compareNode(NodeId I, NodeId P);
   void compareAttrs(NodeId I, NodeId P);
   Endpoint erase(Endpoint E) const;
+  Endpoint strip(Endpoint E) const;
+  bool isRewritten(NodeId I) const {
+    return BatchNorms && BatchNorms->isRewritten(I);
+  }
+  bool mayChange(NodeId I, StringRef Key) const {
+    return BatchNorms && BatchNorms->mayChange(I, Key);
+  }
+  bool isDefined(NodeId I, unsigned K, Endpoint E) const;
   void checkDemands(const ProgramFacts &Facts);
   void checkConstant(const ProgramFacts &Facts, NodeId P);
   bool isExcused(const RType &Type) const;
@@ -120,6 +130,8 @@ private:
   std::vector<bool> IsRead;      ///< By input node: by a data input.
   /// By program node that was inserted: the input node whose name it has.
   DenseMap<NodeId, NodeId> NamedAfter;
+  /// If ops of the input are written in other ops.
+  std::optional<BatchNormCheck> BatchNorms;
   /// All input nodes, when ids are not enough to find them.
   DenseMap<StringRef, NodeId> ByName;
 };
@@ -169,8 +181,10 @@ NodeId Checker::findInput(StringRef Name) {
 bool Checker::matchNodes() {
   ProgramOf.assign(In.size(), NoNode);
   InputOf.assign(G.size(), NoNode);
+  bool Defines = false;
   for (NodeId P = 0; P < G.size(); ++P) {
     const Node &This = G.node(P);
+    Defines |= This.Kind == Inserted::Definition;
     if (This.isDead() || This.Kind != Inserted::No)
       continue;
     // Mostly the ids are those of the input; names decide.
@@ -194,14 +208,24 @@ bool Checker::matchNodes() {
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I) && ProgramOf[I] == NoNode && ++Errors <= 12)
       Diags.error(In.name(I), "this node of the input is missing");
+  if (Defines)
+    BatchNorms.emplace(In, G, InputOf, ProgramOf);
   return Errors == 0;
 }
 
 /// The tensor that \p E is when inserted nodes are erased; no node when one
 /// cannot be.
 Endpoint Checker::erase(Endpoint E) const {
+  E = strip(E);
+  return E.Node != NoNode && InputOf[E.Node] != NoNode ? E : Endpoint();
+}
+
+/// Like erase, but stops at what is part of a definition.
+Endpoint Checker::strip(Endpoint E) const {
   for (unsigned Steps = 0; InputOf[E.Node] == NoNode; ++Steps) {
     const Node &This = G.node(E.Node);
+    if (This.Kind == Inserted::Definition)
+      break;
     OpKind Op = Kinds[This.Op];
     unsigned From = Op == OpKind::IdentityN ? E.Port : 0;
     if (!isErasable(This.Kind, Op) || From >= This.NumData || Steps > G.size())
@@ -209,6 +233,15 @@ Endpoint Checker::erase(Endpoint E) const {
     E = G.input(E.Node, From);
   }
   return E;
+}
+
+/// Whether input \p K of node \p I of the input, \p E in the program, is by
+/// definition what it must be.
+bool Checker::isDefined(NodeId I, unsigned K, Endpoint E) const {
+  auto Strip = [this](Endpoint Of) { return strip(Of); };
+  return BatchNorms &&
+         (BatchNorms->means(E, In.inputs(I)[K], Strip) ||
+          (isRewritten(I) && BatchNorms->givesStatistics(I, K, E, Strip)));
 }
 
 /// What may be dropped or changed: it does not bear on values.
@@ -255,11 +288,11 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
     auto Value = A.Key == "value" && G.hasAttr(P, OriginalAttr)
                      ? G.attr(P, OriginalAttr)
                      : G.attr(P, A.Key);
-    if (Value != A.Value)
+    if (Value != A.Value && !mayChange(I, A.Key))
       error(P, "attribute '" + A.Key + "' is not that of the input");
   }
   for (const AttrEntry &A : G.attrs(P))
-    if (!isIgnored(A.Key) && !In.attr(I, A.Key))
+    if (!isIgnored(A.Key) && !In.attr(I, A.Key) && !mayChange(I, A.Key))
       error(P, "attribute '" + A.Key + "' is not in the input");
 }
 
@@ -277,10 +310,15 @@ void Checker::compareNode(NodeId I, NodeId P) {
   for (uint32_t K = 0; K < NumData; ++K) {
     Endpoint Want = Was[K], E = Now[K];
     IsRead[Want.Node] = true;
-    if (InputOf[E.Node] == Want.Node && E.Port == Want.Port)
+    bool Hollow = BatchNorms && BatchNorms->isHollow(Want) &&
+                  !BatchNormCheck::readsShapeOnly(G, P, Want.Port);
+    if (InputOf[E.Node] == Want.Node && E.Port == Want.Port && !Hollow)
+      continue;
+    if (isDefined(I, K, E))
       continue;
     E = erase(E);
-    if (E.Node == NoNode || InputOf[E.Node] != Want.Node || E.Port != Want.Port)
+    if (E.Node == NoNode || Hollow || InputOf[E.Node] != Want.Node ||
+        E.Port != Want.Port)
       error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,
                        In.name(Want.Node), Want.Port)
                    .str());
@@ -409,6 +447,11 @@ bool Checker::onlyGatesWait(NodeId N) const {
 void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   OpKind Op = Kinds[This.Op];
+  if (This.Kind == Inserted::Definition) {
+    if (!BatchNormCheck::isDefinitionOp(G.opName(N)))
+      error(N, "op " + G.opName(N) + " is no part of a definition");
+    return;
+  }
   if (This.Kind == Inserted::Gate      ? Op != OpKind::NoOp || This.NumData != 0
       : This.Kind == Inserted::Mesh    ? Op != OpKind::Mesh
       : This.Kind == Inserted::Refresh ? !isRefresh(Facts, N)
@@ -485,6 +528,8 @@ void Checker::checkName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_ElidePrimary)
     error(N, "its copy 0 is passed over");
+  if (isRewritten(InputOf[N]) && !(This.Flags & NF_LocalName))
+    error(N, "its name gives other values than in the input");
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
     if (!hasTrueOutputs(Facts, N))
       error(N, "its name gives the value of one replica, not that of the "
@@ -511,7 +556,8 @@ void Checker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
     return;
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
     Endpoint E = erase({N, Port});
-    if (E.Node == NoNode || InputOf[E.Node] != It->second || E.Port != Port)
+    if (E.Node == NoNode || InputOf[E.Node] != It->second || E.Port != Port ||
+        (BatchNorms && BatchNorms->isHollow({It->second, Port})))
       error(N, "has the name of another node of the input");
   }
   if (!hasTrueOutputs(Facts, N))

@@ -304,7 +304,8 @@ RType TypeRules::whole(unsigned I) {
 Endpoint TypeRules::hoist(Endpoint E) const {
   for (;;) {
     const Node &P = G.node(E.Node);
-    if (P.Count != Copies::PerReplica || P.Kind != Inserted::No)
+    if (P.Count != Copies::PerReplica ||
+        (P.Kind != Inserted::No && P.Kind != Inserted::Definition))
       return E;
     int Partial = -1;
     bool Others = true;

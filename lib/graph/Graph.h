@@ -73,6 +73,8 @@ enum class Inserted : uint8_t {
   Constant, ///< A constant operand of an inserted node.
   Mesh,     ///< `_GraftMesh`.
   Refresh,  ///< Gives the other copies of a variable the value of copy 0.
+  /// Part of what an op of the input is by definition, in other ops.
+  Definition,
 };
 
 /// What happens to a variable (program).
@@ -272,6 +274,7 @@ public:
   /// nothing when neither has it or it is of another kind.
   std::optional<int64_t> intAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<bool> boolAttr(NodeId N, llvm::StringRef Key) const;
+  std::optional<float> floatAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<unsigned> typeAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<llvm::StringRef> stringAttr(NodeId N,
                                             llvm::StringRef Key) const;

@@ -108,6 +108,19 @@ std::optional<bool> Graph::boolAttr(NodeId N, StringRef Key) const {
   return std::nullopt;
 }
 
+std::optional<float> Graph::floatAttr(NodeId N, StringRef Key) const {
+  if (auto Value = attr(N, Key)) {
+    if (auto F = findField(*Value, AttrFloat, wire::Type::Fixed32))
+      return llvm::bit_cast<float>(static_cast<uint32_t>(F->Varint));
+    return std::nullopt;
+  }
+  double Result;
+  auto Text = defaultText(opDef(N), Key, "f");
+  if (Text && !Text->getAsDouble(Result))
+    return static_cast<float>(Result);
+  return std::nullopt;
+}
+
 std::optional<unsigned> Graph::typeAttr(NodeId N, StringRef Key) const {
   static constexpr std::pair<const char *, unsigned> Names[] = {
       {"DT_FLOAT", DT_FLOAT},       {"DT_DOUBLE", DT_DOUBLE},

@@ -30,6 +30,8 @@ StringRef insertedName(Inserted Kind) {
     return "gate";
   case Inserted::Constant:
     return "constant";
+  case Inserted::Definition:
+    return "definition";
   case Inserted::Mesh:
     return "mesh";
   case Inserted::Refresh:

@@ -10,6 +10,7 @@
 
 #include "lib/lower/Fold.h"
 
+#include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Program.h"
 
@@ -213,12 +214,13 @@ void Folder::make(Group &Gr) {
       Kind = Inserted::Merge;
     }
   } else if (!FromInput) {
-    Kind = Op == "NoOp"                 ? Inserted::Gate
-           : Op == "CollectiveGather"   ? Inserted::Gather
-           : Op == "CollectiveReduce"   ? Inserted::Reduce
-           : Op.starts_with("Identity") ? Inserted::Identity
-           : isAssign(M)                ? Inserted::Refresh
-                                        : Inserted::No;
+    Kind = Op == "NoOp"                         ? Inserted::Gate
+           : Op == "CollectiveGather"           ? Inserted::Gather
+           : Op == "CollectiveReduce"           ? Inserted::Reduce
+           : Op.starts_with("Identity")         ? Inserted::Identity
+           : isAssign(M)                        ? Inserted::Refresh
+           : BatchNormCheck::isDefinitionOp(Op) ? Inserted::Definition
+                                                : Inserted::No;
   }
   NodeId N = Gr.Program = P->addNode(P->uniqueName(Name), NewOp, {}, NoNode);
   for (const AttrEntry &A : L.attrs(M)) {

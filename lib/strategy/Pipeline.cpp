@@ -63,6 +63,9 @@ std::string buildPipeline(const StrategyOptions &O) {
            {"feed", list(O.Feeds)}});
   addPass(P, "mirror-variables");
   addPass(P, "share-variables");
+  if (O.BatchNorm == "exact" || O.BatchNorm == "sync")
+    addPass(P, "sync-batch-norm",
+            {{"how", O.BatchNorm == "sync" ? "" : O.BatchNorm}});
   addPass(P, "insert-reductions",
           {{"grad", list(O.Grads)}, {"no-gradient-slots", Slots}});
   addPass(P, "refine-copies");

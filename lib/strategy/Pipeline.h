@@ -27,6 +27,7 @@ struct StrategyOptions {
   std::vector<std::string> Fetches;
   std::string Reduction;          ///< Empty: auto.
   std::vector<std::string> Grads; ///< VAR=TENSOR,mean|sum.
+  std::string BatchNorm;          ///< exact or sync; else local.
   bool NoGradientSlots = false;
 };
 

@@ -84,6 +84,11 @@ TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
 Text Reduction("reduction", cl::init("auto"), cl::value_desc("how"),
                cl::cat(Distribution),
                cl::desc("How values are reduced: auto, add or collective"));
+Text BatchNorm("batch-norm", cl::init("local"), cl::value_desc("how"),
+               cl::cat(Distribution),
+               cl::desc("Statistics of fused batch norms: local (default), of "
+                        "each replica's rows; exact, moving averages of the "
+                        "whole batch; sync, all of the whole batch"));
 TextList Grad("grad", cl::value_desc("VAR=TENSOR,how"), cl::cat(Distribution),
               cl::desc("The gradient of a variable, to be reduced by mean or "
                        "sum"));
@@ -247,6 +252,9 @@ Expected<StrategyOptions> checkStrategy() {
   if (Error E =
           checkWord("--reduction", Reduction, {"auto", "add", "collective"}))
     return E;
+  if (Error E =
+          checkWord("--batch-norm", BatchNorm, {"local", "exact", "sync"}))
+    return E;
   for (const std::string &F : Feed)
     if (Error E = checkFeed(F))
       return E;
@@ -260,6 +268,7 @@ Expected<StrategyOptions> checkStrategy() {
   S.Feeds.assign(Feed.begin(), Feed.end());
   S.Fetches.assign(Fetch.begin(), Fetch.end());
   S.Reduction = Reduction;
+  S.BatchNorm = BatchNorm;
   S.Grads.assign(Grad.begin(), Grad.end());
   S.NoGradientSlots = NoGradientSlots;
   return S;
@@ -275,6 +284,7 @@ Expected<std::string> choosePipeline() {
       {"--feed", given(Feed)},
       {"--fetch", given(Fetch)},
       {"--reduction", given(Reduction)},
+      {"--batch-norm", given(BatchNorm)},
       {"--grad", given(Grad)},
       {"--no-gradient-slots", NoGradientSlots},
   };

@@ -1,0 +1,320 @@
+//===- passes/SyncBatchNorm.cpp - sync-batch-norm ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A fused batch norm takes the statistics of the rows that it sees, which are
+// those of one replica. This pass computes the statistics of the whole batch in
+// plain ops, whose types say where they are reduced, and hands them out:
+//
+//     m = Squeeze*(Mean*(x, [0,1,2]))
+//     v = Squeeze*(Mean*(SquaredDifference*(x, Mean*(x, [0,1,2])), [0,1,2]))
+//
+// how=exact: whoever reads the variance of the batch (a moving average) reads
+// v * n/(n-1), n being the number of rows of the whole batch; the mean of the
+// local means is exact already. Activations keep the local statistics.
+//
+//     y, m', v' = FusedBatchNorm*(x, s, o, [], []) training
+//   →
+//     y = FusedBatchNorm*(x, s, o, m, v)
+//     m' = m, v' = v * n/(n-1)
+//
+// how=sync: so does the op itself, as in inference, and its gradient. That is
+// the step of a single device.
+//
+//     dx, ds, do = FusedBatchNormGrad*(dy, x, s, r1, r2) training
+//   →
+//     d, ds, do = FusedBatchNormGrad*(dy, x, s, m, v)
+//     c = s * Rsqrt(v + epsilon)       (and with channels last)
+//     dx = d - FusedBatchNorm*(x, c*ds/n, c*do/n, m, v)
+//
+// as FusedBatchNormGrad in inference takes m and v for constants: d = c*dy, and
+// what is missing is the part of dx through them. The variance is of centred
+// values, as a difference of two sums would cancel.
+//
+// A node whose other outputs (the reserve spaces) go somewhere else than to its
+// gradient stays as it is, and insert-reductions warns.
+//
+// Relies on: lib/analysis/Types.h, which says which nodes have local
+// statistics; lib/analysis/BatchNormCheck.h is what certifies it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/BatchNormCheck.h"
+#include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"how", "exact: only what is read of the statistics; sync: all", "sync"},
+};
+
+class SyncBatchNorm final : public PassBase<SyncBatchNorm> {
+public:
+  static constexpr PassInfo Info = {
+      "sync-batch-norm", "Take batch norm statistics of the whole batch",
+      "Computes mean and variance of what a fused batch norm normalises in\n"
+      "plain ops, which insert-reductions reduces, and has the users of its\n"
+      "statistics, the op itself and its gradient read them.",
+      Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  bool take(NodeId N);
+  bool findGradients();
+  void makeStatistics();
+  void correctGradient(NodeId Gradient);
+  Endpoint countOfRows();
+  Endpoint add(StringRef Suffix, StringRef Op, ArrayRef<Endpoint> Inputs,
+               const AttrRun &Attrs);
+  Endpoint arithmetic(StringRef Suffix, StringRef Op,
+                      ArrayRef<Endpoint> Inputs);
+  Endpoint number(StringRef Suffix, double Value);
+  void infer(NodeId Node);
+
+  Graph *G = nullptr;
+  bool Sync = false;
+  // Of the node at hand.
+  NodeId N = NoNode;
+  unsigned T = DT_INVALID, U = DT_INVALID; ///< Of activations and statistics.
+  SmallVector<int64_t, 4> Axes;
+  SmallVector<NodeId, 2> Gradients;
+  Endpoint Mean, Variance, Count; ///< Count: made when it is first asked for.
+};
+
+bool isGradient(StringRef Op) { return Op.starts_with("FusedBatchNormGrad"); }
+
+Endpoint SyncBatchNorm::add(StringRef Suffix, StringRef Op,
+                            ArrayRef<Endpoint> Inputs, const AttrRun &Attrs) {
+  NodeId New =
+      G->insertNode((G->name(N) + "/" + Suffix).str(), Op, Inputs, N, Attrs);
+  Node &Made = G->node(New);
+  Made.Kind = Inserted::Definition;
+  Made.Count = Copies::PerReplica;
+  Made.Device = G->node(N).Device;
+  return {New, 0};
+}
+
+Endpoint SyncBatchNorm::arithmetic(StringRef Suffix, StringRef Op,
+                                   ArrayRef<Endpoint> Inputs) {
+  return add(Suffix, Op, Inputs, AttrRun().type("T", U));
+}
+
+Endpoint SyncBatchNorm::number(StringRef Suffix, double Value) {
+  return add(
+      Suffix, "Const", {},
+      AttrRun().type("dtype", U).raw("value", encodeFloatTensor(U, {}, Value)));
+}
+
+/// The readers of the reserve spaces, which must be gradients of this node.
+bool SyncBatchNorm::findGradients() {
+  Gradients.clear();
+  for (Use Of : G->uses(N)) {
+    if (Of.Index >= G->node(Of.User).NumData)
+      continue;
+    uint32_t Port = G->input(Of.User, Of.Index).Port;
+    if (Port < 3 || BatchNormCheck::readsShapeOnly(*G, Of.User, Port))
+      continue;
+    if (!isGradient(G->opName(Of.User)) || Of.Index != Port ||
+        G->input(Of.User, 1) != G->input(N, 0) ||
+        G->input(Of.User, 3) != Endpoint{N, 3} ||
+        G->input(Of.User, 4) != Endpoint{N, 4} ||
+        !G->boolAttr(Of.User, "is_training").value_or(true))
+      return false;
+    if (!is_contained(Gradients, Of.User))
+      Gradients.push_back(Of.User);
+  }
+  return true;
+}
+
+/// Whether this pass can do something about \p Node.
+bool SyncBatchNorm::take(NodeId Node) {
+  N = Node;
+  T = G->outputType(N, 0);
+  U = G->outputType(N, 1);
+  StringRef Format = G->stringAttr(N, "data_format").value_or("NHWC");
+  if (Format == "NHWC")
+    Axes = {0, 1, 2};
+  else if (Format == "NCHW")
+    Axes = {0, 2, 3};
+  else if (Format == "NDHWC")
+    Axes = {0, 1, 2, 3};
+  else if (Format == "NCDHW")
+    Axes = {0, 2, 3, 4};
+  else
+    return false;
+  // A factor other than 1 blends the statistics with inputs 3 and 4.
+  if (G->floatAttr(N, "exponential_avg_factor").value_or(1) != 1)
+    return false;
+  if (!findGradients())
+    return false;
+  return Sync || BatchNormCheck::isVarianceRead(*G, N);
+}
+
+void SyncBatchNorm::makeStatistics() {
+  Endpoint X = G->input(N, 0);
+  int64_t Rank = static_cast<int64_t>(Axes.size());
+  Endpoint Along =
+      add("axes", "Const", {},
+          AttrRun()
+              .type("dtype", DT_INT32)
+              .raw("value", encodeIntTensor(DT_INT32, Rank, Axes)));
+  if (T != U)
+    X = add(
+        "cast", "Cast", X,
+        AttrRun().type("SrcT", T).type("DstT", U).boolean("Truncate", false));
+  auto Average = [&](StringRef Suffix, Endpoint Of) {
+    AttrRun Attrs;
+    Attrs.type("T", U).type("Tidx", DT_INT32).boolean("keep_dims", true);
+    return add(Suffix, "Mean", {Of, Along}, Attrs);
+  };
+  auto PerChannel = [&](StringRef Suffix, Endpoint Of) {
+    AttrRun Attrs;
+    Attrs.type("T", U).raw("squeeze_dims", encodeIntListAttr(Axes));
+    return add(Suffix, "Squeeze", Of, Attrs);
+  };
+  Endpoint KeptMean = Average("kept_mean", X);
+  Mean = PerChannel("mean", KeptMean);
+  Endpoint Squares = arithmetic("squares", "SquaredDifference", {X, KeptMean});
+  Variance = PerChannel("variance", Average("kept_variance", Squares));
+  Count = {};
+}
+
+/// How many values of one channel there are, as a number.
+Endpoint SyncBatchNorm::countOfRows() {
+  if (Count.Node != NoNode)
+    return Count;
+  auto Size = [&](StringRef Suffix, Endpoint Of, unsigned Type) {
+    AttrRun Attrs, Cast;
+    Attrs.type("T", Type).type("out_type", DT_INT64);
+    Cast.type("SrcT", DT_INT64).type("DstT", U).boolean("Truncate", false);
+    Endpoint E = add(Suffix, "Size", Of, Attrs);
+    return add((Suffix + "_number").str(), "Cast", E, Cast);
+  };
+  Endpoint All = Size("size", G->input(N, 0), T);
+  Endpoint Channels = Size("channels", G->input(N, 1), U);
+  return Count = arithmetic("count", "RealDiv", {All, Channels});
+}
+
+/// Has \p Node, the op or its gradient, take the statistics as given.
+void SyncBatchNorm::infer(NodeId Node) {
+  G->setInput(Node, 3, Mean);
+  G->setInput(Node, 4, Variance);
+  G->setBoolAttr(Node, "is_training", false);
+}
+
+void SyncBatchNorm::correctGradient(NodeId Gradient) {
+  NodeId Forward = N;
+  Endpoint X = G->input(N, 0), Scale = G->input(Gradient, 2);
+  Endpoint Rows = countOfRows();
+  infer(Gradient);
+  N = Gradient;
+  SmallVector<Use, 8> Users = G->uses(N);
+  auto Transposed = [&](StringRef Suffix, Endpoint Of,
+                        ArrayRef<int64_t> Order) {
+    AttrRun Const, Attrs;
+    Const.type("dtype", DT_INT32)
+        .raw("value", encodeIntTensor(DT_INT32, int64_t(Order.size()), Order));
+    Endpoint By = add((Suffix + "_order").str(), "Const", {}, Const);
+    Attrs.type("T", T).type("Tperm", DT_INT32);
+    return add(Suffix, "Transpose", {Of, By}, Attrs);
+  };
+  Endpoint D{N, 0};
+  // In inference TensorFlow knows this gradient with channels last only.
+  if (Axes[1] != 1) {
+    SmallVector<int64_t, 5> Last(Axes.begin(), Axes.end()), Back = Last;
+    Last.push_back(1);
+    for (int64_t &Axis : MutableArrayRef(Back).drop_front())
+      --Axis;
+    Back.insert(Back.begin() + 1, int64_t(Axes.size()));
+    G->setInput(N, 0, Transposed("dy_last", G->input(N, 0), Last));
+    G->setInput(N, 1, Transposed("x_last", X, Last));
+    G->setStringAttr(N, "data_format", Axes.size() == 3 ? "NHWC" : "NDHWC");
+    G->removeAttr(N, "_output_shapes");
+    D = Transposed("d_back", D, Back);
+  }
+  Endpoint Small = number("epsilon", *G->floatAttr(N, "epsilon"));
+  Endpoint Sum = arithmetic("shifted", "AddV2", {Variance, Small});
+  Endpoint Factor =
+      arithmetic("factor", "Mul", {Scale, arithmetic("rsqrt", "Rsqrt", Sum)});
+  // An update of the scales in place comes after this gradient.
+  G->addControlInput(N, Factor.Node);
+  auto Part = [&](StringRef Suffix, uint32_t Port) {
+    Endpoint Mean =
+        arithmetic((Suffix + "_mean").str(), "RealDiv", {{N, Port}, Rows});
+    return arithmetic(Suffix, "Mul", {Factor, Mean});
+  };
+  Endpoint S = Part("of_scale", 1), O = Part("of_offset", 2);
+  AttrRun Attrs;
+  for (StringRef Key : {"T", "U", "epsilon", "data_format"})
+    if (auto Value = G->attr(Forward, Key))
+      Attrs.raw(Key, *Value);
+  Attrs.boolean("is_training", false);
+  Endpoint Through = add("through_statistics", G->opName(Forward),
+                         {X, S, O, Mean, Variance}, Attrs);
+  Endpoint Whole =
+      add("x_backprop", "Sub", {D, Through}, AttrRun().type("T", T));
+  for (Use Of : Users)
+    if (G->input(Of.User, Of.Index) == Endpoint{N, 0})
+      G->setInput(Of.User, Of.Index, Whole);
+  N = Forward;
+}
+
+PassResult SyncBatchNorm::run(Module &M, DiagnosticEngine &Diags) {
+  G = &M.graph();
+  StringRef How = option("how");
+  if (How != "exact" && How != "sync") {
+    Diags.error("", "how: use exact or sync");
+    return PassResult::Failure;
+  }
+  Sync = How == "sync";
+  // One replica has all rows.
+  if (readMesh(*G).replicas() < 2)
+    return PassResult::Unchanged;
+  SmallVector<NodeId, 16> Local;
+  for (auto [Node, Bits] : programFacts(M).Types.assumptions())
+    if (Bits & AssumesLocalBatchNorm)
+      Local.push_back(Node);
+  bool Changed = false;
+  for (NodeId Node : Local) {
+    if (!take(Node))
+      continue;
+    SmallVector<Use, 8> Users = G->uses(N);
+    makeStatistics();
+    auto Replace = [&](uint32_t Port, Endpoint By) {
+      for (Use Of : Users)
+        if (G->input(Of.User, Of.Index) == Endpoint{N, Port})
+          G->setInput(Of.User, Of.Index, By);
+    };
+    if (BatchNormCheck::isVarianceRead(*G, N)) {
+      Endpoint One = number("one", 1);
+      Endpoint Less = arithmetic("count_less", "Sub", {countOfRows(), One});
+      Less = arithmetic("count_rest", "Maximum", {Less, One});
+      Endpoint Bessel = arithmetic("bessel", "RealDiv", {Count, Less});
+      Replace(2, arithmetic("batch_variance", "Mul", {Variance, Bessel}));
+    }
+    if (Sync) {
+      Replace(1, Mean);
+      for (NodeId Gradient : Gradients)
+        correctGradient(Gradient);
+      infer(N);
+    }
+    ++Statistics["batch norms"];
+    Changed = true;
+  }
+  return Changed ? PassResult::Changed : PassResult::Unchanged;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(SyncBatchNorm)
+
+} // namespace graft
