@@ -93,6 +93,7 @@ private:
   bool matchNodes();
   NodeId findInput(StringRef Name);
   void compareNode(NodeId I, NodeId P);
+  void compareInput(NodeId I, NodeId P, unsigned K);
   void compareAttrs(NodeId I, NodeId P);
   Endpoint erase(Endpoint E) const;
   Endpoint strip(Endpoint E) const;
@@ -184,9 +185,10 @@ bool Checker::matchNodes() {
   bool Defines = false;
   for (NodeId P = 0; P < G.size(); ++P) {
     const Node &This = G.node(P);
-    Defines |= This.Kind == Inserted::Definition;
-    if (This.isDead() || This.Kind != Inserted::No)
+    if (This.isDead() || This.Kind != Inserted::No) {
+      Defines |= This.Kind == Inserted::Definition;
       continue;
+    }
     // Mostly the ids are those of the input; names decide.
     StringRef Origin = originName(G, P);
     NodeId I = P;
@@ -296,6 +298,22 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
       error(P, "attribute '" + A.Key + "' is not in the input");
 }
 
+/// Input \p K of node \p P must be that of \p I, or what it is by definition.
+LLVM_ATTRIBUTE_NOINLINE
+void Checker::compareInput(NodeId I, NodeId P, unsigned K) {
+  Endpoint Want = In.inputs(I)[K], E = G.input(P, K);
+  bool Hollow = BatchNorms && BatchNorms->isHollow(Want) &&
+                !BatchNormCheck::readsShapeOnly(G, P, Want.Port);
+  if (isDefined(I, K, E))
+    return;
+  E = erase(E);
+  if (E.Node == NoNode || Hollow || InputOf[E.Node] != Want.Node ||
+      E.Port != Want.Port)
+    error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,
+                     In.name(Want.Node), Want.Port)
+                 .str());
+}
+
 void Checker::compareNode(NodeId I, NodeId P) {
   if (OpOf[In.op(I)] != G.node(P).Op)
     error(P, "the op is " + G.opName(P) + ", in the input it is " +
@@ -310,18 +328,8 @@ void Checker::compareNode(NodeId I, NodeId P) {
   for (uint32_t K = 0; K < NumData; ++K) {
     Endpoint Want = Was[K], E = Now[K];
     IsRead[Want.Node] = true;
-    bool Hollow = BatchNorms && BatchNorms->isHollow(Want) &&
-                  !BatchNormCheck::readsShapeOnly(G, P, Want.Port);
-    if (InputOf[E.Node] == Want.Node && E.Port == Want.Port && !Hollow)
-      continue;
-    if (isDefined(I, K, E))
-      continue;
-    E = erase(E);
-    if (E.Node == NoNode || Hollow || InputOf[E.Node] != Want.Node ||
-        E.Port != Want.Port)
-      error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,
-                       In.name(Want.Node), Want.Port)
-                   .str());
+    if (InputOf[E.Node] != Want.Node || E.Port != Want.Port || BatchNorms)
+      compareInput(I, P, K);
   }
   // What was inserted may wait for others and be waited for.
   size_t Next = NumData;
