@@ -20,6 +20,9 @@
 // constants that are the batch become the rows of one replica, and data
 // constants as long as the batch are split.
 //
+// With batch=per-replica, every replica takes a batch from the queue or the
+// iterator, see lib/analysis/OwnBatch.h.
+//
 // Relies on: symbolic dimensions (lib/analysis/Dims.h). Variables and their
 // updates stay once; mirror-variables and share-variables decide them.
 //
@@ -27,6 +30,7 @@
 
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Feeds.h"
+#include "lib/analysis/OwnBatch.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
@@ -45,6 +49,8 @@ constexpr PassOption Options[] = {
     {"device-type", "Replica i runs on /device:TYPE:i", "GPU"},
     {"devices", "The device of each replica, separated by ;", ""},
     {"feed", "NAME[:PORT]=split|split(AXIS)|copy, separated by ;", ""},
+    {"batch", "What a queue or an iterator gives: global or per-replica",
+     "global"},
 };
 
 class Replicate final : public PassBase<Replicate> {
@@ -72,6 +78,7 @@ private:
   std::vector<std::string> Devices;
   std::vector<Feed> Feeds;
   std::vector<NodeId> Seeds;
+  std::vector<NodeId> Reads; ///< Of batches that a replica takes for itself.
   int64_t StaticBatch = UnknownSize;
   bool AnyCopies = false; ///< Something depends on what is split.
 };
@@ -205,7 +212,9 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
   };
   if (none_of(Feeds, IsNamed))
     return true;
-  AnyCopies = spreadCopies(*G, Vars, Seeds);
+  std::vector<NodeId> Work = Seeds;
+  Work.insert(Work.end(), Reads.begin(), Reads.end());
+  AnyCopies = spreadCopies(*G, Vars, std::move(Work));
   for (const Feed &F : Feeds) {
     if (!IsNamed(F) || G->node(F.At.Node).Count == Copies::Once)
       continue;
@@ -334,13 +343,33 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   if (!Chosen)
     return PassResult::Failure;
   Feeds = std::move(*Chosen);
+  bool Own = option("batch") == "per-replica";
+  if (!Own && option("batch") != "global") {
+    D.error("", ("batch: '" + option("batch") +
+                 "' is not known; use global or per-replica")
+                    .str());
+    return PassResult::Failure;
+  }
+  if (Own) {
+    auto Given = giveOwnBatches(*G, Feeds, D);
+    if (!Given)
+      return PassResult::Failure;
+    Reads = std::move(*Given);
+  }
   splitFeeds();
   VariableIndex Vars(*G);
   if (!mergeNamed(Vars) || !localiseConstants())
     return PassResult::Failure;
   Vars.extend(*G);
+  if (Own) {
+    Seeds.insert(Seeds.end(), Reads.begin(), Reads.end());
+    AnyCopies |= spreadCopies(*G, Vars, Seeds);
+    if (!checkOwnBatches(*G, Vars, Reads, D))
+      return PassResult::Failure;
+  }
   if (!spreadCopies(*G, Vars, Seeds) && !AnyCopies) {
-    Diags->error(G->name(G->input(Seeds.front(), 0).Node),
+    NodeId First = Reads.empty() ? G->input(Seeds.front(), 0).Node : Reads[0];
+    Diags->error(G->name(First),
                  "nothing depends on the feeds that are split; name others "
                  "with --feed=NAME=split");
     return PassResult::Failure;

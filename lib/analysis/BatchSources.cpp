@@ -10,6 +10,7 @@
 #include "lib/analysis/BatchSources.h"
 
 #include "lib/analysis/DimRules.h"
+#include "lib/analysis/TypeRules.h"
 
 using namespace llvm;
 
@@ -18,6 +19,14 @@ namespace graft {
 bool isBatchRead(StringRef Op) {
   return Op.starts_with("QueueDequeue") || Op == "IteratorGetNext" ||
          Op == "IteratorGetNextSync";
+}
+
+std::optional<SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G, NodeId N) {
+  const Node &This = G.node(N);
+  if (This.Count != Copies::PerReplica || !(This.Flags & NF_MayHaveGraft) ||
+      !isBatchRead(G.opName(N)))
+    return std::nullopt;
+  return G.intListAttr(N, BatchAttr);
 }
 
 bool fillsPipeline(StringRef Op) {
@@ -72,6 +81,7 @@ std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E) {
 /// dequeue of many is not the constant that says how many: that stays, since
 /// the queue gives the global batch.
 void DimRules::source() {
+  auto Axes = ownBatchAxes(G, N);
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port) {
     auto Shape = sourceShape(G, {N, Port});
     if (!Shape || Shape->UnknownRank)
@@ -84,8 +94,25 @@ void DimRules::source() {
     }
     if (A.Options.Suppose == Endpoint{N, Port} && !List.empty())
       A.Dims.assign(List[0], {1, 1, 0});
+    if (Axes && Port < Axes->size() && (*Axes)[Port] >= 0 &&
+        size_t((*Axes)[Port]) < List.size())
+      A.Dims.assign(List[(*Axes)[Port]], {1, 1, 0});
     setShape(Port, List);
   }
+}
+
+/// What is read once is the true value. Where every replica reads for itself
+/// the step is that of all their batches together.
+void TypeRules::source() {
+  if (G.node(N).Count == Copies::Once) {
+    setAll(RType::replicated());
+    return;
+  }
+  auto Axes = ownBatchAxes(G, N);
+  for (unsigned Port = 0; Port < D.numOutputs(N); ++Port)
+    set(Port, Axes && Port < Axes->size() && (*Axes)[Port] >= 0
+                  ? RType::sharded(static_cast<int>((*Axes)[Port]))
+                  : varying("every replica takes an element of its own"));
 }
 
 } // namespace graft

@@ -13,8 +13,17 @@
 
 namespace graft {
 
+/// On a read that each replica does for itself, by output: the axis along which
+/// the rows of all replicas are the batch of the step, or -1. It stays in the
+/// output, so that this can be checked again as a program.
+inline constexpr llvm::StringRef BatchAttr = "_graft_batch";
+
 /// Whether \p Op takes elements from a queue or an iterator.
 bool isBatchRead(llvm::StringRef Op);
+
+/// The axes in BatchAttr if \p N is a read that each replica does for itself.
+std::optional<llvm::SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G,
+                                                          NodeId N);
 
 /// Whether \p Op puts elements into a queue, an iterator or a table.
 bool fillsPipeline(llvm::StringRef Op);

@@ -7,6 +7,7 @@
 #include "lib/analysis/Certificate.h"
 
 #include "lib/analysis/BatchNormCheck.h"
+#include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/FileWalk.h"
 
@@ -123,6 +124,8 @@ private:
   DiagnosticEngine &Diags;
   unsigned Replicas = 1;
   unsigned Errors = 0;
+  bool ReadsBatches = false;     ///< There is a read of a queue or an iterator.
+  bool OwnBatch = false;         ///< A replica takes a batch of its own.
   std::vector<OpKind> Kinds;     ///< By op of the program.
   std::vector<uint32_t> OpOf;    ///< By op of the input: that of the program.
   uint32_t ConstOp = ~0u;        ///< Of the program.
@@ -147,6 +150,7 @@ Checker::Checker(const InputGraph &Input, const Graph &Program,
     Ids[G.opNameOf(Op)] = Op;
     if (G.opNameOf(Op) == "Const")
       ConstOp = Op;
+    ReadsBatches |= isBatchRead(G.opNameOf(Op));
   }
   for (StringRef Name : In.opNames()) {
     auto It = Ids.find(Name);
@@ -384,6 +388,12 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
   if (In.attrBytes(I).data() == G.node(P).AttrData &&
       !Facts.Dims.isSymbolic({P, 0}))
     return;
+  // Replicas that take batches of their own have the sizes of the input.
+  if (OwnBatch) {
+    if (In.attr(I, "value") != G.attr(P, "value"))
+      error(P, "has another value than in the input");
+    return;
+  }
   auto Value = Facts.Dims.value({P, 0});
   auto Bytes = In.attr(I, "value");
   auto Now = constValue(G, P), Was = Bytes ? tensorValue(*Bytes) : std::nullopt;
@@ -519,7 +529,7 @@ void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
 }
 
 void Checker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
-  if (Facts.Vars.isOnce(G, N))
+  if (Facts.Vars.isOnce(G, N) && !ownBatchAxes(G, N))
     error(N, "has an effect of its own and must exist once, not per replica");
   if (!Facts.Vars.isUpdate(G, N))
     return;
@@ -583,6 +593,9 @@ bool Checker::run() {
   ProgramOf = {};
   // From scratch: what the passes inferred plays no part.
   ProgramFacts Facts(G);
+  OwnBatch = ReadsBatches && any_of(Facts.Order, [&](NodeId N) {
+               return ownBatchAxes(G, N).has_value();
+             });
   checkDemands(Facts);
   for (FileWalk Walk(G); NodeId N : Facts.Order)
     if (InputOf[N] != NoNode && G.node(N).Op == ConstOp) {

@@ -31,6 +31,7 @@ static bool isSpecial(TypeRule Rule) {
   case TypeRule::Tile:
   case TypeRule::ShapeOf:
   case TypeRule::Zeros:
+  case TypeRule::Source:
     return true;
   default:
     return false;

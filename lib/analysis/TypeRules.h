@@ -92,6 +92,7 @@ private:
   RType scatterNd();
   RType unsortedSegment(TypeRule Rule);
   bool rowsAreChannels(const RType &X, llvm::ArrayRef<RType> PerChannel);
+  void source();
   void batchNorm();
   void batchNormGrad();
   RType crossing();

@@ -124,6 +124,9 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(Exact ? numeric(0) : elementwise({0}));
     return;
   }
+  case TypeRule::Source:
+    source();
+    return;
   case TypeRule::ReadVariable:
     // Shapes and values of variables are equal on all replicas; what is looked
     // up by row goes through the rule of Gather.

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/BatchSources.h"
 #include "lib/lower/Render.h"
 
 #include <cmath>
@@ -252,7 +253,7 @@ bool NodeRenderer::readClasses(StringRef Entry) {
 bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
   if (Key.starts_with("_")) {
     if (Key != ClassKey)
-      return Key.starts_with("_graft_");
+      return Key.starts_with("_graft_") && Key != BatchAttr;
     // When the key is there twice, the first holds.
     if (!HasClasses && !readClasses(Entry))
       return false;

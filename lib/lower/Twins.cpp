@@ -6,6 +6,7 @@
 
 #include "lib/lower/Twins.h"
 
+#include "lib/analysis/BatchSources.h"
 #include "lib/lower/Render.h"
 #include "lib/support/Bytes.h"
 
@@ -318,7 +319,7 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
           P.Other = classHeads(P.Other, F.otherSize(P.NumDigits));
           P.otherName(F);
         }
-      } else if (Key.starts_with("_graft_")) {
+      } else if (Key.starts_with("_graft_") && Key != BatchAttr) {
         Flush(Start);
       } else {
         continue;

@@ -60,7 +60,8 @@ std::string buildPipeline(const StrategyOptions &O) {
           {{"replicas", O.Replicas ? utostr(O.Replicas) : ""},
            {"device-type", O.DeviceType},
            {"devices", list(O.Devices)},
-           {"feed", list(O.Feeds)}});
+           {"feed", list(O.Feeds)},
+           {"batch", O.Batch == "global" ? "" : O.Batch}});
   addPass(P, "mirror-variables");
   addPass(P, "share-variables");
   if (O.BatchNorm == "exact" || O.BatchNorm == "sync")

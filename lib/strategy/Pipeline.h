@@ -24,6 +24,7 @@ struct StrategyOptions {
   std::string DeviceType;           ///< Empty: the default of `replicate`.
   std::vector<std::string> Devices; ///< Full device names.
   std::vector<std::string> Feeds;   ///< NAME or NAME=HOW.
+  std::string Batch;                ///< Empty: global.
   std::vector<std::string> Fetches;
   std::string Reduction;          ///< Empty: auto.
   std::vector<std::string> Grads; ///< VAR=TENSOR,mean|sum.

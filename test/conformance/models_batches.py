@@ -62,16 +62,23 @@ def all_placeholders(b: Builder):
 # --- Queues. ---
 
 
-def dequeued(b: Builder, queue):
+def dequeued(b: Builder, queue, rows=BATCH):
     queue.enqueue_many(all_placeholders(b), name="fill")
     queue.close(name="closed")
     take = queue.dequeue_many if b.spec.batch else queue.dequeue_up_to
-    train(b, *take(BATCH, name="batch"))
+    train(b, *take(rows, name="batch"))
 
 
-def fifo_queue(b: Builder):
+def fifo_queue(b: Builder, rows=BATCH):
     """Examples from a queue, so many at a time."""
-    dequeued(b, tf1.FIFOQueue(ROWS, [b.dtype] * 2, [[5], [1]]))
+    dequeued(b, tf1.FIFOQueue(ROWS, [b.dtype] * 2, [[5], [1]]), rows)
+
+
+def fifo_fixed(b: Builder, rows=BATCH):
+    """As many as a scalar says: a fixed number, which no shape shows."""
+    queue = tf1.FIFOQueue(ROWS, [b.dtype] * 2, [[5], [1]])
+    queue.enqueue_many(all_placeholders(b), name="fill")
+    train(b, *queue.dequeue_many(tf1.placeholder_with_default(rows, [], "rows"), name="batch"))
 
 
 def shuffle_queue(b: Builder):
@@ -99,13 +106,13 @@ def queue_runner(b: Builder):
 # --- Iterators. ---
 
 
-def dataset(b: Builder, values):
-    return tf1.data.Dataset.from_tensor_slices(values).repeat().batch(BATCH, drop_remainder=b.spec.batch is not None)
+def dataset(b: Builder, values, rows=BATCH):
+    return tf1.data.Dataset.from_tensor_slices(values).repeat().batch(rows, drop_remainder=b.spec.batch is not None)
 
 
-def one_shot_iterator(b: Builder):
+def one_shot_iterator(b: Builder, rows=BATCH):
     rng = np.random.default_rng(3)
-    train(b, *tf1.data.make_one_shot_iterator(dataset(b, tuple(data(rng, ROWS).values()))).get_next())
+    train(b, *tf1.data.make_one_shot_iterator(dataset(b, tuple(data(rng, ROWS).values()), rows)).get_next())
 
 
 def initializable_iterator(b: Builder):
@@ -181,6 +188,7 @@ FILLED = {"prepare": ("fill",), "filled": all_data}
 
 SOURCES: Dict[str, Source] = {
     "fifo_queue": Source(fifo_queue, **FILLED),
+    "fifo_fixed": Source(fifo_fixed, **FILLED, batches=(None,)),
     "shuffle_queue": Source(shuffle_queue, **FILLED),
     "queue_of_batches": Source(queue_of_batches, ("fill_examples", "fill", "fill", "fill"), all_data),
     "queue_runner": Source(queue_runner, runners=True),

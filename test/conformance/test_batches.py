@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the batch comes from: a step on what a queue, an iterator, records or feeds give is the same step on N devices."""
 
+import dataclasses
+
 import compare
 import harness
 import numpy as np
@@ -88,6 +90,62 @@ def test_batch_is_spread():
         rows = [f"replica_{i}/project:0" for i in range(3)]
         assert [value.shape[0] for value in session.run(rows)] == [BATCH // 3] * 3
         assert [op.name for op in session.graph.get_operations() if op.type == "QueueDequeueManyV2"] == ["batch"]
+
+
+OWN = ("--batch=per-replica", "--fetch=project:0")
+
+
+def own_batches(spec, replicas):
+    """What the step makes of the batches of all replicas, taken at once; and the graph that takes one."""
+    source = SOURCES[spec.model]
+    with Fed(source, compare.export(spec, lambda b: source.build(b, replicas * BATCH))) as session:
+        want = session.advance(STEPS // replicas)
+    return want, compare.export(spec, source.build)
+
+
+@pytest.mark.parametrize(
+    "spec,options",
+    [
+        (Spec("fifo_fixed", "resource", None, "mean"), Options(3, "all-reduce", "collective", OWN)),
+        (Spec("fifo_fixed", "ref", None, "sum"), Options(2, "ps", "add", OWN)),
+        (Spec("fifo_queue", "ref", BATCH, "sum"), Options(3, "all-reduce", "add", OWN)),
+    ],
+    ids=str,
+)
+def test_own_batches(spec, options):
+    """Every replica takes a batch: the step is that of all of them together, also where sizes are constants."""
+    source = SOURCES[spec.model]
+    want, path = own_batches(spec, options.replicas)
+    out, said = harness.rewrite(path, options)
+    assert said == "", said
+    with Fed(source, out, options.replicas) as session:
+        got = session.advance(STEPS // options.replicas)
+        session.check_copies("at the end")
+        session.start()
+        assert session.run("project:0").shape[0] == options.replicas * BATCH
+        kinds = [op.device for op in session.graph.get_operations() if op.type == "QueueDequeueManyV2"]
+        assert len(kinds) == options.replicas and set(kinds) == {""}, kinds
+    check_same(source, got, want)
+    harness.rewrite(path, dataclasses.replace(options, extra=(*OWN, "--verify-output")))
+
+
+def test_own_iterator_batches():
+    """An iterator whose last batch may be smaller: what is taken for granted is a warning, and the numbers are right."""
+    source, spec = SOURCES["one_shot_iterator"], Spec("one_shot_iterator")
+    want, path = own_batches(spec, 3)
+    out, said = harness.rewrite(path, Options(3, extra=OWN))
+    assert "that axis 0 of it has the same size on every replica is not known" in said, said
+    with Fed(source, out, 3) as session:
+        check_same(source, session.advance(1), want)
+    done = harness.run_graft([path, "-o", out + ".no", *Options(3, extra=(*OWN, "--strict")).arguments()], check=False)
+    assert done.returncode == 1
+
+
+def test_own_batches_of_a_fixed_mean():
+    """The mean over a static batch divides by a number: there is no such step on more rows."""
+    path = compare.export(Spec("fifo_queue", batch=BATCH), SOURCES["fifo_queue"].build)
+    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=OWN).arguments()], check=False)
+    assert done.returncode == 1 and "this number may be the size of the batch, 12" in done.stderr, done.stderr
 
 
 def test_batch_that_does_not_divide():

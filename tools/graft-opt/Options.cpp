@@ -79,6 +79,10 @@ Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name"),
 TextList Feed("feed", cl::value_desc("NAME[=how]"), cl::cat(Distribution),
               cl::desc("A feed, and how replicas get it: split, split(AXIS) "
                        "or copy"));
+Text Batch("batch", cl::init("global"), cl::value_desc("whose"),
+           cl::cat(Distribution),
+           cl::desc("What a queue or an iterator gives: global, the batch of "
+                    "the step (default), or per-replica, that of one replica"));
 TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
                cl::desc("A tensor or operation that will be fetched"));
 Text Reduction("reduction", cl::init("auto"), cl::value_desc("how"),
@@ -255,6 +259,8 @@ Expected<StrategyOptions> checkStrategy() {
   if (Error E =
           checkWord("--batch-norm", BatchNorm, {"local", "exact", "sync"}))
     return E;
+  if (Error E = checkWord("--batch", Batch, {"global", "per-replica"}))
+    return E;
   for (const std::string &F : Feed)
     if (Error E = checkFeed(F))
       return E;
@@ -266,6 +272,7 @@ Expected<StrategyOptions> checkStrategy() {
       return E;
   S.Strategy = Strategy;
   S.Feeds.assign(Feed.begin(), Feed.end());
+  S.Batch = Batch;
   S.Fetches.assign(Fetch.begin(), Fetch.end());
   S.Reduction = Reduction;
   S.BatchNorm = BatchNorm;
@@ -282,6 +289,7 @@ Expected<std::string> choosePipeline() {
       {"--strategy", given(Strategy)},
       {"--device-type", given(DeviceType)},
       {"--feed", given(Feed)},
+      {"--batch", given(Batch)},
       {"--fetch", given(Fetch)},
       {"--reduction", given(Reduction)},
       {"--batch-norm", given(BatchNorm)},
