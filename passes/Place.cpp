@@ -8,7 +8,8 @@
 //   - nodes that were inserted and exist once go to the device of replica 0;
 //   - a per-replica node that the input colocates with a node that exists once
 //     would drag every replica to one device: the colocation is dropped, and
-//     kept only for what uses that node's variable in place.
+//     kept only for what uses that node's variable in place;
+//   - a per-replica lookup stays where its table is.
 //
 //     g = MatMul*(x, y) _class=["loc:@step"]   →   g = MatMul*(x, y)
 //
@@ -20,6 +21,7 @@
 #include "lib/graph/AttrWire.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/pass/PerOp.h"
 
 using namespace llvm;
 
@@ -73,12 +75,30 @@ bool Place::stays(const Graph &G, NodeId N, StringRef Class) {
   return With == NoNode || G.node(With).Count == Copies::PerReplica;
 }
 
+/// A lookup runs where its table is, which exists once.
+static bool keepWithTables(Graph &G) {
+  PerOp IsLookup(G, [](StringRef Op, const OpDef *) {
+    return Op.starts_with("LookupTableFind");
+  });
+  bool Changed = false;
+  for (NodeId N = 0; IsLookup.any() && N < G.size(); ++N) {
+    Node &This = G.node(N);
+    if (IsLookup[This] && !This.isDead() && This.Count == Copies::PerReplica &&
+        !(This.Flags & NF_FixedDevice)) {
+      This.Flags |= NF_FixedDevice;
+      G.markModified();
+      Changed = true;
+    }
+  }
+  return Changed;
+}
+
 PassResult Place::run(Module &M, DiagnosticEngine &) {
   Graph &G = M.graph();
   Mesh Devices = readMesh(G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
-  bool Changed = false;
+  bool Changed = keepWithTables(G);
   uint64_t *Dropped = nullptr;
   Last = NoNode;
   for (NodeId N = 0; N < G.size(); ++N) {

@@ -305,6 +305,15 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::Source:
     source();
     break;
+  case ShapeRule::Decode:
+    decode();
+    break;
+  case ShapeRule::ParseExample:
+    parseExample();
+    break;
+  case ShapeRule::Lookup:
+    passShape(0, inRun(1));
+    break;
   case ShapeRule::ToReplicas:
   case ShapeRule::FromReplicas:
   case ShapeRule::GatherReplicas:

@@ -106,6 +106,8 @@ private:
   void pack();
   void concat();
   void source();
+  void decode();
+  void parseExample();
   void split();
   void slice();
   void stridedSlice(bool OfValue);

@@ -56,11 +56,12 @@ bool isOnceOp(StringRef Op) {
       return true;
   // Stateful ops with a resource that is no variable: queues, tables, readers,
   // iterators, writers, stages. Updates and reads of variables are not, nor
-  // are draws of random numbers.
+  // are draws of random numbers. To look keys up changes no table.
   const OpDef *Def = findOp(Op);
   if (!Def || !Def->isStateful() || Def->update().Kind != UpdateKind::None ||
       Def->readsVariable() || isRandomOp(Op) || Op == "VarHandleOp" ||
-      Op == "VariableV2" || Op == "Variable" || Op == "Assert")
+      Op == "VariableV2" || Op == "Variable" || Op == "Assert" ||
+      Op.starts_with("LookupTableFind"))
     return false;
   return Def->hasSharedName() ||
          llvm::any_of(Def->inputs(), [](const ArgDef &A) {

@@ -93,6 +93,8 @@ private:
   RType unsortedSegment(TypeRule Rule);
   bool rowsAreChannels(const RType &X, llvm::ArrayRef<RType> PerChannel);
   void source();
+  void parseExample();
+  RType lookup();
   void batchNorm();
   void batchNormGrad();
   RType crossing();

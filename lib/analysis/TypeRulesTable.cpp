@@ -127,6 +127,12 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::Source:
     source();
     return;
+  case TypeRule::ParseExample:
+    parseExample();
+    return;
+  case TypeRule::Lookup:
+    setAll(lookup());
+    return;
   case TypeRule::ReadVariable:
     // Shapes and values of variables are equal on all replicas; what is looked
     // up by row goes through the rule of Gather.

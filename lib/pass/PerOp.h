@@ -9,6 +9,8 @@
 
 #include "lib/graph/Graph.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace graft {
 
 /// A byte for each op of a graph, so that a walk over all nodes compares no
@@ -19,6 +21,11 @@ public:
   template <typename Fn> PerOp(const Graph &G, Fn F) : Bytes(G.numOps()) {
     for (uint32_t Op = 0; Op < G.numOps(); ++Op)
       Bytes[Op] = static_cast<uint8_t>(F(G.opNameOf(Op), G.opDefOf(Op)));
+  }
+
+  /// Whether an op of the graph has a byte other than 0.
+  bool any() const {
+    return llvm::any_of(Bytes, [](uint8_t B) { return B; });
   }
 
   uint8_t operator[](const Node &N) const { return Bytes[N.Op]; }

@@ -184,6 +184,70 @@ def two_batches_data(rng):
     return {**data(rng), "other": rng.normal(size=[2 * BATCH, 5]).astype(np.float32)}
 
 
+# --- Records. ---
+
+
+def records(b: Builder):
+    return tf1.placeholder(tf.string, [b.spec.batch], name="records")
+
+
+def csv_records(b: Builder):
+    """Lines of text: five numbers, and one of a word that is a number too."""
+    *columns, word = tf1.decode_csv(records(b), [[0.0]] * 5 + [[""]])
+    train(b, tf.stack(columns, axis=1), tf.expand_dims(tf1.string_to_number(word), 1))
+
+
+def csv_data(rng):
+    return {"records": np.array([",".join(f"{v:.3f}" for v in row) for row in rng.normal(size=[BATCH, 6])], object)}
+
+
+def raw_records(b: Builder):
+    """Bytes that are the numbers."""
+    rows = tf1.decode_raw(records(b), tf.float32)
+    rows.set_shape([b.spec.batch, 6])
+    train(b, rows[:, :5], rows[:, 5:])
+
+
+def raw_data(rng):
+    return {"records": np.array([row.tobytes() for row in rng.normal(size=[BATCH, 6]).astype(np.float32)], object)}
+
+
+def example_records(b: Builder):
+    """Serialized examples with features of a fixed length."""
+    features = {"x": tf1.FixedLenFeature([5], tf.float32), "y": tf1.FixedLenFeature([1], tf.float32, [0.5])}
+    parsed = tf1.parse_example(records(b), features)
+    train(b, parsed["x"], parsed["y"])
+
+
+def example_data(rng):
+    def example(row, i):
+        feature = {"x": tf1.train.Feature(float_list=tf1.train.FloatList(value=row[:5]))}
+        if i % 3:
+            feature["y"] = tf1.train.Feature(float_list=tf1.train.FloatList(value=row[5:]))
+        return tf1.train.Example(features=tf1.train.Features(feature=feature)).SerializeToString()
+
+    return {"records": np.array([example(row, i) for i, row in enumerate(rng.normal(size=[BATCH, 6]))], object)}
+
+
+WORDS = ["the", "quick", "brown", "fox", "jumps"]
+
+
+def looked_up_words(b: Builder):
+    """Words are looked up in a table, which exists once, then in a matrix."""
+    words = tf1.placeholder(tf.string, [b.spec.batch, 3], name="words")
+    y = b.placeholder("y", [1])
+    table = tf.lookup.StaticVocabularyTable(
+        tf.lookup.KeyValueTensorInitializer(WORDS, np.arange(5, dtype=np.int64)), num_oov_buckets=2
+    )
+    tf1.tables_initializer("fill")
+    rows = tf.nn.embedding_lookup(b.variable("table", [7, 5], 0.7), table.lookup(words))
+    train(b, tf.reduce_mean(rows, axis=1), y)
+
+
+def word_data(rng):
+    return {"words": rng.choice(np.array([*WORDS, "lazy", "dog"], object), [BATCH, 3]), "y": data(rng)["y"]}
+
+
 FILLED = {"prepare": ("fill",), "filled": all_data}
 
 SOURCES: Dict[str, Source] = {
@@ -199,4 +263,8 @@ SOURCES: Dict[str, Source] = {
     "knobs": Source(knobs, feeds=knob_data),
     "time_major": Source(time_major, feeds=time_major_data, flags=("--feed=x=split(1)",)),
     "two_batches": Source(two_batches, feeds=two_batches_data),
+    "csv_records": Source(csv_records, feeds=csv_data),
+    "raw_records": Source(raw_records, feeds=raw_data),
+    "example_records": Source(example_records, feeds=example_data),
+    "looked_up_words": Source(looked_up_words, ("fill",), feeds=word_data),
 }
