@@ -29,6 +29,7 @@
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -120,7 +121,8 @@ bool MergeFetches::collectFetches(const Module &M) {
   return true;
 }
 
-/// Results that nothing reads, or only ops that exist once read.
+/// Results that nothing reads, or only ops that exist once read, and scalars
+/// that sum up the batch.
 void MergeFetches::collectSinks() {
   for (NodeId N : Facts->Order) {
     if (G->node(N).Count != Copies::PerReplica ||
@@ -131,7 +133,17 @@ void MergeFetches::collectSinks() {
       return U.Index < G->node(U.User).NumData &&
              G->node(U.User).Count == Copies::PerReplica;
     });
-    if (Read || Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const"))
+    if (Read) {
+      // A scalar over all rows, such as a loss to which a penalty is added, is
+      // what people fetch. Merged, it costs nothing unless they do.
+      auto Shape = Facts->Types.natural({N, 0}).isPartial()
+                       ? Facts->Dims.shape({N, 0})
+                       : std::nullopt;
+      if (Shape && Shape->empty() && Facts->Dims.numOutputs(N) == 1)
+        Fetched.try_emplace({N, 0}, false);
+      continue;
+    }
+    if (Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const"))
       continue;
     for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
       // A shape vector that is part batch, or a tensor of which not even the
@@ -304,6 +316,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
               "no fetch depends on a feed that is split");
       return PassResult::Failure;
     }
+  std::vector<StringRef> Gone;
   for (NodeId N = 0; N < Size; ++N) {
     if (!G->isLive(N) || G->node(N).Count != Copies::PerReplica ||
         G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
@@ -313,9 +326,18 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
       nameMerged(N);
     else
       G->node(N).Flags |= NF_LocalName;
+    if (G->node(N).Kind == Inserted::No && !Merged.count({N, 0}))
+      Gone.push_back(G->name(N));
     G->markModified();
     Changed = true;
   }
+  if (!Gone.empty() && D.wantsRemarks())
+    D.remark("local", Gone.front(),
+             formatv("is local to a replica and does not exist in the output; "
+                     "so are {0} more of the input: give --fetch=NAME to what "
+                     "is wanted",
+                     Gone.size() - 1))
+        .Facts = {{"names", join(Gone, " ")}};
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 
