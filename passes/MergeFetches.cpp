@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/Loops.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
@@ -69,6 +70,7 @@ private:
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
   const ProgramFacts *Facts = nullptr;
+  std::unique_ptr<LoopInfo> Loops;   ///< Null without.
   DenseMap<Tensor, Endpoint> Merged; ///< Asked and never walked.
   std::set<NodeId> Causes;           ///< Of values that were warned of.
   std::map<Tensor, bool> Fetched;    ///< To whether the user named it.
@@ -100,6 +102,11 @@ bool MergeFetches::collectFetches(const Module &M) {
                    "--fetch: there is no output " + std::to_string(E->Port));
       return false;
     }
+    if (Loops && Loops->givesInside(E->Node)) {
+      Diags->error(G->name(E->Node), "--fetch: this tensor is in a loop, where "
+                                     "it has another value each time");
+      return false;
+    }
     Fetched[{E->Node, E->Port}] = true;
   }
   const tensorflow::MetaGraphDef *Meta = M.metaGraph();
@@ -107,7 +114,8 @@ bool MergeFetches::collectFetches(const Module &M) {
     return true;
   auto Add = [&](StringRef Name) {
     auto E = G->findEndpoint(Name);
-    if (E && !E->isControl() && Facts->Dims.validPort(*E))
+    if (E && !E->isControl() && Facts->Dims.validPort(*E) &&
+        !(Loops && Loops->givesInside(E->Node)))
       Fetched.try_emplace({E->Node, E->Port}, false);
   };
   // Hash-ordered maps of protobuf only fill the sorted map above.
@@ -125,6 +133,9 @@ bool MergeFetches::collectFetches(const Module &M) {
 /// that sum up the batch.
 void MergeFetches::collectSinks() {
   for (NodeId N : Facts->Order) {
+    // Nobody can fetch what is in a loop.
+    if (Loops && Loops->givesInside(N))
+      continue;
     if (G->node(N).Count != Copies::PerReplica ||
         G->node(N).Kind != Inserted::No || G->node(N).Flags & NF_LocalName ||
         Facts->Vars.isUpdate(*G, N))
@@ -256,6 +267,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   if (readMesh(*G).Node == NoNode)
     return PassResult::Unchanged;
   Facts = &programFacts(M);
+  Loops = LoopInfo::find(*G, Facts->Order);
   if (!collectFetches(M))
     return PassResult::Failure;
   collectSinks();

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/Loops.h"
 #include "lib/analysis/Program.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
@@ -124,6 +125,8 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Failure;
   }
   Facts = &programFacts(M);
+  // A loop exists once or per replica as a whole.
+  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Facts->Order);
   PerOp Table(*G, roleOf);
   Roles = &Table;
   bool Changed = false;
@@ -138,6 +141,8 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
   };
   for (size_t I = Facts->Order.size(); I-- > 0;) {
     NodeId N = Facts->Order[I];
+    if (Loops && Loops->isInLoop(N))
+      continue;
     if (G->node(N).Count == Copies::PerReplica) {
       if (computesOnce(N))
         Set(N, Copies::Once);

@@ -8,6 +8,7 @@
 
 #include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/BatchSources.h"
+#include "lib/analysis/LoopCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/FileWalk.h"
 
@@ -132,6 +133,8 @@ private:
   std::vector<NodeId> ProgramOf; ///< By input node.
   std::vector<NodeId> InputOf;   ///< By program node, NoNode if inserted.
   std::vector<bool> IsRead;      ///< By input node: by a data input.
+  std::vector<bool> IsInside;    ///< By node: read in a loop only.
+  std::vector<std::pair<NodeId, StringRef>> ElementShapes; ///< That changed.
   /// By program node that was inserted: the input node whose name it has.
   DenseMap<NodeId, NodeId> NamedAfter;
   /// If ops of the input are written in other ops.
@@ -291,6 +294,10 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
   for (AttrEntry A; Old.next(A);) {
     if (isIgnored(A.Key))
       continue;
+    if (isElementShape(G.opName(P), A.Key)) {
+      ElementShapes.push_back({P, A.Key});
+      continue;
+    }
     auto Value = A.Key == "value" && G.hasAttr(P, OriginalAttr)
                      ? G.attr(P, OriginalAttr)
                      : G.attr(P, A.Key);
@@ -381,9 +388,14 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
 
 /// A constant whose recorded original differs must differ by the batch only.
 void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
-  if (Facts.Dims.batchAxis({P, 0}) >= 0)
-    error(P, "this constant is as long as the rows of one replica");
   NodeId I = InputOf[P];
+  if (Facts.Dims.batchAxis({P, 0}) >= 0) {
+    auto Was = In.attr(I, "value");
+    if (G.node(P).Count == Copies::Once || !Was ||
+        !isLocalSplat(G, Facts.Dims, P, *Was, Replicas))
+      error(P, "this constant is as long as the rows of one replica");
+    return;
+  }
   // Equal bytes are equal numbers, none of which may be the batch then.
   if (In.attrBytes(I).data() == G.node(P).AttrData &&
       !Facts.Dims.isSymbolic({P, 0}))
@@ -555,8 +567,10 @@ void Checker::checkName(const ProgramFacts &Facts, NodeId N) {
     return;
   }
   // A result of the input, which nothing reads, keeps its name.
+  // Nobody can fetch what is in a loop.
   NodeId I = InputOf[N];
-  if (IsRead[I] || Facts.Dims.numOutputs(N) != 1 || !Facts.Dims.shape({N, 0}) ||
+  if (IsRead[I] || (!IsInside.empty() && IsInside[N]) ||
+      Facts.Dims.numOutputs(N) != 1 || !Facts.Dims.shape({N, 0}) ||
       Facts.Types.number({N, 0}).isVarying())
     return;
   NodeId Global = G.find(In.name(I));
@@ -597,6 +611,16 @@ bool Checker::run() {
                return ownBatchAxes(G, N).has_value();
              });
   checkDemands(Facts);
+  if (auto Loops = LoopInfo::find(G, Facts.Order)) {
+    checkLoops(G, *Loops, [&](NodeId N, const Twine &Text) { error(N, Text); });
+    for (auto &[P, Key] : ElementShapes)
+      if (!isLocalElementShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
+                               G.attr(P, Key), Replicas))
+        error(P, "attribute '" + Key + "' is not that of the input");
+    IsInside.resize(G.size());
+    for (NodeId N : Facts.Order)
+      IsInside[N] = Loops->givesInside(N);
+  }
   for (FileWalk Walk(G); NodeId N : Facts.Order)
     if (InputOf[N] != NoNode && G.node(N).Op == ConstOp) {
       Walk.at(N);

@@ -50,10 +50,23 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   }
   for (NodeId N = 0; N < G.size(); ++N)
     FirstOutput[N + 1] += FirstOutput[N];
-  ZeroConsts.resize(G.size());
-  Shapes.resize(totalOutputs());
-  Values.resize(totalOutputs());
-  DimRules(*this, Order).run();
+  // Sizes are taken to be the same in every iteration of a loop. Where that
+  // turns out to be wrong, all starts again without it: what was concluded
+  // cannot be taken back.
+  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
+  for (DimRules::VariantDims Variant;;) {
+    ZeroConsts.assign(G.size(), false);
+    Shapes.assign(totalOutputs(), {});
+    Values.assign(totalOutputs(), {});
+    DimRules Rules(*this, Order, Loops.get());
+    Rules.setVariant(Variant);
+    Rules.run();
+    if (!Loops || !Rules.findVariant(Variant))
+      break;
+    Dims = DimTable();
+    Pool.clear();
+    Conflicts.clear();
+  }
   finish();
 }
 
@@ -67,8 +80,9 @@ static bool comparesSizes(StringRef Op) {
       .Default(false);
 }
 
-DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order)
-    : A(A), G(A.G), Order(Order) {
+DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order,
+                   const LoopInfo *Loops)
+    : A(A), G(A.G), Order(Order), Loops(Loops) {
   Ops.reserve(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     const OpDef *Def = G.opDefOf(Op);
@@ -97,7 +111,7 @@ void DimRules::run() {
   for (unsigned Round = 1; Round < 16; ++Round) {
     bool Whole = Round > 4 || !A.Conflicts.empty();
     std::vector<DimId> Changed = A.Dims.takeChanged();
-    if (Changed.empty())
+    if (Changed.empty() && !(Loops && is_contained(Due, true)))
       break;
     if (Whole)
       Due.assign(G.size(), true);
@@ -153,7 +167,10 @@ void DimRules::visit(NodeId Node) {
       sameShapes(*Var, *Value);
   if (A.numOutputs(N) == 0)
     return;
-  shapeRule(Op.Shape);
+  if (Loops && Loops->isLoopMerge(N))
+    loopMerge();
+  else
+    shapeRule(Op.Shape);
   valueRule(Op.Value);
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
     if (!A.Shapes[A.outputIndex({N, Port})].Known) {

@@ -193,6 +193,9 @@ DimId DimRules::broadcastDim(DimId X, DimId Y) {
 
 /// What the file says where no rule speaks: `_output_shapes`.
 void DimRules::hintFromAttr() {
+  // A handle says nothing of what it stands for.
+  if (Loops && Loops->handleOf({N, 0}) != NoNode)
+    return;
   auto Hints = G.shapeListAttr(N, "_output_shapes");
   if (!Hints)
     return;
@@ -562,6 +565,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   case ShapeRule::Merge:
     merge();
+    break;
+  case ShapeRule::LocalHandle:
+    localHandle();
     break;
   }
 }

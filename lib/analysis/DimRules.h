@@ -8,9 +8,12 @@
 #define GRAFT_LIB_ANALYSIS_DIMRULES_H
 
 #include "lib/analysis/Dims.h"
+#include "lib/analysis/Loops.h"
 #include "lib/analysis/OpRules.h"
 
 #include "llvm/ADT/DenseMap.h"
+
+#include <set>
 
 namespace graft {
 
@@ -24,8 +27,16 @@ using DimList = llvm::SmallVector<DimId, 6>;
 /// became better known, and those whose rule asks whether sizes are the same.
 class DimRules {
 public:
-  DimRules(DimAnalysis &A, llvm::ArrayRef<NodeId> Order);
+  DimRules(DimAnalysis &A, llvm::ArrayRef<NodeId> Order, const LoopInfo *Loops);
   void run();
+
+  /// Dimensions that were taken to be the same in every iteration of a loop
+  /// and are not: (Merge, axis), or AnyAxis if not even the rank is.
+  using VariantDims = std::set<std::pair<NodeId, unsigned>>;
+  static constexpr unsigned AnyAxis = ~0u;
+  void setVariant(const VariantDims &V) { Variant = &V; }
+  /// Adds what turned out to be so to \p Found; false if there is nothing.
+  bool findVariant(VariantDims &Found) const;
 
 private:
   using Dims = std::optional<llvm::ArrayRef<DimId>>;
@@ -126,6 +137,11 @@ private:
   void dynamicStitch();
   void concatOffset();
 
+  // Loops.
+  void loopMerge();
+  void localHandle();
+  void setElement(NodeId Handle, llvm::ArrayRef<DimId> Dims);
+
   DimAnalysis &A;
   const Graph &G;
   llvm::ArrayRef<NodeId> Order;
@@ -150,6 +166,10 @@ private:
   llvm::DenseMap<uint64_t, DimId> Later;
   std::vector<bool> Due; ///< By node: visited in this round or the next.
   bool FirstRound = true;
+  const LoopInfo *Loops; ///< Null without loops and arrays.
+  const VariantDims *Variant = nullptr;
+  /// By array: its size. By stack: the integers that are pushed.
+  llvm::DenseMap<NodeId, DimRun> HeldValues;
 
   DimId One = 0;
   NodeId N = NoNode;

@@ -54,6 +54,8 @@ bool isOnceOp(StringRef Op) {
   for (const char *Name : OnceOps)
     if (Op == Name)
       return true;
+  if (rulesOf(Op).Type == TypeRule::LocalHandle)
+    return false;
   // Stateful ops with a resource that is no variable: queues, tables, readers,
   // iterators, writers, stages. Updates and reads of variables are not, nor
   // are draws of random numbers. To look keys up changes no table.

@@ -61,7 +61,8 @@ ProgramFacts &programFacts(Module &M);
 void keepFacts(Module &M);
 
 /// Marks the users of what is in \p Work, and theirs, as per-replica: a node
-/// with a per-replica input is per-replica. Ops that may exist only once stop
+/// with a per-replica input is per-replica, and so are all nodes of its loop
+/// and the arrays and stacks that it uses. Ops that may exist only once stop
 /// it, and so do updates of a variable that exists once. Returns whether
 /// anything was marked.
 bool spreadCopies(Graph &G, const VariableIndex &Vars,

@@ -46,7 +46,6 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     OpRule &R = Ops[Op];
     R.Rule = rulesOf(Name).Type;
     R.IsConst = Name == "Const";
-    R.IsBackEdge = isBackEdgeOp(Name);
     R.Draws = isRandomOp(Name);
     R.Special = R.IsConst || isSpecial(R.Rule);
     // What TensorFlow does not know may do anything; what keeps a state may do
@@ -61,6 +60,9 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
   Visited.resize(G.size());
   if (Conditions::any(G))
     When = std::make_unique<const Conditions>(G, Order);
+  Loops = LoopInfo::find(G, Order);
+  if (Loops)
+    Defined.resize(G.size());
 }
 
 /// Removes those of the first \p Old elements that \p IsGone is true of.
@@ -77,11 +79,23 @@ bool TypeRules::round() {
       if (I + Ahead < Order.size())
         G.prefetchAttrs(Order[I + Ahead]);
       Walk.at(Order[I]);
+      if (Loops)
+        Due[Order[I]] = false;
       visit(Order[I]);
     }
     FirstRound = false;
+    while (Loops && (sweep() || fillUnwritten()))
+      ;
     return true;
   }
+  bool Any = sweep();
+  while (Loops && (sweep() || fillUnwritten()))
+    Any = true;
+  return Any;
+}
+
+/// Visits the nodes that are due, once.
+bool TypeRules::sweep() {
   size_t OldAsked = Asked.size(), OldUnproved = T.Unproved.size(),
          OldSources = T.Sources.size();
   bool Any = false;
@@ -121,15 +135,24 @@ std::vector<Demand> TypeRules::takeReductions() {
 
 void TypeRules::visit(NodeId Node) {
   N = Node;
+  if (Loops && !isReady())
+    return;
   // In the first round the users are still to come, but for those in a loop.
-  if (FirstRound && !Ops[G.node(N).Op].IsBackEdge) {
+  if (FirstRound && !Loops) {
     infer();
     return;
   }
   ArrayRef<RType> Now(T.Types.data() + D.outputIndex(out()), D.numOutputs(N));
   SmallVector<RType, 4> Before(Now.begin(), Now.end());
   infer();
-  if (Now == ArrayRef(Before))
+  if (Refused) {
+    setAll(RType::varying(N));
+    Refused.reset();
+  }
+  bool IsNew = Loops && !Defined[N];
+  if (IsNew)
+    Defined[N] = true;
+  if (Now == ArrayRef(Before) && !IsNew)
     return;
   markUsers(N);
   if (uint32_t P = When ? When->predicateOf(N) : ~0u; P != ~0u)
@@ -153,6 +176,15 @@ void TypeRules::infer() {
   Assumes = 0;
   if (When && runsLocally(N)) {
     infersLocally();
+    return;
+  }
+  if (Loops && (Op.Rule == TypeRule::LocalHandle || Loops->isLoopMerge(N))) {
+    for (unsigned I = 0; I < This.NumData; ++I)
+      Assumes |= operand(I).Assumes;
+    if (Op.Rule == TypeRule::LocalHandle)
+      localHandle();
+    else
+      loopMerge();
     return;
   }
   if (!Op.Special && !(PerReplica && (Op.Opaque || Op.Draws)) && readsPlain()) {
@@ -195,7 +227,9 @@ void TypeRules::infer() {
         return;
       }
   if (Op.IsConst) {
-    RType Type = RType::replicated();
+    // One value, as long as the rows of a replica (the certificate sees to it).
+    int Axis = PerReplica ? D.batchAxis(out()) : -1;
+    RType Type = Axis >= 0 ? RType::sharded(Axis) : RType::replicated();
     Type.Zero = D.isZero(N);
     setAll(Type);
     return;
@@ -253,7 +287,12 @@ RType TypeRules::reduced(unsigned I) {
   A.Kind = Demand::Reduce;
   A.Source = hoist(G.input(N, I));
   A.Because = N;
-  Asked.push_back(A);
+  if (Loops && Loops->givesInside(A.Source.Node))
+    refuseInside(I, "needs the " + Type.str() +
+                        " of all replicas inside a loop that each runs by "
+                        "itself");
+  else
+    Asked.push_back(A);
   RType Result = RType::replicated();
   Result.Assumes = Type.Assumes;
   return Result;
@@ -267,7 +306,11 @@ RType TypeRules::gathered(unsigned I, RType Is) {
   A.Index = I;
   A.Axis = Is.Axis;
   A.Power = -Is.K;
-  Asked.push_back(A);
+  if (Loops && Loops->givesInside(A.Source.Node))
+    refuseInside(I, "needs the rows of all replicas inside a loop that each "
+                    "runs by itself");
+  else
+    Asked.push_back(A);
   RType Result = RType::replicated();
   Result.Assumes = Is.Assumes;
   return Result;
@@ -282,7 +325,11 @@ RType TypeRules::scaled(unsigned I, RType Is, int ToK) {
   A.User = A.Because = N;
   A.Index = I;
   A.Power = ToK - Is.K;
-  Asked.push_back(A);
+  if (Loops && Loops->givesInside(A.Source.Node))
+    refuseInside(I, "needs a number that counts the rows of one replica "
+                    "inside a loop");
+  else
+    Asked.push_back(A);
   Is.K = static_cast<int8_t>(ToK);
   Is.Symbolic = false;
   return Is;
@@ -298,57 +345,6 @@ RType TypeRules::whole(unsigned I) {
   if (Type.isSharded())
     return gathered(I, Type);
   return scaled(I, Type, 0);
-}
-
-/// Linear ops with one interesting operand are passed on the way up: reducing
-/// there serves every user of the raw tensor.
-Endpoint TypeRules::hoist(Endpoint E) const {
-  for (;;) {
-    const Node &P = G.node(E.Node);
-    if (P.Count != Copies::PerReplica ||
-        (P.Kind != Inserted::No && P.Kind != Inserted::Definition))
-      return E;
-    int Partial = -1;
-    bool Others = true;
-    for (unsigned I = 0; I < P.NumData; ++I) {
-      RType In = T.type(G.input(E.Node, I));
-      if (In.isPartial()) {
-        if (Partial >= 0)
-          return E;
-        Partial = static_cast<int>(I);
-      } else if (!In.isReplicated()) {
-        Others = false;
-      }
-    }
-    if (Partial < 0 || !Others)
-      return E;
-    switch (Ops[P.Op].Rule) {
-    case TypeRule::Switch:
-      // Outside of the conditional it serves both sides, and every run.
-    case TypeRule::Pass:
-    case TypeRule::Linear:
-    case TypeRule::Relayout:
-      if (Partial != int(G.isOp(E.Node, "IdentityN") ? E.Port : 0))
-        return E;
-      break;
-    case TypeRule::Cast:
-      if (!isFloating(G.outputType(E.Node, 0)) ||
-          !isFloating(
-              G.outputType(G.input(E.Node, 0).Node, G.input(E.Node, 0).Port)))
-        return E;
-      break;
-    case TypeRule::Mul:
-    case TypeRule::Add:
-      break;
-    case TypeRule::Div:
-      if (Partial != 0)
-        return E;
-      break;
-    default:
-      return E;
-    }
-    E = G.input(E.Node, Partial);
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -553,7 +549,7 @@ RType TypeRules::elementwise(ArrayRef<unsigned> Operands) {
 void TypeRules::update(const UpdateDef &U) {
   for (unsigned I = U.NumVars; I < numData(); ++I) {
     RType Type = whole(I);
-    if (Type.isVarying())
+    if (Type.isVarying() || Refused == I)
       T.Unproved.push_back({N, I});
   }
   setAll(RType::replicated());

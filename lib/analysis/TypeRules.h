@@ -8,6 +8,7 @@
 #define GRAFT_LIB_ANALYSIS_TYPERULES_H
 
 #include "lib/analysis/Conditions.h"
+#include "lib/analysis/Loops.h"
 #include "lib/analysis/Types.h"
 
 #include <memory>
@@ -25,6 +26,10 @@ public:
   void visit(NodeId Node);
   /// Has the users of \p Node visited again.
   void markUsers(NodeId Node);
+  /// Has the types of loops inferred anew: what they begin with is another now.
+  void restartLoops();
+  /// Says that all types that nodes can read are there.
+  void settle() { Defined.assign(Defined.size(), true); }
 
   /// The reductions that the last round asked for, by source; of those for one
   /// source the one that the first node asked for comes first.
@@ -33,6 +38,7 @@ public:
   std::vector<Demand> Asked;
 
 private:
+  bool sweep();
   bool readsPlain() const;
   void infer();
   void apply(TypeRule Rule);
@@ -102,6 +108,13 @@ private:
   void infersLocally();
   void switches();
   void merges();
+  bool isReady() const;
+  bool fillUnwritten();
+  void refuseInside(unsigned I, const llvm::Twine &Why);
+  RType joined(RType X, RType Y);
+  void loopMerge();
+  void localHandle();
+  void hold(NodeId Handle, RType Element);
   Endpoint hoist(Endpoint E) const;
 
   TypeAnalysis &T;
@@ -113,7 +126,6 @@ private:
   struct OpRule {
     TypeRule Rule = TypeRule::None;
     bool IsConst = false;
-    bool IsBackEdge = false;
     bool Draws = false;   ///< Random numbers.
     bool Opaque = false;  ///< Equal inputs prove nothing.
     bool Special = false; ///< True inputs do not settle it.
@@ -124,6 +136,14 @@ private:
   std::vector<bool> Due;     ///< By node: visited in this round or the next.
   std::vector<bool> Visited; ///< By node: in this round, and before.
   bool FirstRound = true;
+
+  // Loops, see TypeRulesLoops.cpp; nothing of this is used without.
+  std::unique_ptr<LoopInfo> Loops;
+  std::vector<bool> Defined;              ///< By node: it has a type.
+  llvm::DenseMap<NodeId, RType> Elements; ///< By array or stack that has any.
+  /// The operand of the node at hand that had to be exchanged inside a loop.
+  std::optional<unsigned> Refused;
+
   uint8_t Assumes = 0; ///< Of the node at hand.
   NodeId N = NoNode;
 };

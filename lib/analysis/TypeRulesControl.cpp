@@ -23,6 +23,9 @@ namespace graft {
 bool TypeRules::runsLocally(NodeId Node) const {
   return any_of(When->of(Node), [&](uint32_t P) {
     return any_of(When->tensors(P), [&](Endpoint E) {
+      // A predicate in a loop may not have a type yet.
+      if (Loops && !Defined[E.Node])
+        return false;
       RType Type = T.type(E);
       return Type.isVarying() || Type.isSharded();
     });

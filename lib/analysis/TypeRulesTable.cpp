@@ -377,6 +377,8 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::Merge:
     merges();
     return;
+  case TypeRule::LocalHandle: // see infer()
+    return;
   }
 }
 

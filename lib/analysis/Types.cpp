@@ -60,6 +60,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
       Reduced[Index] = true;
       Reductions.push_back(A);
       Rules.markUsers(A.Source.Node);
+      Rules.restartLoops();
     }
   // A reduction below another one may have become unnecessary.
   for (Demand &D : Reductions) {
@@ -89,6 +90,7 @@ void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
   Reduced.assign(Dims.totalOutputs(), false);
   Demands.clear();
   TypeRules Rules(*this, Order);
+  Rules.settle();
   for (NodeId N : Order)
     if (Dims.numOutputs(N) != 0 && Dims.outputIndex({N, 0}) >= Old)
       Rules.visit(N);

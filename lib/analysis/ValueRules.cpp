@@ -28,6 +28,7 @@ DimRules::ValueRule DimRules::valueRuleOf(StringRef Op) {
       .Cases("Identity", "StopGradient", "Snapshot", "_FromReplicas",
              ValueRule::Same)
       .Cases("Reshape", "ExpandDims", "Squeeze", "Switch", ValueRule::Same)
+      .Case("Enter", ValueRule::Same)
       .Case("Cast", ValueRule::Cast)
       .Case("StridedSlice", ValueRule::StridedSlice)
       .Case("Slice", ValueRule::Slice)
@@ -408,6 +409,11 @@ void DimRules::concatOffset() {
     Dims S = val(I);
     if (!S || *Axis < 0 || *Axis >= int64_t(S->size()))
       return;
+    // The op checks that the other sizes are the same.
+    if (Dims First = val(1); First && First->size() == S->size())
+      for (size_t D = 0; D < S->size(); ++D)
+        if (int64_t(D) != *Axis)
+          same((*First)[D], (*S)[D]);
     DimList List(S->size(), number(1, 0));
     List[*Axis] = Sum;
     DimId Part = (*S)[*Axis];

@@ -502,6 +502,11 @@ std::optional<TensorValue> tensorValue(llvm::StringRef Value);
 /// Decodes the value of the Const node \p N; nothing if it is malformed.
 std::optional<TensorValue> constValue(const Graph &G, NodeId N);
 
+/// The tensor in the AttrValue \p Value with another shape, if all of its
+/// elements have one value; in the form that a tensor of that shape has.
+std::optional<std::string> resizeSplat(llvm::StringRef Value,
+                                       llvm::ArrayRef<int64_t> Shape);
+
 /// The single element of a numeric Const node, if it has one.
 std::optional<double> constScalar(const Graph &G, NodeId N);
 

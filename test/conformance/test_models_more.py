@@ -19,7 +19,6 @@ ROWS_JOINED = "op ConcatV2: the rows of two gathers, joined along the batch, are
 KNOWN = {
     ("two_lookups", None): ROWS_JOINED,
     ("two_lookups", BATCH): ROWS_JOINED,
-    ("recurrent", BATCH): "op ConcatOffset: the batch in its constant shapes stays that of the input; the output fails at run time",
 }
 
 

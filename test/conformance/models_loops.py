@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps with loops of version 1 control flow. `test_loops.py` runs them.
+
+As in `models_more.py` every model is a function that fills a graph, with the same names (x, y, loss, init). A third feed
+is `lengths`, one number for each row, or a scalar `count`.
+"""
+
+from typing import Dict
+
+import models
+import numpy as np
+import tensorflow.compat.v2 as tf
+from models import BATCH, Builder, tf1
+from models_more import More, descend
+
+tf1.disable_control_flow_v2()
+
+STEPS, WIDTH = 4, 3
+
+
+def regress(b: Builder, h, y, width):
+    """The last layer and the training op."""
+    error = tf.matmul(h, b.variable("v", [width, 1])) - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def iterated(b: Builder):
+    """A fixed number of iterations of one layer: the weights are read outside and their gradient adds up inside."""
+    x, y = b.inputs([5], [1])
+    w, bias = b.variable("w", [5, 5], 0.4), b.constant("b", [5], 0.1, trainable=True)
+    _, h = tf1.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w) + bias)), (0, x))
+    regress(b, h, y, 5)
+
+
+def iterated_reading(b: Builder):
+    """The variable is read in every iteration."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    _, h = tf1.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, 1.0 * w))), (0, x))
+    regress(b, h, y, 5)
+
+
+def iterated_from_zeros(b: Builder):
+    """The state starts from zeros of the batch's size, and every iteration adds the rows."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    start = tf.zeros(tf.stack([tf.shape(x)[0], 5]), b.dtype)
+    _, h = tf1.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w) + x)), (0, start))
+    regress(b, h, y, 5)
+
+
+def counted(b: Builder):
+    """The number of iterations is fed."""
+    x, y = b.inputs([5], [1])
+    count = tf1.placeholder_with_default(tf.constant(3), [], name="count")
+    w = b.variable("w", [5, 5], 0.4)
+    _, h = tf1.while_loop(lambda i, h: i < count, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w) + x)), (0, x))
+    regress(b, h, y, 5)
+
+
+def nested(b: Builder):
+    x, y = b.inputs([5], [1])
+    w, u = b.variable("w", [5, 5], 0.4), b.variable("u", [5, 5], 0.4)
+
+    def outer(i, h):
+        _, h = tf1.while_loop(lambda j, h: j < 2, lambda j, h: (j + 1, tf.tanh(tf.matmul(h, w))), (0, h))
+        return i + 1, h + tf.matmul(h, u)
+
+    _, h = tf1.while_loop(lambda i, h: i < 2, outer, (0, x))
+    regress(b, h, y, 5)
+
+
+def branching(b: Builder):
+    """A conditional in a loop."""
+    x, y = b.inputs([5], [1])
+    w, u = b.variable("w", [5, 5], 0.4), b.variable("u", [5, 5], 0.4)
+
+    def body(i, h):
+        h = tf1.cond(tf.equal(i % 2, 0), lambda: tf.tanh(tf.matmul(h, w)), lambda: tf.matmul(h, u) + x)
+        return i + 1, h
+
+    _, h = tf1.while_loop(lambda i, h: i < 3, body, (0, x))
+    regress(b, h, y, 5)
+
+
+def normalised(b: Builder):
+    """Ops in the loop whose gradients read shapes: a mean and a broadcast along the features."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    gain = b.constant("gain", [5], 1.2, trainable=True)
+
+    def body(i, h):
+        h = tf.matmul(h, w)
+        return i + 1, gain * (h - tf.reduce_mean(h, axis=1, keepdims=True)) + x
+
+    _, h = tf1.while_loop(lambda i, h: i < 3, body, (0, x))
+    regress(b, h, y, 5)
+
+
+def recurrent(b: Builder):
+    """A cell over the steps by hand: tensor arrays in and out."""
+    x, y = b.inputs([STEPS, 2], [1])
+    kernel = b.variable("kernel", [2 + WIDTH, WIDTH])
+    steps = tf.transpose(x, [1, 0, 2])
+    source = tf.TensorArray(b.dtype, STEPS).unstack(steps)
+    result = tf.TensorArray(b.dtype, STEPS)
+    start = tf.zeros(tf.stack([tf.shape(x)[0], WIDTH]), b.dtype)
+
+    def body(t, h, result):
+        h = tf.tanh(tf.matmul(tf.concat([source.read(t), h], 1), kernel))
+        return t + 1, h, result.write(t, h)
+
+    _, _, result = tf1.while_loop(lambda t, *_: t < STEPS, body, (0, start, result))
+    outputs = tf.transpose(result.stack(), [1, 0, 2])
+    regress(b, tf.reduce_mean(outputs, axis=1), y, WIDTH)
+
+
+def dynamic(cell, lengths=False, time=None):
+    """tf.nn.dynamic_rnn, with or without the length of every row; `time` None: the number of steps is fed, too."""
+
+    def build(b: Builder):
+        x, y = b.inputs([time, 2], [1])
+        length = b.placeholder("lengths", [], tf.int32) if lengths else None
+        made = cell(b)
+        outputs, state = tf1.nn.dynamic_rnn(made, x, sequence_length=length, dtype=b.dtype)
+        last = state.h if hasattr(state, "h") else state
+        regress(b, last + tf.reduce_mean(outputs, axis=1), y, WIDTH)
+
+    return build
+
+
+def scanned(b: Builder):
+    x, y = b.inputs([STEPS, 5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    steps = tf.transpose(x, [1, 0, 2])
+    h = tf.scan(lambda h, row: tf.tanh(tf.matmul(h, w) + row), steps, tf.zeros_like(steps[0]))
+    regress(b, tf.reduce_mean(h, axis=0), y, 5)
+
+
+def folded(b: Builder):
+    x, y = b.inputs([STEPS, 5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    steps = tf.transpose(x, [1, 0, 2])
+    h = tf.foldl(lambda h, row: tf.tanh(tf.matmul(h, w) + row), steps)
+    regress(b, h, y, 5)
+
+
+def mapped(b: Builder):
+    """Over the steps, not over the batch."""
+    x, y = b.inputs([STEPS, 5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    h = tf.map_fn(lambda row: tf.tanh(tf.matmul(row, w)), tf.transpose(x, [1, 0, 2]))
+    regress(b, tf.reduce_sum(h, axis=0), y, 5)
+
+
+def scheduled(b: Builder):
+    """A loop that no row has a part in: it stays once."""
+    x, y = b.inputs([5], [1])
+    step = tf1.train.get_or_create_global_step()
+    _, rate = tf1.while_loop(lambda i, r: i < tf.minimum(step, 3), lambda i, r: (i + 1, r * 0.7), (tf.cast(0, tf.int64), 0.1 / b.per))
+    error = tf.matmul(x, b.variable("v", [5, 1])) - y
+    b.train(tf1.train.GradientDescentOptimizer(tf.cast(rate, b.dtype)), b.loss(b.total(tf.square(error))), global_step=step)
+
+
+def longest(b: Builder):
+    """As many iterations as the longest row asks for; shorter rows keep their state."""
+    x, y = b.inputs([5], [1])
+    lengths = b.placeholder("lengths", [], tf.int32)
+    w = b.variable("w", [5, 5], 0.4)
+    most = tf.reduce_max(lengths)
+
+    def body(i, h):
+        return i + 1, tf1.where(i < lengths, tf.tanh(tf.matmul(h, w) + x), h)
+
+    _, h = tf1.while_loop(lambda i, h: i < most, body, (0, x))
+    regress(b, h, y, 5)
+
+
+ROWS = models.regression(5, 1)
+
+
+def sequences(features):
+    return lambda rng, dtype: (
+        models.ramp(rng, (STEPS, features)).astype(dtype),
+        rng.standard_normal((BATCH, 1)).astype(dtype),
+    )
+
+
+LOOPS: Dict[str, More] = {
+    "iterated": More(iterated, ROWS),
+    "iterated_reading": More(iterated_reading, ROWS),
+    "iterated_from_zeros": More(iterated_from_zeros, ROWS),
+    "counted": More(counted, ROWS),
+    "nested": More(nested, ROWS),
+    "branching": More(branching, ROWS),
+    "normalised": More(normalised, ROWS),
+    "scheduled": More(scheduled, ROWS),
+    "recurrent": More(recurrent, sequences(2)),
+    "scanned": More(scanned, sequences(5)),
+    "folded": More(folded, sequences(5)),
+    "mapped": More(mapped, sequences(5)),
+}

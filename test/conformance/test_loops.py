@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps with `tf.while_loop` of version 1 make the same steps after the rewrite, and graft-opt says nothing.
+
+Every model runs with three variants that between them have ref and resource variables, both strategies, both batches,
+both losses, both reductions, N = 2 and 3.
+"""
+
+import compare
+import models_more
+import pytest
+from harness import Options
+from models import BATCH, Spec
+from models_loops import LOOPS
+
+
+def cases():
+    for name, model in LOOPS.items():
+        for kind, batch, loss, options in (
+            ("resource", None, "mean", Options(2, "all-reduce", "collective", model.flags)),
+            ("ref", BATCH, "sum", Options(3, "ps", "add", model.flags)),
+            ("resource", BATCH, "mean", Options(3, "all-reduce", "add", model.flags)),
+        ):
+            spec = Spec(name, kind, batch, loss)
+            yield pytest.param(spec, options, id=f"{spec}-{options.strategy}-{options.replicas}")
+
+
+@pytest.mark.parametrize("spec,options", list(cases()))
+def test_same_steps(spec, options):
+    model = LOOPS[spec.model]
+    data = models_more.batches(model.data, len(model.steps))
+    compare.same_steps(compare.export(spec, model.build), options, data, model.steps, model.fetches, model.after)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_wrong_scale_shows(name):
+    """Twice the gradients exceed the tolerance 100 times, so that the test above can fail."""
+    model = LOOPS[name]
+    data = models_more.batches(model.data, len(model.steps))
+    runs = [
+        compare.run(compare.export(Spec(name), model.build, gradient_scale=scale), data, model.steps)
+        for scale in (1.0, 2.0)
+    ]
+    assert compare.difference(runs[1], runs[0]) > 100
