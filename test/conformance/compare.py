@@ -22,8 +22,8 @@ def advance(session: Session, batches, steps, fetches, after) -> List[Tuple]:
     """Per step: what was fetched with it, all variables, what is read after it."""
     session.restart()
     rows = [((), session.values(), ())]
-    for (x, y), step in zip(batches, steps):
-        feeds = {"x:0": x, "y:0": y}
+    for batch, step in zip(batches, steps):
+        feeds = dict(zip(("x:0", "y:0", "lengths:0"), batch))
         fetched = session.run([*fetches, step], feeds)[: len(fetches)]
         rows.append((tuple(fetched), session.values(), tuple(session.run(list(after), feeds))))
     return rows

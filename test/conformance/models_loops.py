@@ -11,6 +11,7 @@ import models
 import numpy as np
 import tensorflow.compat.v2 as tf
 from models import BATCH, Builder, tf1
+from tensorflow.python.keras.layers.legacy_rnn import rnn_cell_impl as cells
 from models_more import More, descend
 
 tf1.disable_control_flow_v2()
@@ -52,7 +53,7 @@ def iterated_from_zeros(b: Builder):
 def counted(b: Builder):
     """The number of iterations is fed."""
     x, y = b.inputs([5], [1])
-    count = tf1.placeholder_with_default(tf.constant(3), [], name="count")
+    count = tf1.placeholder(tf.int32, [], name="lengths")
     w = b.variable("w", [5, 5], 0.4)
     _, h = tf1.while_loop(lambda i, h: i < count, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w) + x)), (0, x))
     regress(b, h, y, 5)
@@ -115,16 +116,32 @@ def recurrent(b: Builder):
     regress(b, tf.reduce_mean(outputs, axis=1), y, WIDTH)
 
 
+def seeded(b: Builder):
+    """The variables of a cell begin with the same values in every graph."""
+    start = tf1.random_uniform_initializer(-0.6, 0.6, seed=3, dtype=b.dtype)
+    return tf1.variable_scope("cell", initializer=start)
+
+
 def dynamic(cell, lengths=False, time=None):
     """tf.nn.dynamic_rnn, with or without the length of every row; `time` None: the number of steps is fed, too."""
 
     def build(b: Builder):
         x, y = b.inputs([time, 2], [1])
         length = b.placeholder("lengths", [], tf.int32) if lengths else None
-        made = cell(b)
-        outputs, state = tf1.nn.dynamic_rnn(made, x, sequence_length=length, dtype=b.dtype)
+        with seeded(b):
+            outputs, state = tf1.nn.dynamic_rnn(cell(WIDTH, dtype=b.dtype), x, length, dtype=b.dtype)
         last = state.h if hasattr(state, "h") else state
         regress(b, last + tf.reduce_mean(outputs, axis=1), y, WIDTH)
+
+    return build
+
+
+def unrolled(cell):
+    def build(b: Builder):
+        x, y = b.inputs([STEPS, 2], [1])
+        with seeded(b):
+            outputs, _ = tf1.nn.static_rnn(cell(WIDTH, dtype=b.dtype), tf.unstack(x, axis=1), dtype=b.dtype)
+        regress(b, tf.add_n(outputs), y, WIDTH)
 
     return build
 
@@ -186,11 +203,23 @@ def sequences(features):
     )
 
 
+def with_lengths(features):
+    def make(rng, dtype):
+        x, y = (ROWS if features is None else sequences(features))(rng, dtype)
+        return x, y, rng.integers(1, STEPS, BATCH).astype(np.int32)
+
+    return make
+
+
+def counts(rng, dtype):
+    return *ROWS(rng, dtype), np.int32(rng.integers(1, 4))
+
+
 LOOPS: Dict[str, More] = {
     "iterated": More(iterated, ROWS),
     "iterated_reading": More(iterated_reading, ROWS),
     "iterated_from_zeros": More(iterated_from_zeros, ROWS),
-    "counted": More(counted, ROWS),
+    "counted": More(counted, counts),
     "nested": More(nested, ROWS),
     "branching": More(branching, ROWS),
     "normalised": More(normalised, ROWS),
@@ -199,4 +228,9 @@ LOOPS: Dict[str, More] = {
     "scanned": More(scanned, sequences(5)),
     "folded": More(folded, sequences(5)),
     "mapped": More(mapped, sequences(5)),
+    "dynamic_basic_lstm": More(dynamic(cells.BasicLSTMCell), sequences(2)),
+    "dynamic_lstm": More(dynamic(cells.LSTMCell, lengths=True), with_lengths(2)),
+    "dynamic_gru": More(dynamic(cells.GRUCell, lengths=True, time=STEPS), with_lengths(2)),
+    "static_lstm": More(unrolled(cells.LSTMCell), sequences(2)),
+    "longest": More(longest, with_lengths(None)),
 }
