@@ -11,6 +11,7 @@
 #include "lib/analysis/LoopCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/FileWalk.h"
+#include "lib/graph/Verifier.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
@@ -110,9 +111,11 @@ private:
   void checkConstant(const ProgramFacts &Facts, NodeId P);
   bool isExcused(const RType &Type) const;
   bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
+  void checkWaits(NodeId N, OpKind Op);
   void checkInserted(const ProgramFacts &Facts, NodeId N);
   bool isRefresh(const ProgramFacts &Facts, NodeId N) const;
   bool onlyGatesWait(NodeId N) const;
+  bool runsRefreshes(NodeId N) const;
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
   void checkName(const ProgramFacts &Facts, NodeId N);
@@ -342,14 +345,14 @@ void Checker::compareNode(NodeId I, NodeId P) {
     if (InputOf[E.Node] != Want.Node || E.Port != Want.Port || BatchNorms)
       compareInput(I, P, K);
   }
-  // What was inserted may wait for others and be waited for.
   size_t Next = NumData;
   bool Same = true;
   for (Endpoint E : Now.drop_front(NumData)) {
-    NodeId Source = InputOf[E.Node];
-    if (Source == NoNode)
+    // Parts of its definition do nothing that could be waited for in vain.
+    if (BatchNorms && G.node(E.Node).Kind == Inserted::Definition &&
+        BatchNorms->isRewritten(I))
       continue;
-    Same &= Next < Was.size() && Was[Next].Node == Source;
+    Same &= Next < Was.size() && Was[Next].Node == InputOf[E.Node];
     ++Next;
   }
   if (!Same || Next != Was.size())
@@ -407,10 +410,16 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
     return;
   }
   auto Value = Facts.Dims.value({P, 0});
-  auto Bytes = In.attr(I, "value");
+  auto Bytes = In.attr(I, "value"), NowBytes = G.attr(P, "value");
   auto Now = constValue(G, P), Was = Bytes ? tensorValue(*Bytes) : std::nullopt;
-  if (!Value || !Now || !Was || Now->Ints.size() != Was->Ints.size())
+  if (!Value || !Now || !Was || Now->Shape.Dims != Was->Shape.Dims ||
+      Now->Ints.size() != Was->Ints.size() ||
+      Now->Ints.size() != Value->size()) {
+    // Only sizes change with the number of replicas.
+    if (Bytes != NowBytes && G.hasAttr(P, OriginalAttr))
+      error(P, "its value is not that of the input, and it holds no sizes");
     return;
+  }
   for (size_t K = 0; K < Value->size(); ++K) {
     auto S = Facts.Dims.table().sym((*Value)[K]);
     int64_t Want = Now->Ints[K];
@@ -462,8 +471,11 @@ bool Checker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
   if (Var == NoNode || Value.Node == NoNode)
     return false;
   StringRef Op = G.opName(Value.Node);
+  // A per-replica value would be the copy's own, and nothing would change.
   return (Op == "ReadVariableOp" || Op == "Identity") &&
-         erase(G.input(Value.Node, 0)) == Endpoint{Var, 0} && onlyGatesWait(N);
+         G.node(G.input(N, 1).Node).Count == Copies::Once &&
+         erase(G.input(Value.Node, 0)) == Endpoint{Var, 0} && G.hasUses(N) &&
+         onlyGatesWait(N);
 }
 
 /// Whether whatever waits for \p N was inserted to be waited for.
@@ -471,6 +483,41 @@ bool Checker::onlyGatesWait(NodeId N) const {
   return !G.anyUse(N, [&](Use U) {
     return G.node(U.User).Kind != Inserted::Gate || !onlyGatesWait(U.User);
   });
+}
+
+/// Each reader has a default of its own for an op that does not say how.
+static bool isCombine(StringRef Text) {
+  return StringSwitch<bool>(Text)
+      .Cases("sum", "min", "max", "and", "or", "concat", "pick", true)
+      .Default(false);
+}
+
+/// Whether \p N was inserted to run what refreshes copies.
+bool Checker::runsRefreshes(NodeId N) const {
+  return any_of(G.controlInputs(N), [&](Endpoint E) {
+    Inserted Kind = G.node(E.Node).Kind;
+    return Kind == Inserted::Refresh ||
+           (Kind == Inserted::Gate && runsRefreshes(E.Node));
+  });
+}
+
+/// To take a value runs nothing that the input does not run for it: a gate
+/// waits for collectives only, and nothing else that was inserted waits but
+/// at a gate. What runs refreshes may run initializers of the input with
+/// them.
+void Checker::checkWaits(NodeId N, OpKind Op) {
+  if (Op == OpKind::NoOp && onlyGatesWait(N) && runsRefreshes(N))
+    return;
+  for (Endpoint E : G.controlInputs(N)) {
+    OpKind Source = opKind(E.Node);
+    bool Collective = Source == OpKind::CollectiveReduce ||
+                      Source == OpKind::CollectiveGather;
+    if (InputOf[E.Node] != NoNode ||
+        (Op == OpKind::NoOp ? !Collective
+                            : G.node(E.Node).Kind != Inserted::Gate))
+      error(N, "was inserted and waits for '" + G.name(E.Node) +
+                   "', which its value does not need");
+  }
 }
 
 /// What was inserted is of the form that its kind says.
@@ -493,6 +540,17 @@ void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   if ((Op == OpKind::CollectiveReduce || Op == OpKind::CollectiveGather) &&
       G.intAttr(N, "group_size") != Replicas)
     error(N, "is a member of a group of another size than the replicas");
+  checkWaits(N, Op);
+  if (This.Kind == Inserted::Gate)
+    return;
+  if (This.Kind == Inserted::Mesh) {
+    if (G.intAttr(N, "replicas") != Replicas)
+      error(N, "has another number of replicas than devices");
+    return;
+  }
+  if ((Op == OpKind::FromReplicas || Op == OpKind::Reduce) &&
+      !isCombine(G.stringAttr(N, "combine").value_or("")))
+    error(N, "does not say how the values of the replicas are combined");
   if (This.Flags & NF_ElidePrimary) {
     bool Pick = Op == OpKind::FromReplicas &&
                 G.stringAttr(N, "combine") == StringRef("pick");
@@ -650,9 +708,27 @@ bool certify(const InputGraph &Input, const Graph &Program,
   return Checker(Input, Program, Diags).run();
 }
 
+/// The types of what was inserted. Passes copy them; a program that was read
+/// from a file may say anything.
+static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
+  unsigned Before = Diags.errorCount();
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (This.isDead() || This.Kind == Inserted::No || This.NumData == 0 ||
+        This.Kind == Inserted::Definition || This.Kind == Inserted::Refresh ||
+        G.opName(N) == "IdentityN")
+      continue;
+    Endpoint E = G.input(N, 0);
+    if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))
+      Diags.error(G.name(N), "attribute 'T' is not the type of what it reads");
+  }
+  return Diags.errorCount() == Before && verifyTypes(G, Diags);
+}
+
 bool certify(const Graph &Input, const Graph &Program,
              DiagnosticEngine &Diags) {
-  return certify(InputGraph(Input), Program, Diags);
+  return checkTypes(Program, Diags) &&
+         certify(InputGraph(Input), Program, Diags);
 }
 
 } // namespace graft

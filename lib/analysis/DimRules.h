@@ -104,6 +104,7 @@ private:
   void sameShapes(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
 
   // Shapes.
+  bool sameProduct(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y) const;
   void broadcast();
   void matMul(bool Batched);
   void convolution();

@@ -187,6 +187,24 @@ void DimRules::spread(ArrayRef<DimId> From, ArrayRef<DimId> To) {
     A.Dims.assign(To.front(), Total);
 }
 
+/// False if the dimensions are all known and their products differ, whatever
+/// the rows of a replica.
+bool DimRules::sameProduct(ArrayRef<DimId> X, ArrayRef<DimId> Y) const {
+  int64_t C[2] = {1, 1};
+  int Rows[2] = {0, 0};
+  for (unsigned Side : {0, 1})
+    for (DimId D : Side == 0 ? X : Y) {
+      auto S = A.Dims.sym(D);
+      if (!S || S->R < 0 || MulOverflow(C[Side], S->C, C[Side]))
+        return true;
+      Rows[Side] += S->B;
+      for (int Power = 0; Power < S->R; ++Power)
+        if (MulOverflow(C[Side], int64_t(A.Options.Replicas), C[Side]))
+          return true;
+    }
+  return Rows[0] == Rows[1] && C[0] == C[1];
+}
+
 /// Finds the runs of dimensions of \p X and \p Y that hold the same elements.
 /// Row-major order makes this unique up to dimensions of size 1.
 void DimRules::matchGroups(ArrayRef<DimId> AllX, ArrayRef<DimId> AllY) {
@@ -227,8 +245,11 @@ void DimRules::matchGroups(ArrayRef<DimId> AllX, ArrayRef<DimId> AllY) {
         return std::tuple(P.B, P.R, P.C) < std::tuple(Q.B, Q.R, Q.C);
       };
       bool GrowX = Less(*SX, *SY);
-      if (GrowX ? I == X.size() : J == Y.size())
+      if (GrowX ? I == X.size() : J == Y.size()) {
+        if (!ByNumber && !sameProduct(X, Y))
+          A.Conflicts.push_back({N, X.front(), Y.front()});
         return;
+      }
       auto Next = SizeOf(GrowX ? X[I++] : Y[J++]);
       Sym &Grown = GrowX ? *SX : *SY;
       if (!Next || MulOverflow(Grown.C, Next->C, Grown.C))

@@ -283,6 +283,9 @@ public:
   intListAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<llvm::SmallVector<ShapeValue, 2>>
   shapeListAttr(NodeId N, llvm::StringRef Key) const;
+  /// Types of a list(type) attribute; none when \p N does not have it.
+  llvm::SmallVector<unsigned, 4> typeListAttr(NodeId N,
+                                              llvm::StringRef Key) const;
   std::optional<llvm::SmallVector<llvm::StringRef, 2>>
   stringListAttr(NodeId N, llvm::StringRef Key) const;
 

@@ -228,11 +228,9 @@ Graph::stringListAttr(NodeId N, StringRef Key) const {
 // Outputs by the op's definition
 //===----------------------------------------------------------------------===//
 
-/// Types of a list(type) attribute.
-static SmallVector<unsigned, 4> typeList(const Graph &G, NodeId N,
-                                         StringRef Key) {
+SmallVector<unsigned, 4> Graph::typeListAttr(NodeId N, StringRef Key) const {
   SmallVector<unsigned, 4> Result;
-  forEachListInt(G, N, Key, ListType, [&](uint64_t V) {
+  forEachListInt(*this, N, Key, ListType, [&](uint64_t V) {
     Result.push_back(static_cast<unsigned>(V));
   });
   return Result;
@@ -240,7 +238,7 @@ static SmallVector<unsigned, 4> typeList(const Graph &G, NodeId N,
 
 static unsigned argWidth(const Graph &G, NodeId N, const ArgDef &A) {
   if (*A.TypeListAttr)
-    return typeList(G, N, A.TypeListAttr).size();
+    return G.typeListAttr(N, A.TypeListAttr).size();
   if (*A.NumberAttr)
     return static_cast<unsigned>(
         std::max<int64_t>(0, G.intAttr(N, A.NumberAttr).value_or(0)));
@@ -286,7 +284,7 @@ unsigned Graph::outputType(NodeId N, uint32_t Port) const {
     }
     unsigned Type = A.Type;
     if (*A.TypeListAttr)
-      Type = typeList(*this, N, A.TypeListAttr)[Port];
+      Type = typeListAttr(N, A.TypeListAttr)[Port];
     else if (*A.TypeAttr)
       Type = typeAttr(N, A.TypeAttr).value_or(DT_INVALID);
     return Type > RefTypeOffset ? Type - RefTypeOffset : Type;

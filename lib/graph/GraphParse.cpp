@@ -256,10 +256,10 @@ void Graph::readProgramAttrs(NodeId N) {
   };
   bool WasChanged = Changed;
   auto Take = [&](StringRef Key) {
-    bool Present = hasAttr(N, Key);
-    if (Present)
+    auto Value = boolAttr(N, Key);
+    if (Value)
       removeAttr(N, Key);
-    return Present;
+    return Value.value_or(false);
   };
   if (auto Count = stringAttr(N, "_graft_copies")) {
     if (*Count == "per-replica")

@@ -24,6 +24,11 @@ bool verifyGraph(const Graph &G, DiagnosticEngine &Diags);
 /// devices, and every result is read behind a gate that runs all members.
 void verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
 
+/// The types of edges and the presence of attributes, by the op table. Not part
+/// of verifyGraph: TensorFlow said so of an input, so this is for what was
+/// written.
+bool verifyTypes(const Graph &G, DiagnosticEngine &Diags);
+
 /// Every copy `<variable>/replica_<i>` of a lowered graph must be assigned by a
 /// control input of \p Initializer, which assigns the variable itself.
 void verifyCopiesInitialized(const Graph &G, NodeId Variable,

@@ -13,6 +13,8 @@
 #include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Program.h"
+#include "lib/graph/Verifier.h"
+#include "lib/lower/Copies.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -23,38 +25,6 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// `replica_<i>/x` or `v/replica_<i>/x`.
-struct CopyName {
-  std::string Base;
-  int Replica = -1;
-  uint32_t Split = 0; ///< 0: at the front.
-};
-
-CopyName parseCopyName(StringRef Name) {
-  CopyName Result{Name.str(), -1, 0};
-  for (size_t At = Name.find("replica_"); At != StringRef::npos;
-       At = Name.find("replica_", At + 1)) {
-    if (At != 0 && Name[At - 1] != '/')
-      continue;
-    size_t End = Name.find_first_not_of("0123456789", At + 8);
-    StringRef Digits = Name.slice(At + 8, End);
-    bool Ends = End == StringRef::npos;
-    if (Digits.empty() || Digits.getAsInteger(10, Result.Replica) ||
-        (!Ends && Name[End] != '/') || (At == 0 && Ends)) {
-      Result.Replica = -1;
-      continue;
-    }
-    if (At == 0)
-      Result.Base = Name.substr(End + 1).str();
-    else
-      Result.Base =
-          (Name.take_front(At - 1) + (Ends ? "" : Name.substr(End))).str();
-    Result.Split = At == 0 ? 0 : static_cast<uint32_t>(At - 1);
-    return Result;
-  }
-  return Result;
-}
-
 class Folder {
 public:
   Folder(const Graph &L, const Graph &In, DiagnosticEngine &Diags)
@@ -63,16 +33,7 @@ public:
   std::unique_ptr<Graph> run();
 
 private:
-  /// A node of the program: its copies, or the one node.
-  struct Group {
-    std::vector<NodeId> Copies; ///< By replica; NoNode: elided.
-    NodeId Once = NoNode;
-    std::string Base;
-    uint32_t Split = 0;
-    NodeId Program = NoNode;
-    NodeId Pick = NoNode;
-    NodeId model() const { return Once != NoNode ? Once : Copies.back(); }
-  };
+  using Group = CopyGroup;
 
   bool error(NodeId N, const Twine &Message) {
     if (++Errors <= 12)
@@ -97,12 +58,12 @@ private:
   bool connect(Group &Gr);
   bool edges(Group &Gr, unsigned Replica, bool Once,
              std::vector<Endpoint> &Result);
+  bool controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
+                std::vector<Endpoint> &Result);
   bool combined(Group &Gr, std::vector<Endpoint> &Result);
   bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
               Endpoint &Result);
   bool takeLed(Group &Gr);
-  void compareCopies(Group &Gr);
-  void checkDevices();
 
   const Graph &L;
   const Graph &In;
@@ -126,21 +87,30 @@ bool Folder::group() {
   for (NodeId N = 0; N < L.size(); ++N) {
     if (!stamped(N))
       continue;
+    if (L.intAttr(N, StampAttr) != Replicas)
+      return error(N, "has the stamp of another number of replicas");
     // The operands that the expansion adds stand where an op takes them.
     StringRef Op = L.opName(N);
-    auto Mark = [&](unsigned I) {
-      if (I < L.node(N).NumData &&
-          In.find(L.name(L.input(N, I).Node)) == NoNode)
-        Auxiliary[L.input(N, I).Node] = true;
-    };
+    SmallVector<unsigned, 2> Parts;
     if (Op == "Split")
-      Mark(0);
+      Parts = {0};
     else if (Op == "ConcatV2")
-      Mark(L.node(N).NumData - 1);
+      Parts = {L.node(N).NumData - 1};
     else if (Op == "Mul" || Op == "FloorDiv")
-      Mark(1);
+      Parts = {1};
     else if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any")
-      Mark(0), Mark(1);
+      Parts = {0, 1};
+    for (unsigned I : Parts) {
+      if (I >= L.node(N).NumData)
+        continue;
+      NodeId Part = L.input(N, I).Node;
+      if (In.find(L.name(Part)) != NoNode)
+        continue;
+      Auxiliary[Part] = true;
+      if (!L.controlInputs(Part).empty())
+        return error(Part, "is a part of '" + L.name(N) + "' and waits for '" +
+                               L.name(L.controlInputs(Part)[0].Node) + "'");
+    }
   }
   StringMap<uint32_t> ByBase;
   std::vector<CopyName> Names(L.size());
@@ -249,6 +219,9 @@ void Folder::make(Group &Gr) {
 /// The program's endpoint for an input of a lowered node.
 bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
                     Endpoint &Result) {
+  if (GroupOf[E.Node] == NoGroup)
+    return error(User, "uses '" + L.name(E.Node) +
+                           "', which is a part of another node");
   Group &From = Groups[GroupOf[E.Node]];
   Result = {From.Program, E.Port};
   if (From.Once != NoNode) {
@@ -304,9 +277,17 @@ bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
       return false;
     Result.push_back(To);
   }
-  // A node that exists once waits for all copies, or for copy 0 of a led one.
+  return controls(Gr, N, Replica, Once, Result);
+}
+
+/// A node that exists once waits for all copies, or for copy 0 of a led one.
+bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
+                      std::vector<Endpoint> &Result) {
   ArrayRef<Endpoint> Controls = L.controlInputs(N);
   for (size_t I = 0; I < Controls.size(); ++I) {
+    if (GroupOf[Controls[I].Node] == NoGroup)
+      return error(N, "waits for '" + L.name(Controls[I].Node) +
+                          "', which is a part of another node");
     Group &From = Groups[GroupOf[Controls[I].Node]];
     if (!Once && &From == &Gr)
       continue; // led: taken below
@@ -375,7 +356,7 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
       return error(N, "concatenates along an unknown axis");
     P->setIntAttr(Gr.Program, "axis", Axis->Ints[0]);
   }
-  return true;
+  return controls(Gr, N, 0, true, Result);
 }
 
 /// Whether copy 0 waits for all other copies of its own group.
@@ -426,7 +407,6 @@ bool Folder::connect(Group &Gr) {
       if (Other != Inputs)
         return error(Gr.Copies[R], "has other inputs than the other copies");
     }
-    compareCopies(Gr);
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Split) {
     auto Axis = constValue(L, L.input(M, 0).Node);
@@ -453,58 +433,6 @@ bool Folder::connect(Group &Gr) {
   return true;
 }
 
-/// Copies differ in names, devices and seeds only.
-void Folder::compareCopies(Group &Gr) {
-  NodeId M = Gr.model();
-  for (NodeId Copy : Gr.Copies) {
-    if (Copy == NoNode || Copy == M)
-      continue;
-    for (const AttrEntry &A : L.attrs(M)) {
-      if (A.Key == "_class" || A.Key == "shared_name" || A.Key == "seed2" ||
-          A.Key == "frame_name")
-        continue;
-      if (L.attr(Copy, A.Key) != A.Value)
-        error(Copy,
-              "attribute '" + A.Key + "' is not that of the other copies");
-    }
-    if (L.isOp(M, "VarHandleOp") && L.device(Copy) == L.device(M) &&
-        L.stringAttr(Copy, "shared_name") == L.stringAttr(M, "shared_name"))
-      error(Copy, "is the same variable as another copy");
-  }
-}
-
-/// Replica i has one device, and no two have the same.
-void Folder::checkDevices() {
-  std::vector<std::string> Device(Replicas);
-  for (const Group &Gr : Groups) {
-    if (Gr.Once != NoNode)
-      continue;
-    // What uses a variable that exists once runs where that is.
-    bool Together = all_of(Gr.Copies, [&](NodeId N) {
-      return N == NoNode || L.device(N) == L.device(Gr.model());
-    });
-    if (Together)
-      continue;
-    for (unsigned R = 0; R < Replicas; ++R) {
-      if (Gr.Copies[R] == NoNode)
-        continue;
-      // Without job and task, which come from the node.
-      StringRef D = L.device(Gr.Copies[R]);
-      D = D.substr(std::min(D.size(), D.find("/device:")));
-      if (Device[R].empty())
-        Device[R] = D.str();
-      else if (Device[R] != D)
-        error(Gr.Copies[R], "is not on the device of its replica");
-    }
-  }
-  for (unsigned R = 1; R < Replicas; ++R)
-    for (unsigned S = 0; S < R; ++S)
-      if (!Device[R].empty() && Device[R] == Device[S]) {
-        ++Errors;
-        Diags.error("", "two replicas are on " + Device[R]);
-      }
-}
-
 std::unique_ptr<Graph> Folder::run() {
   if (!group())
     return nullptr;
@@ -527,7 +455,8 @@ std::unique_ptr<Graph> Folder::run() {
       takeLed(Gr);
   for (Group &Gr : Groups)
     connect(Gr);
-  checkDevices();
+  if (Errors == 0 && !checkCopies(L, In, *P, Groups, Diags))
+    ++Errors;
   return Errors == 0 ? std::move(P) : nullptr;
 }
 
@@ -556,6 +485,8 @@ bool certifyLowered(const Graph &Input, const Graph &Lowered,
   // With one replica there are no copies to be told apart by name.
   if (Replicas == 1)
     return true;
+  if (!verifyTypes(Lowered, Diags))
+    return false;
   std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);
   return Program && certify(Input, *Program, Diags);
 }

@@ -1,0 +1,84 @@
+//===- lib/graph/VerifyTypes.cpp - types of edges ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorFlow refuses a graph with a node whose attributes are not all there, or
+// whose inputs have other types than they say. What the op table does not know
+// is left alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/Verifier.h"
+
+#include "lib/graph/Graph.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// The types that the definition and the attributes of \p N ask of its data
+/// inputs; DT_INVALID where they do not say.
+void expectedTypes(const Graph &G, NodeId N, const OpDef &Def,
+                   SmallVectorImpl<unsigned> &Result) {
+  Result.clear();
+  for (const ArgDef &A : Def.inputs()) {
+    if (*A.TypeListAttr) {
+      for (unsigned Type : G.typeListAttr(N, A.TypeListAttr))
+        Result.push_back(Type);
+      continue;
+    }
+    unsigned Type = A.Type;
+    if (*A.TypeAttr)
+      Type = G.typeAttr(N, A.TypeAttr).value_or(DT_INVALID);
+    if (Type > RefTypeOffset)
+      Type -= RefTypeOffset;
+    int64_t Count = *A.NumberAttr ? G.intAttr(N, A.NumberAttr).value_or(0) : 1;
+    // A number that the graph has no room for is refused elsewhere.
+    Count = std::min<int64_t>(Count, G.node(N).NumData);
+    Result.append(static_cast<size_t>(std::max<int64_t>(Count, 0)), Type);
+  }
+}
+
+} // namespace
+
+bool verifyTypes(const Graph &G, DiagnosticEngine &Diags) {
+  unsigned Before = Diags.errorCount();
+  ErrorCap Attrs(Diags, "nodes that lack an attribute");
+  ErrorCap Types(Diags, "inputs of a wrong type");
+  SmallVector<unsigned, 8> Expected;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    const OpDef *Def = G.opFacts(G.node(N).Op).Def;
+    if (!Def)
+      continue;
+    for (const AttrDef &A : Def->attrs())
+      if (!A.HasDefault && !G.hasAttr(N, A.Name))
+        Attrs.error(G.name(N), "has no attribute '" + Twine(A.Name) +
+                                   "', which " + G.opName(N) + " needs");
+    expectedTypes(G, N, *Def, Expected);
+    ArrayRef<Endpoint> Inputs = G.dataInputs(N);
+    for (unsigned I = 0; I < Inputs.size() && I < Expected.size(); ++I) {
+      unsigned Type = G.outputType(Inputs[I].Node, Inputs[I].Port);
+      if (Type != DT_INVALID && Expected[I] != DT_INVALID &&
+          Type != Expected[I])
+        Types.error(G.name(N), formatv("input {0} is '{1}:{2}' of type number "
+                                       "{3}, but must have number {4}",
+                                       I, G.name(Inputs[I].Node),
+                                       Inputs[I].Port, Type, Expected[I])
+                                   .str());
+      if (G.isRefInput(N, I) && !G.isRefOutput(Inputs[I].Node, Inputs[I].Port))
+        Types.error(G.name(N),
+                    formatv("input {0} must be a reference to a variable, and "
+                            "'{1}:{2}' is none",
+                            I, G.name(Inputs[I].Node), Inputs[I].Port)
+                        .str());
+    }
+  }
+  return Diags.errorCount() == Before;
+}
+
+} // namespace graft

@@ -1,0 +1,264 @@
+//===- lib/lower/Copies.cpp - copies in a lowered graph ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/Copies.h"
+
+#include "lib/analysis/OpRules.h"
+#include "lib/analysis/Variables.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+
+CopyName parseCopyName(StringRef Name) {
+  CopyName Result{Name.str(), -1, 0};
+  for (size_t At = Name.find("replica_"); At != StringRef::npos;
+       At = Name.find("replica_", At + 1)) {
+    if (At != 0 && Name[At - 1] != '/')
+      continue;
+    size_t End = Name.find_first_not_of("0123456789", At + 8);
+    StringRef Digits = Name.slice(At + 8, End);
+    bool Ends = End == StringRef::npos;
+    if (Digits.empty() || Digits.getAsInteger(10, Result.Replica) ||
+        (!Ends && Name[End] != '/') || (At == 0 && Ends)) {
+      Result.Replica = -1;
+      continue;
+    }
+    if (At == 0)
+      Result.Base = Name.substr(End + 1).str();
+    else
+      Result.Base =
+          (Name.take_front(At - 1) + (Ends ? "" : Name.substr(End))).str();
+    Result.Split = At == 0 ? 0 : static_cast<uint32_t>(At - 1);
+    return Result;
+  }
+  return Result;
+}
+
+namespace {
+
+class CopyChecker {
+public:
+  CopyChecker(const Graph &L, const Graph &In, const Graph &P,
+              ArrayRef<CopyGroup> Groups, DiagnosticEngine &Diags)
+      : L(L), In(In), P(P), Groups(Groups), Diags(Diags), Vars(P),
+        LoweredVars(L) {}
+
+  bool run();
+
+private:
+  void error(NodeId N, const Twine &Message) {
+    if (++Errors <= 12)
+      Diags.error(L.name(N), Message.str());
+  }
+  void compareAttrs(const CopyGroup &Gr);
+  void compareSeeds(const CopyGroup &Gr);
+  bool mayStandTogether(const CopyGroup &Gr) const;
+  void checkDevices();
+  bool isOfInput(NodeId N, NodeId Other) const;
+  void checkClass(const CopyGroup &Gr, NodeId N, int Replica);
+  void checkPlace(NodeId N);
+  void checkState(const CopyGroup &Gr, NodeId N, int Replica);
+
+  /// What a resource is called on its device.
+  static std::string stateName(const Graph &G, NodeId N) {
+    StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
+    return (G.stringAttr(N, "container").value_or("") + "/" +
+            (Shared.empty() ? G.name(N) : Shared))
+        .str();
+  }
+
+  const Graph &L;
+  const Graph &In;
+  const Graph &P;
+  ArrayRef<CopyGroup> Groups;
+  DiagnosticEngine &Diags;
+  VariableIndex Vars, LoweredVars; ///< Of P and of L.
+  unsigned Errors = 0;
+  /// By device and name: a handle of the resource, by what it is in the input.
+  std::map<std::pair<std::string, std::string>, std::string> States;
+};
+
+/// Copies differ in names, devices and seeds only.
+void CopyChecker::compareAttrs(const CopyGroup &Gr) {
+  NodeId M = Gr.model();
+  for (NodeId Copy : Gr.Copies) {
+    if (Copy == NoNode || Copy == M)
+      continue;
+    for (const AttrEntry &A : L.attrs(M)) {
+      if (A.Key == "_class" || A.Key == "shared_name" || A.Key == "seed2" ||
+          A.Key == "frame_name")
+        continue;
+      if (L.attr(Copy, A.Key) != A.Value)
+        error(Copy,
+              "attribute '" + A.Key + "' is not that of the other copies");
+    }
+    for (const AttrEntry &A : L.attrs(Copy))
+      if (A.Key != "_class" && !L.hasAttr(M, A.Key))
+        error(Copy, "attribute '" + A.Key + "' is not in the other copies");
+  }
+}
+
+/// Random draws that have a seed have one each; other ops have the same.
+void CopyChecker::compareSeeds(const CopyGroup &Gr) {
+  NodeId M = Gr.model();
+  if (!L.hasAttr(M, "seed2"))
+    return;
+  bool Differ = isRandomOp(L.opName(M)) &&
+                (L.intAttr(M, "seed") != 0 || L.intAttr(M, "seed2") != 0);
+  for (size_t R = 0; R < Gr.Copies.size(); ++R)
+    for (size_t S = R + 1; S < Gr.Copies.size(); ++S) {
+      NodeId A = Gr.Copies[R], B = Gr.Copies[S];
+      if (A != NoNode && B != NoNode &&
+          (L.intAttr(A, "seed2") == L.intAttr(B, "seed2")) == Differ)
+        error(A, Differ ? "draws the same numbers as '" + L.name(B) + "'"
+                        : "has another seed than '" + L.name(B) + "'");
+    }
+}
+
+/// What uses a variable that exists once in place runs where that is, and what
+/// the input has a device for may stay there.
+bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
+  StringRef Device = L.device(Gr.model());
+  if (NodeId I = In.find(Gr.Base); I != NoNode && In.device(I) == Device)
+    return true;
+  for (Endpoint E : P.dataInputs(Gr.Program)) {
+    NodeId Var = Vars.variableOf(E);
+    if (Var != NoNode && P.node(Var).Count == Copies::Once)
+      return true;
+  }
+  return false;
+}
+
+/// Replica i has one device, and no two have the same.
+void CopyChecker::checkDevices() {
+  std::vector<std::string> Device;
+  for (const CopyGroup &Gr : Groups) {
+    if (Gr.Once != NoNode)
+      continue;
+    Device.resize(Gr.Copies.size());
+    bool Together = all_of(Gr.Copies, [&](NodeId N) {
+      return N == NoNode || L.device(N) == L.device(Gr.model());
+    });
+    if (Together && mayStandTogether(Gr))
+      continue;
+    for (size_t R = 0; R < Gr.Copies.size(); ++R) {
+      if (Gr.Copies[R] == NoNode)
+        continue;
+      // Without job and task, which come from the node.
+      StringRef D = L.device(Gr.Copies[R]);
+      D = D.substr(std::min(D.size(), D.find("/device:")));
+      if (Device[R].empty())
+        Device[R] = D.str();
+      else if (Device[R] != D)
+        error(Gr.Copies[R], "is not on the device of its replica");
+    }
+  }
+  for (size_t R = 1; R < Device.size(); ++R)
+    for (size_t S = 0; S < R; ++S)
+      if (!Device[R].empty() && Device[R] == Device[S]) {
+        ++Errors;
+        Diags.error("", "two replicas are on " + Device[R]);
+      }
+}
+
+/// Whether the input has node and other on the devices that they are on now.
+bool CopyChecker::isOfInput(NodeId N, NodeId Other) const {
+  NodeId Was = In.find(L.name(N)), Its = In.find(L.name(Other));
+  return Was != NoNode && Its != NoNode && In.device(Was) == L.device(N) &&
+         In.device(Its) == L.device(Other);
+}
+
+/// A node is colocated with copies of what the input colocates it with, and
+/// never with what is on another device: TensorFlow refuses that.
+void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
+  auto List = L.stringListAttr(N, "_class");
+  if (!List)
+    return;
+  NodeId I = In.find(Gr.Base);
+  auto Was = I == NoNode ? std::nullopt : In.stringListAttr(I, "_class");
+  for (StringRef Entry : *List) {
+    NodeId With = Entry.consume_front("loc:@") ? L.find(Entry) : NoNode;
+    if (With == NoNode)
+      continue;
+    CopyName Its = parseCopyName(Entry);
+    if (In.find(Entry) != NoNode)
+      Its = {Entry.str(), -1, 0};
+    std::string Base = "loc:@" + Its.Base;
+    if (I != NoNode && (!Was || !is_contained(*Was, StringRef(Base))))
+      error(N, "is not colocated with '" + Entry + "' in the input");
+    else if (Its.Replica >= 0 && Its.Replica != Replica)
+      error(N, "is colocated with '" + Entry + "', of another replica");
+    else if (L.device(With) != L.device(N) && !L.device(With).empty() &&
+             !L.device(N).empty() && !isOfInput(N, With))
+      error(N,
+            "is colocated with '" + Entry + "', which is on " + L.device(With));
+  }
+}
+
+/// What reads or writes a variable in place is where the variable is.
+void CopyChecker::checkPlace(NodeId N) {
+  for (unsigned I = 0; I < L.node(N).NumData; ++I) {
+    NodeId Var = LoweredVars.variableOf(L.input(N, I));
+    if (Var == NoNode || !LoweredVars.usesInPlace(L, N, I) ||
+        L.device(Var).empty() || L.device(N).empty() ||
+        L.device(Var) == L.device(N) || isOfInput(N, Var))
+      continue;
+    error(N, "uses the variable '" + L.name(Var) + "' in place, which is on " +
+                 L.device(Var));
+  }
+}
+
+/// Two handles are of one resource only if they are in the input.
+void CopyChecker::checkState(const CopyGroup &Gr, NodeId N, int Replica) {
+  NodeId I = In.find(Gr.Base);
+  std::string Was =
+      I == NoNode ? Gr.Base : stateName(In, I) + "@" + In.device(I).str();
+  Was += " " + std::to_string(Replica);
+  auto [It, New] =
+      States.try_emplace({L.device(N).str(), stateName(L, N)}, Was);
+  if (!New && It->second != Was)
+    error(N, "is the same " + L.opName(N) +
+                 " as another, by its device and "
+                 "name");
+}
+
+bool CopyChecker::run() {
+  for (const CopyGroup &Gr : Groups) {
+    if (Gr.Once == NoNode) {
+      compareAttrs(Gr);
+      compareSeeds(Gr);
+    }
+    const OpDef *Def = findOp(L.opName(Gr.model()));
+    bool IsState = Def && Def->hasSharedName();
+    auto Check = [&](NodeId N, int Replica) {
+      if (N == NoNode)
+        return;
+      checkClass(Gr, N, Replica);
+      checkPlace(N);
+      if (IsState)
+        checkState(Gr, N, Replica);
+    };
+    Check(Gr.Once, 0);
+    for (size_t R = 0; R < Gr.Copies.size(); ++R)
+      Check(Gr.Copies[R], static_cast<int>(R));
+  }
+  checkDevices();
+  return Errors == 0;
+}
+
+} // namespace
+
+bool checkCopies(const Graph &L, const Graph &In, const Graph &P,
+                 ArrayRef<CopyGroup> Groups, DiagnosticEngine &Diags) {
+  return CopyChecker(L, In, P, Groups, Diags).run();
+}
+
+} // namespace graft
