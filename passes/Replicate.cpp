@@ -30,7 +30,8 @@
 
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Feeds.h"
-#include "lib/analysis/LoopCheck.h"
+#include "lib/analysis/LocalSizes.h"
+#include "lib/analysis/Loops.h"
 #include "lib/analysis/OwnBatch.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
@@ -71,11 +72,7 @@ private:
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
   bool localiseConstants();
-  SmallVector<int64_t, 4> localShape(const DimTable &Table,
-                                     ArrayRef<DimId> Sizes,
-                                     ArrayRef<int64_t> Shape) const;
-  bool shrink(NodeId N, const DimAnalysis &Dims);
-  void localiseElements(NodeId N, const DimAnalysis &Dims);
+  bool refuseOnceInLoops(const VariableIndex &Vars);
   void split(NodeId Source, uint32_t Port, int Axis);
   void dropStaleShapes();
 
@@ -249,57 +246,6 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
   return true;
 }
 
-/// \p Shape with the rows of one replica where \p Sizes follow the batch.
-SmallVector<int64_t, 4> Replicate::localShape(const DimTable &Table,
-                                              ArrayRef<DimId> Sizes,
-                                              ArrayRef<int64_t> Shape) const {
-  SmallVector<int64_t, 4> Result(Shape);
-  for (size_t I = 0; I < Result.size() && I < Sizes.size(); ++I) {
-    auto S = Table.sym(Sizes[I]);
-    for (int P = 0; Result[I] > 0 && S && P < S->globalPower(); ++P)
-      Result[I] /= static_cast<int64_t>(Devices.size());
-  }
-  return Result;
-}
-
-/// A constant in a loop that has a row for each example has fewer of them: rows
-/// cannot be handed out there. All must be alike.
-bool Replicate::shrink(NodeId N, const DimAnalysis &Dims) {
-  auto Tensor = constValue(*G, N);
-  auto Shape = Dims.shape({N, 0});
-  auto Value =
-      Tensor && Shape
-          ? resizeSplat(*G->attr(N, "value"),
-                        localShape(Dims.table(), *Shape, Tensor->Shape.Dims))
-          : std::nullopt;
-  if (!Value) {
-    Diags->error(G->name(N), "this constant has a row for each example of the "
-                             "batch and is in a loop, where rows cannot be "
-                             "split; make it outside of the loop");
-    return false;
-  }
-  G->setAttr(N, OriginalAttr, *G->attr(N, "value"));
-  G->setAttr(N, "value", *Value);
-  G->node(N).Count = Copies::PerReplica;
-  Seeds.push_back(N);
-  ++Statistics["constants made local"];
-  return true;
-}
-
-/// What an array says of the shape of its elements.
-void Replicate::localiseElements(NodeId N, const DimAnalysis &Dims) {
-  for (StringRef Key : {"element_shape", "element_shape_except0"}) {
-    auto Shape = G->shapeAttr(N, Key);
-    auto Sizes = elementSizes(*G, Dims, N);
-    if (!Shape || Shape->UnknownRank || !Sizes)
-      continue;
-    ShapeValue Local;
-    Local.Dims = localShape(Dims.table(), *Sizes, Shape->Dims);
-    if (Local.Dims != Shape->Dims)
-      G->setAttr(N, Key, encodeShapeAttr(Local));
-  }
-}
-
 bool Replicate::localiseConstants() {
   // A batch of unknown size is no number anywhere. (A constant that pins it
   // down nevertheless is caught by the certificate.)
@@ -347,14 +293,23 @@ bool Replicate::localiseConstants() {
       return false;
     }
     if (Loops && isLocalHandleOp(G->opName(N)))
-      localiseElements(N, Dims);
+      localiseElements(*G, N, Dims, Devices.size());
     if (!G->isOp(N, "Const"))
       continue;
     if (int Axis = Dims.batchAxis({N, 0}); Axis >= 0) {
-      if (!Loops || !Loops->isInLoop(N))
+      if (!Loops || !Loops->isInLoop(N)) {
         split(N, 0, Axis);
-      else if (!shrink(N, Dims))
+        continue;
+      }
+      if (!shrinkSplat(*G, N, Dims, Devices.size())) {
+        Diags->error(G->name(N),
+                     "this constant has a row for each example of "
+                     "the batch and is in a loop, where rows "
+                     "cannot be split; make it outside of the loop");
         return false;
+      }
+      Seeds.push_back(N);
+      ++Statistics["constants made local"];
       continue;
     }
     auto Value = Dims.value({N, 0});
@@ -397,6 +352,26 @@ void Replicate::dropStaleShapes() {
       G->removeAttr(N, "_output_shapes");
 }
 
+/// What may exist only once cannot be in a loop that every replica runs.
+bool Replicate::refuseOnceInLoops(const VariableIndex &Vars) {
+  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G);
+  if (!Loops)
+    return true;
+  for (NodeId First : Loops->nests())
+    for (NodeId N : Loops->nest(First))
+      if (Vars.isOnce(*G, N) && any_of(Loops->nest(First), [&](NodeId Other) {
+            return G->node(Other).Count == Copies::PerReplica;
+          })) {
+        Diags->error(G->name(N), ("op " + G->opName(N) +
+                                  " runs once for the whole batch and is in a "
+                                  "loop that every replica runs by itself; "
+                                  "move it out of the loop")
+                                     .str());
+        return false;
+      }
+  return true;
+}
+
 PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
@@ -437,6 +412,8 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
                  "with --feed=NAME=split");
     return PassResult::Failure;
   }
+  if (!refuseOnceInLoops(Vars))
+    return PassResult::Failure;
   dropStaleShapes();
   return PassResult::Changed;
 }

@@ -94,6 +94,15 @@ bool TypeRules::round() {
   return Any;
 }
 
+std::string TypeRules::takeReason(NodeId Node) {
+  auto It = T.Reasons.find(Node);
+  if (It == T.Reasons.end())
+    return "";
+  std::string Reason = std::move(It->second);
+  T.Reasons.erase(It);
+  return Reason;
+}
+
 /// Visits the nodes that are due, once.
 bool TypeRules::sweep() {
   size_t OldAsked = Asked.size(), OldUnproved = T.Unproved.size(),
@@ -104,8 +113,11 @@ bool TypeRules::sweep() {
       continue;
     Due[Node] = false;
     Visited[Node] = Any = true;
-    T.Reasons.erase(Node);
+    std::string Reason = takeReason(Node);
     visit(Node);
+    // What comes round a loop to where it began is so for the old reason.
+    if (Loops && D.numOutputs(Node) != 0 && T.natural(out()).Cause == Node)
+      T.Reasons.try_emplace(Node, std::move(Reason));
   }
   if (!Any)
     return false;

@@ -39,6 +39,7 @@ public:
 
 private:
   bool sweep();
+  std::string takeReason(NodeId Node);
   bool readsPlain() const;
   void infer();
   void apply(TypeRule Rule);

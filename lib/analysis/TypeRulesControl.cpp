@@ -46,8 +46,9 @@ void TypeRules::infersLocally() {
 
 void TypeRules::switches() {
   RType X = numeric(0), Pred = plain(1);
-  setAll(Pred.isReplicated()
-             ? X
+  setAll(Pred.isReplicated() ? X
+         : Pred.isVarying()
+             ? varyingLike(Pred)
              : varying("takes a branch of its own on each replica"));
 }
 

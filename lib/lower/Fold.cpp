@@ -54,6 +54,7 @@ private:
     return Def && Def->update().Kind == UpdateKind::Assign;
   }
   bool group();
+  void takeFrame(const Group &Gr);
   void make(Group &Gr);
   bool connect(Group &Gr);
   bool edges(Group &Gr, unsigned Replica, bool Once,
@@ -156,6 +157,20 @@ bool Folder::group() {
   return true;
 }
 
+/// Each replica runs loops of its own: a frame is that of the input with the
+/// replica before it.
+void Folder::takeFrame(const Group &Gr) {
+  for (unsigned R = 0; R < Gr.Copies.size(); ++R) {
+    if (Gr.Copies[R] == NoNode)
+      continue;
+    StringRef Frame = L.stringAttr(Gr.Copies[R], "frame_name").value_or("");
+    if (Frame.consume_front(("replica_" + Twine(R) + "/").str()))
+      P->setStringAttr(Gr.Program, "frame_name", Frame);
+    else
+      error(Gr.Copies[R], "enters a loop that is not that of its replica");
+  }
+}
+
 /// Adds the program's node of a group, without inputs.
 void Folder::make(Group &Gr) {
   NodeId M = Gr.model();
@@ -199,6 +214,8 @@ void Folder::make(Group &Gr) {
     NodeId From = Shared && !Once && Gr.Copies[0] != NoNode ? Gr.Copies[0] : M;
     P->setAttr(N, A.Key, *L.attr(From, A.Key));
   }
+  if (!Once && L.hasAttr(M, "frame_name"))
+    takeFrame(Gr);
   if (FromInput && L.isOp(M, "Const")) {
     NodeId Was = In.find(Gr.Base);
     if (In.isOp(Was, "Const") && In.attr(Was, "value") != L.attr(M, "value"))

@@ -193,6 +193,62 @@ def longest(b: Builder):
     regress(b, h, y, 5)
 
 
+# --- What is not proved. ---
+
+
+def mixing(b: Builder):
+    """Every iteration subtracts the mean of the batch: replicas would have to meet in the loop."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+
+    def body(i, h):
+        return i + 1, tf.tanh(tf.matmul(h - tf.reduce_mean(h, axis=0), w))
+
+    _, h = tf1.while_loop(lambda i, h: i < 3, body, (0, x))
+    regress(b, h, y, 5)
+
+
+def converging(b: Builder):
+    """As many iterations as some row of the batch needs."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    h = tf1.while_loop(
+        lambda h: tf.reduce_any(tf.abs(h) > 0.3), lambda h: 0.5 * tf.tanh(tf.matmul(h, w)), [x], maximum_iterations=6
+    )
+    regress(b, h, y, 5)
+
+
+def over_rows(b: Builder):
+    """One iteration for each row of the batch, with a state."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5], 0.4)
+    state = tf.foldl(lambda s, row: tf.tanh(s + row * w), x, tf.zeros([5], b.dtype))
+    regress(b, x * state, y, 5)
+
+
+def growing(b: Builder):
+    """Every iteration makes the tensor longer."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    shapes = (tf.TensorShape([]), tf.TensorShape([None, 5]))
+    _, h = tf1.while_loop(
+        lambda i, h: i < 3, lambda i, h: (i + 1, tf.concat([tf.tanh(tf.matmul(h, w)), h], 0)), (0, x), shapes
+    )
+    regress(b, x + tf.reduce_mean(h, axis=0), y, 5)
+
+
+def printing(b: Builder):
+    """What is printed in a loop would be printed by every replica."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+
+    def body(i, h):
+        return i + 1, tf1.Print(tf.tanh(tf.matmul(h, w)), [i], "iteration")
+
+    _, h = tf1.while_loop(lambda i, h: i < 3, body, (0, x))
+    regress(b, h, y, 5)
+
+
 ROWS = models.regression(5, 1)
 
 
@@ -233,4 +289,13 @@ LOOPS: Dict[str, More] = {
     "dynamic_gru": More(dynamic(cells.GRUCell, lengths=True, time=STEPS), with_lengths(2)),
     "static_lstm": More(unrolled(cells.LSTMCell), sequences(2)),
     "longest": More(longest, with_lengths(None)),
+}
+
+# To what graft-opt says of which op.
+UNPROVED = {
+    "mixing": (mixing, "while/sub", "needs the Partial(sum)"),
+    "converging": (converging, "while/LogicalAnd", "needs the Partial(or)"),
+    "over_rows": (over_rows, "foldl/while/Less", "counts the rows of one replica"),
+    "growing": (growing, "while/concat", "joins rows along the batch"),
+    "printing": (printing, "while/Print", "op Print runs once for the whole batch"),
 }

@@ -8,9 +8,9 @@ both losses, both reductions, N = 2 and 3.
 import compare
 import models_more
 import pytest
-from harness import Options
+from harness import Options, run_graft
 from models import BATCH, Spec
-from models_loops import LOOPS
+from models_loops import LOOPS, UNPROVED
 
 
 def cases():
@@ -41,3 +41,28 @@ def test_wrong_scale_shows(name):
         for scale in (1.0, 2.0)
     ]
     assert compare.difference(runs[1], runs[0]) > 100
+
+
+@pytest.mark.parametrize("name", UNPROVED)
+def test_unproved(name):
+    """What needs an exchange in a loop is refused under --strict; the op and the reason are named."""
+    build, node, reason = UNPROVED[name]
+    path = compare.export(Spec(name), build)
+    done = run_graft([path, "-o", path + ".no", *Options(2, extra=("--strict",)).arguments()], check=False)
+    assert done.returncode == 1
+    assert any(f"'{node}'" in line and reason in line for line in done.stderr.splitlines()), done.stderr
+
+
+def test_own_frames():
+    """--verify-output accepts the loops of replicas, and not one loop for two of them."""
+    path = compare.export(Spec("recurrent"), LOOPS["recurrent"].build)
+    run_graft([path, "-o", path + ".pbtxt", *Options(2, extra=("--verify-output", "--strict")).arguments()])
+    with open(path + ".pbtxt", encoding="utf-8") as file:
+        text = file.read()
+    frame = 's: "replica_1/while/while_context"'
+    assert frame in text
+    with open(path + ".pbtxt", "w", encoding="utf-8") as file:
+        file.write(text.replace(frame, frame.replace("replica_1", "replica_0"), 1))
+    passes = "--passes=check-replication{input=" + path + "}"
+    done = run_graft([path + ".pbtxt", passes, "--emit=none"], check=False)
+    assert done.returncode == 1 and "enters a loop that is not that of its replica" in done.stderr, done.stderr

@@ -1,0 +1,61 @@
+//===- lib/analysis/LocalSizes.cpp - sizes of one replica -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/LocalSizes.h"
+
+#include "lib/analysis/LoopCheck.h"
+#include "lib/analysis/Program.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// \p Shape with the rows of one replica where \p Sizes follow the batch.
+static SmallVector<int64_t, 4> localShape(const DimTable &Table,
+                                          ArrayRef<DimId> Sizes,
+                                          ArrayRef<int64_t> Shape,
+                                          unsigned Replicas) {
+  SmallVector<int64_t, 4> Result(Shape);
+  for (size_t I = 0; I < Result.size() && I < Sizes.size(); ++I) {
+    auto S = Table.sym(Sizes[I]);
+    for (int P = 0; Result[I] > 0 && S && P < S->globalPower(); ++P)
+      Result[I] /= Replicas;
+  }
+  return Result;
+}
+
+bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
+                 unsigned Replicas) {
+  auto Tensor = constValue(G, N);
+  auto Sizes = Dims.shape({N, 0});
+  if (!Tensor || !Sizes)
+    return false;
+  auto Value = resizeSplat(
+      *G.attr(N, "value"),
+      localShape(Dims.table(), *Sizes, Tensor->Shape.Dims, Replicas));
+  if (!Value)
+    return false;
+  G.setAttr(N, OriginalAttr, *G.attr(N, "value"));
+  G.setAttr(N, "value", *Value);
+  G.node(N).Count = Copies::PerReplica;
+  return true;
+}
+
+void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
+                      unsigned Replicas) {
+  auto Sizes = elementSizes(G, Dims, N);
+  for (StringRef Key : {"element_shape", "element_shape_except0"}) {
+    auto Shape = G.shapeAttr(N, Key);
+    if (!Shape || Shape->UnknownRank || !Sizes)
+      continue;
+    ShapeValue Local;
+    Local.Dims = localShape(Dims.table(), *Sizes, Shape->Dims, Replicas);
+    if (Local.Dims != Shape->Dims)
+      G.setAttr(N, Key, encodeShapeAttr(Local));
+  }
+}
+
+} // namespace graft

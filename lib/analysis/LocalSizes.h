@@ -1,0 +1,29 @@
+//===- lib/analysis/LocalSizes.h - sizes of one replica ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// In a loop nothing can be split, so what is as long as the batch there is made
+// as long as the rows of one replica.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_ANALYSIS_LOCALSIZES_H
+#define GRAFT_LIB_ANALYSIS_LOCALSIZES_H
+
+#include "lib/analysis/Dims.h"
+
+namespace graft {
+
+/// Gives the constant \p N, all of whose elements have one value, the rows of
+/// one of \p Replicas, makes it per-replica and records its value. False, and
+/// no change, if its elements differ.
+bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
+                 unsigned Replicas);
+
+/// Makes what the tensor array op \p N says of the shape of elements local.
+void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
+                      unsigned Replicas);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_ANALYSIS_LOCALSIZES_H
