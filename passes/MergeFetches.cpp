@@ -162,7 +162,7 @@ void MergeFetches::collectSinks() {
       // loses its name, and whoever asks for it is told.
       if (!Facts->Types.number({N, Port}).isTrue() &&
           (!Facts->Types.number({N, Port}).isVarying() ||
-           (Facts->Types.type({N, Port}).isVarying() &&
+           (!Facts->Types.type({N, Port}).Symbolic &&
             Facts->Dims.shape({N, Port}) && !G->hasUses(N))))
         Fetched.try_emplace({N, Port}, false);
   }

@@ -80,6 +80,13 @@ void DimRules::setValue(unsigned Port, ArrayRef<DimId> Elements) {
 }
 
 DimId DimRules::slot(unsigned Slot) {
+  DimId D = bareSlot(Slot);
+  if (isSingle())
+    A.Dims.markSame(D);
+  return D;
+}
+
+DimId DimRules::bareSlot(unsigned Slot) {
   for (DimId D = FirstMade[N]; D < Makers.size() && Makers[D].Node == N; ++D)
     if (Makers[D].Slot == Slot)
       return D;
@@ -90,10 +97,7 @@ DimId DimRules::slot(unsigned Slot) {
     It->second = static_cast<DimId>(A.Dims.size());
   }
   Makers.push_back({FirstRound ? N : NoNode, Slot});
-  DimId D = A.Dims.make();
-  if (isSingle())
-    A.Dims.markSame(D);
-  return D;
+  return A.Dims.make();
 }
 
 /// Whether the node computes the single-device step's value, once.
@@ -112,10 +116,34 @@ DimId DimRules::slotFrom(unsigned Slot, ArrayRef<DimId> From) {
   return D;
 }
 
+/// The sum of \p Parts, of which not all are numbers.
+DimId DimRules::total(unsigned Slot, ArrayRef<DimId> Parts) {
+  DimId D = slotFrom(Slot, Parts);
+  Sym Sum;
+  Sum.C = 0;
+  int64_t Number = 0;
+  for (DimId Part : Parts)
+    if (Number == UnknownSize || A.Dims.number(Part) == UnknownSize ||
+        AddOverflow(Number, A.Dims.number(Part), Number))
+      Number = UnknownSize;
+  for (DimId Part : Parts) {
+    auto S = A.Dims.sym(Part);
+    bool Fits = S && (Sum.C == 0 || (S->B == Sum.B && S->R == Sum.R)) &&
+                S->C > 0 && !AddOverflow(Sum.C, S->C, Sum.C);
+    if (!Fits)
+      return D;
+    Sum.B = S->B;
+    Sum.R = S->R;
+  }
+  A.Dims.assign(D, Sum);
+  A.Dims.assignNumber(D, Number);
+  return D;
+}
+
 DimId DimRules::number(unsigned Slot, int64_t Value) {
   if (Value == 1)
     return One;
-  DimId D = slot(Slot);
+  DimId D = bareSlot(Slot);
   A.Dims.assignNumber(D, Value);
   return D;
 }
@@ -238,7 +266,7 @@ void DimRules::constant() {
   // Every element is a variable of its own, also an element that is 1.
   DimList Elements;
   for (size_t I = 0; I < Tensor->Ints.size(); ++I) {
-    Elements.push_back(slot(64 + I));
+    Elements.push_back(bareSlot(64 + I));
     A.Dims.assignNumber(Elements.back(), Tensor->Ints[I]);
   }
   setValue(0, Elements);

@@ -94,7 +94,10 @@ private:
 
   /// The size number \p Slot that this node makes.
   DimId slot(unsigned Slot);
+  /// Like slot, for a size that is a number.
+  DimId bareSlot(unsigned Slot);
   DimId slotFrom(unsigned Slot, llvm::ArrayRef<DimId> From);
+  DimId total(unsigned Slot, llvm::ArrayRef<DimId> Parts);
   bool isSingle() const;
   DimId number(unsigned Slot, int64_t Value);
   DimId product(unsigned Slot, DimId X, DimId Y);

@@ -10,7 +10,10 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
 
 using namespace llvm;
 
@@ -18,36 +21,39 @@ namespace graft {
 namespace {
 
 struct NamedRules {
-  const char *Op;
+  std::string_view Op;
   OpRules Rules;
+  constexpr bool operator<(const NamedRules &O) const { return Op < O.Op; }
 };
 
-constexpr NamedRules Table[] = {
-#define GRAFT_RULE(Op, Shape, Type) {#Op, {ShapeRule::Shape, TypeRule::Type}},
+/// By name, sorted by the compiler: a run asks for few of so many.
+constexpr auto Table = [] {
+  std::array List = {
+#define GRAFT_RULE(Op, Shape, Type)                                            \
+  NamedRules{#Op, {ShapeRule::Shape, TypeRule::Type}},
 #include "lib/analysis/OpRules.def"
-};
+  };
+  std::sort(List.begin(), List.end());
+  return List;
+}();
+static_assert(std::adjacent_find(Table.begin(), Table.end(),
+                                 [](const NamedRules &A, const NamedRules &B) {
+                                   return A.Op == B.Op;
+                                 }) == Table.end(),
+              "an op has two rules");
 
 constexpr const char *OnceOps[] = {
 #define GRAFT_ONCE(Op) #Op,
 #include "lib/analysis/OpRules.def"
 };
 
-/// Op names by table; asked once per distinct op of a graph.
-const StringMap<OpRules> &ruleMap() {
-  static const StringMap<OpRules> Map = [] {
-    StringMap<OpRules> M;
-    for (const NamedRules &R : Table)
-      M[R.Op] = R.Rules;
-    return M;
-  }();
-  return Map;
-}
-
 } // namespace
 
 OpRules rulesOf(StringRef Op) {
-  auto It = ruleMap().find(Op);
-  return It == ruleMap().end() ? OpRules() : It->second;
+  std::string_view Name(Op.data(), Op.size());
+  const auto *It =
+      std::lower_bound(Table.begin(), Table.end(), NamedRules{Name, {}});
+  return It == Table.end() || It->Op != Name ? OpRules() : It->Rules;
 }
 
 bool isOnceOp(StringRef Op) {

@@ -370,7 +370,7 @@ void DimRules::concat() {
       Sum += A.Dims.number(Part);
   }
   if (numData() > 2)
-    List[At] = Known ? number(0, Sum) : slotFrom(1, Parts);
+    List[At] = Known ? number(0, Sum) : total(1, Parts);
   setShape(0, List);
 }
 

@@ -204,13 +204,18 @@ void TypeRules::infer() {
     setAll(RType::replicated());
     return;
   }
-  bool AllTrue = true, AnySymbolic = false;
+  bool AllTrue = true, AnySymbolic = false, AnyOrdered = false,
+       AnyVarying = false;
   for (unsigned I = 0; I < This.NumData; ++I) {
     RType In = operand(I);
+    AnyOrdered |= In.Order != RType::InOrder;
+    AnyVarying |= In.isVarying();
     AllTrue &= In.isTrue() && !In.Zero;
     AnySymbolic |= In.Symbolic;
     Assumes |= In.Assumes;
   }
+  if (AnyVarying && !PerReplica)
+    askForRows();
   const UpdateDef &U = T.Vars.update(G, N);
   if (U.Kind != UpdateKind::None) {
     update(U);
@@ -254,7 +259,10 @@ void TypeRules::infer() {
     setAll(RType::replicated());
     return;
   }
-  apply(Op.Rule);
+  if (AnyOrdered)
+    applyOrdered(Op.Rule);
+  else
+    apply(Op.Rule);
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,15 +272,20 @@ void TypeRules::infer() {
 RType TypeRules::operand(unsigned I) const {
   Endpoint E = G.input(N, I);
   RType Type = T.type(E);
-  // A node that exists once reads what merge-fetches will make of a
-  // per-replica tensor: the true value.
-  if (G.node(N).Count == Copies::Once && !Type.isVarying() &&
-      G.node(E.Node).Count == Copies::PerReplica && !combinesReplicas(G, N)) {
-    RType Merged = RType::replicated();
-    Merged.Assumes = Type.Assumes;
-    return Merged;
-  }
-  return Type;
+  return G.node(N).Count == Copies::Once ? mergedOperand(E, Type) : Type;
+}
+
+/// A node that exists once reads what merge-fetches will make of a per-replica
+/// tensor: the true value.
+RType TypeRules::mergedOperand(Endpoint E, RType Type) const {
+  if (Type.isVarying() || G.node(E.Node).Count != Copies::PerReplica ||
+      combinesReplicas(G, N))
+    return Type;
+  if (Type.isJoined())
+    return RType::varying(E.Node);
+  RType Merged = RType::replicated();
+  Merged.Assumes = Type.Assumes;
+  return Merged;
 }
 
 RType TypeRules::number(unsigned I) {
@@ -307,24 +320,6 @@ RType TypeRules::reduced(unsigned I) {
     Asked.push_back(A);
   RType Result = RType::replicated();
   Result.Assumes = Type.Assumes;
-  return Result;
-}
-
-RType TypeRules::gathered(unsigned I, RType Is) {
-  Demand A;
-  A.Kind = Demand::Gather;
-  A.Source = G.input(N, I);
-  A.User = A.Because = N;
-  A.Index = I;
-  A.Axis = Is.Axis;
-  A.Power = -Is.K;
-  if (Loops && Loops->givesInside(A.Source.Node))
-    refuseInside(I, "needs the rows of all replicas inside a loop that each "
-                    "runs by itself");
-  else
-    Asked.push_back(A);
-  RType Result = RType::replicated();
-  Result.Assumes = Is.Assumes;
   return Result;
 }
 

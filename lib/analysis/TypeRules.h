@@ -24,7 +24,8 @@ public:
   /// when there was none.
   bool round();
   void visit(NodeId Node);
-  /// Has the users of \p Node visited again.
+  /// Has \p Node, or its users, visited again.
+  void mark(NodeId Node) { Due[Node] = true; }
   void markUsers(NodeId Node);
   /// Has the types of loops inferred anew: what they begin with is another now.
   void restartLoops();
@@ -43,11 +44,14 @@ private:
   bool readsPlain() const;
   void infer();
   void apply(TypeRule Rule);
+  void applyOrdered(TypeRule Rule);
   void update(const UpdateDef &U);
 
   unsigned numData() const { return G.node(N).NumData; }
   /// The type of an operand, with earlier demands in place.
   RType operand(unsigned I) const;
+  RType mergedOperand(Endpoint E, RType Type) const;
+  void askForRows();
   /// Like operand, but local sizes count as numbers.
   RType number(unsigned I);
   /// Like number, for arithmetic: what is Partial is a sum.
@@ -89,6 +93,9 @@ private:
   RType reduction(TypeRule Rule);
   RType relayout();
   RType join();
+  RType joinRows(llvm::ArrayRef<unsigned> Operands, int Axis, RType Type);
+  RType ownPart(unsigned I, RType X);
+  Endpoint whereJoined(Endpoint E) const;
   RType part(unsigned I);
   RType leading(int Mixed);
   RType alongAxes(bool Linear);

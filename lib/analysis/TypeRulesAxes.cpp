@@ -179,46 +179,6 @@ RType TypeRules::relayout() {
   return varying("reshapes so that the rows of a replica are not together");
 }
 
-/// Pack, Concat: along another axis than the batch.
-RType TypeRules::join() {
-  bool Pack = G.isOp(N, "Pack"), Old = G.isOp(N, "Concat");
-  unsigned First = Old ? 1 : 0, Count = Pack ? numData() : numData() - 1;
-  std::optional<int64_t> Axis;
-  if (Pack) {
-    Axis = G.intAttr(N, "axis").value_or(0);
-  } else if (auto V = D.numbers(G.input(N, Old ? 0 : numData() - 1));
-             V && V->size() == 1) {
-    Axis = (*V)[0];
-  }
-  SmallVector<unsigned, 8> Operands;
-  bool AnySharded = false;
-  for (unsigned I = First; I < First + Count; ++I) {
-    Operands.push_back(I);
-    AnySharded |= numeric(I).isSharded();
-  }
-  if (!Pack && !operand(Old ? 0 : numData() - 1).isTrue())
-    return varying("joins along another axis on each replica");
-  RType Sum = add(Operands);
-  if (!AnySharded || !Sum.isSharded()) {
-    Sum.Zero = false;
-    return Sum;
-  }
-  int Rank = rank(out());
-  if (!Axis || Rank < 0)
-    return varying("joins tensors of the batch along an unknown axis");
-  int At = static_cast<int>(*Axis < 0 ? *Axis + Rank : *Axis);
-  // add() aligned the operands at the right, which shifts by the new axis.
-  int Batch = Pack ? Sum.Axis - 1 : Sum.Axis;
-  if (!Pack && At == Batch)
-    return varying("joins rows along the batch");
-  for (unsigned I : Operands)
-    if (!operand(I).isSharded() && !operand(I).Zero)
-      return varying("joins rows of one replica and rows that all have");
-  Sum.Axis = static_cast<uint8_t>(Pack && At <= Batch ? Batch + 1 : Batch);
-  Sum.Zero = false;
-  return Sum;
-}
-
 /// Whether a strided slice takes all of axis \p Axis of the whole tensor, in
 /// order; its sizes alone would not tell a reversal.
 bool TypeRules::stridesInOrder(int Axis, Endpoint Whole) const {
@@ -253,6 +213,9 @@ RType TypeRules::part(unsigned I) {
   RType X = PadsValue && !operand(2).Zero ? plain(I) : numeric(I);
   if (X.isVarying())
     return varyingLike(X);
+  if (X.isJoined())
+    if (RType Own = ownPart(I, X); !Own.isVarying())
+      return Own;
   bool BySize = false;
   for (unsigned J = 0; J < numData(); ++J) {
     if (J == I || operand(J).isTrue())

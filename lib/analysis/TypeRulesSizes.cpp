@@ -70,6 +70,7 @@ RType TypeRules::alike(bool Zero) {
     return varyingLike(X);
   else if (Axis >= 0)
     Type = RType::sharded(Axis);
+  Type.Order = Type.isSharded() ? RType::AnyOrder : RType::InOrder;
   Type.Zero = Zero;
   return Type;
 }
@@ -89,6 +90,7 @@ RType TypeRules::fill() {
   if (Value.isPartial())
     Value = reduced(1);
   RType Type = RType::sharded(Axis, Value.K);
+  Type.Order = RType::AnyOrder;
   Type.Zero = Value.Zero;
   return Type;
 }
@@ -117,7 +119,10 @@ RType TypeRules::tile() {
     return X;
   if (X.isPartial())
     X = reduced(0);
-  return RType::sharded(Axis, X.K);
+  RType Rows = RType::sharded(Axis, X.K);
+  if (broadcastsAlong(0, Axis))
+    Rows.Order = RType::AnyOrder;
+  return Rows;
 }
 
 /// Random numbers: rows of their own for each replica.

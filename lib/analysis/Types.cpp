@@ -39,6 +39,8 @@ std::string RType::str() const {
   case Layout::Varying:
     return "Varying";
   }
+  if (isJoined())
+    Text += " joined";
   if (K != 0)
     Text += " k=" + std::to_string(K);
   return Text;
@@ -59,8 +61,11 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
         continue;
       Reduced[Index] = true;
       Reductions.push_back(A);
+      // What joins rows has another type itself.
       Rules.markUsers(A.Source.Node);
       Rules.restartLoops();
+      if (natural(A.Source).isJoined())
+        Rules.mark(A.Source.Node);
     }
   // A reduction below another one may have become unnecessary.
   for (Demand &D : Reductions) {
@@ -98,6 +103,8 @@ void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
 
 RType TypeAnalysis::number(Endpoint E) const {
   RType Type = type(E);
+  if (Type.isJoined())
+    return RType::varying(E.Node);
   if (!Type.Symbolic)
     return Type;
   Type.Symbolic = false;
@@ -123,6 +130,8 @@ std::string TypeAnalysis::reason(NodeId N) const {
   auto It = Reasons.find(N);
   if (It != Reasons.end())
     return It->second;
+  if (natural({N, 0}).isJoined())
+    return "joins the rows of the batch with others, in an order of its own";
   return ("no rule for op " + G.opName(N)).str();
 }
 

@@ -23,6 +23,8 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -44,9 +46,18 @@ struct RType {
   uint8_t Assumes : 3 = 0;
   bool Zero : 1 = false;     ///< All zeros: has every layout and every k.
   bool Symbolic : 1 = false; ///< An integer made of local sizes.
+  uint8_t Order : 6 = 0;     ///< Of Sharded: of the rows, see below.
   uint8_t Axis = 0;          ///< Of Sharded.
   int8_t K = 0;              ///< The power of N, see above.
   NodeId Cause = NoNode;     ///< Of Varying: where it began.
+
+  /// Orders of rows: that of the true value; any, since all rows are equal; the
+  /// others are those of parts that were joined along the axis (TypeAnalysis).
+  /// Their concatenation has the rows of the true value, in another order.
+  enum : uint8_t { InOrder = 0, AnyOrder = 63 };
+  bool isJoined() const {
+    return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;
+  }
 
   static RType replicated(int K = 0) {
     RType T;
@@ -73,7 +84,10 @@ struct RType {
   }
   /// The true value and nothing else to say of it: most of a graph.
   bool isPlain() const {
-    return L == Layout::Replicated && K == 0 && !Zero && !Symbolic && !Assumes;
+    // All of these are zero, and so is what says nothing of such a type.
+    uint32_t Head;
+    std::memcpy(&Head, this, sizeof(Head));
+    return Head == 0;
   }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
   bool isReplicated() const { return L == Layout::Replicated; }
@@ -82,7 +96,7 @@ struct RType {
   bool isVarying() const { return L == Layout::Varying; }
   bool sameAs(const RType &O) const {
     return L == O.L && K == O.K && Symbolic == O.Symbolic &&
-           (L != Layout::Sharded || Axis == O.Axis) &&
+           (L != Layout::Sharded || (Axis == O.Axis && Order == O.Order)) &&
            (L != Layout::Partial || Op == O.Op);
   }
   bool operator==(const RType &O) const = default;
@@ -90,10 +104,14 @@ struct RType {
   std::string str() const;
 };
 
+static_assert(sizeof(RType) == 8 && offsetof(RType, Cause) == 4);
+
 /// Something that must be inserted so that every rule holds.
 struct Demand {
   enum KindTy : uint8_t {
-    Reduce, ///< Tensor Source becomes Replicated k=0 for all its users.
+    /// Tensor Source becomes Replicated k=0 for all its users; what joins rows
+    /// then reads the rows of all replicas.
+    Reduce,
     Gather, ///< Input Index of User is gathered along Axis, for it alone.
     Scale,  ///< Input Index of User is multiplied by N^Power, for it alone.
   };
@@ -162,6 +180,15 @@ private:
   std::vector<RType> Types;  ///< By output, as the producer's rule gives it.
   std::vector<bool> Reduced; ///< By output: a reduction is demanded.
   std::vector<Demand> Demands;
+  /// One of the parts that an order of rows is made of: its own order, and how
+  /// many rows it has (a symbol, or a size that is only known to be one size).
+  struct OrderedPart {
+    uint8_t Order;
+    DimId Size;
+    Sym Rows;
+    bool operator==(const OrderedPart &O) const = default;
+  };
+  std::vector<llvm::SmallVector<OrderedPart, 2>> Orders; ///< By RType::Order.
   llvm::DenseMap<NodeId, std::string> Reasons;
   std::vector<std::pair<NodeId, unsigned>> Unproved;
   std::vector<std::pair<NodeId, uint8_t>> Sources;

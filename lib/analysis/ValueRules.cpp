@@ -201,6 +201,8 @@ DimId DimRules::arithmeticElement(StringRef Op, unsigned Slot, DimId X,
       return Y;
     if (Numbers)
       return number(Slot, Op == "Sub" ? NX - NY : NX + NY);
+    if (Op != "Sub")
+      return total(Slot | OpaqueSlot, {X, Y});
     return slotFrom(Slot | OpaqueSlot, {X, Y});
   }
   if ((Op == "FloorMod" || Op == "Mod") && Numbers && NY > 0)

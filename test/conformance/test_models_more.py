@@ -15,11 +15,7 @@ from models import BATCH, Spec
 from models_more import MORE
 
 # What graft refuses or warns of without need: (model, batch). Each line is a limit, and goes when the limit goes.
-ROWS_JOINED = "op ConcatV2: the rows of two gathers, joined along the batch, are not proved"
-KNOWN = {
-    ("two_lookups", None): ROWS_JOINED,
-    ("two_lookups", BATCH): ROWS_JOINED,
-}
+KNOWN = {}
 
 
 def variants(name):

@@ -98,6 +98,24 @@ def orders(f):
         "reverse_rows": tf.reverse(f.x, [0]),
         "concat_rows": tf.concat([f.x, f.y], 0),
         "concat_rows_sum": tf.reduce_sum(tf.concat([f.x, f.y * 2.0], 0), 0),
+        "concat_rows_split": tf.split(tf.square(tf.concat([f.x, f.y], 0)), 2)[1],
+        "concat_rows_grad": tf.gradients(tf.square(tf.concat([f.x, f.y * 3.0], 0)), f.y)[0],
+        "concat_rows_mean_grad": tf.gradients(tf.reduce_mean(tf.square(tf.concat([f.x, f.y * 3.0], 0)), 0), f.y)[0],
+        "concat_three_mean": tf.reduce_mean(tf.square(tf.concat([f.x, f.y + f.row, f.x[:, 1:2] * f.y], 0)), 0),
+        "concat_rows_dot": tf.matmul(tf.concat([f.x, f.y], 0), tf.concat([f.y, f.x * f.x], 0), transpose_a=True),
+        "concat_rows_times": tf.reduce_sum(tf.concat([f.x, f.y], 0) * tf.concat([f.y, f.x * f.x], 0), 0),
+        "concat_other_order": tf.reduce_sum(
+            tf.concat([f.x, tf.concat([f.y, f.y], 0)], 0) * tf.concat([tf.concat([f.x, f.x], 0), f.y], 0), 0
+        ),
+        "concat_rows_segments": tf.math.unsorted_segment_sum(
+            tf.concat([f.x, f.y], 0), tf.concat([f.ids, f.ids + 1], 0), 6
+        ),
+        "concat_rows_unique": tf.unique(tf.concat([f.ids, f.ids + 1], 0))[1],
+        "concat_rows_first": tf.split(tf.concat([f.x, f.y], 0), 2)[0][0],
+        "concat_rows_reshaped": tf.reduce_sum(
+            tf.reshape(tf.concat([f.x, f.y], 0), [-1]) * tf.reshape(tf.concat([f.x, f.x], 1), [-1])
+        ),
+        "concat_rows_uneven": tf.split(tf.concat([f.x, f.y, f.y], 0), 2)[0],
         "concat_row": tf.concat([f.x, tf.expand_dims(f.row, 0)], 0),
         "stack_rows": tf.stack([f.x, f.y], 0),
         "unstack": tf.unstack(f.turned, axis=0)[1],
@@ -170,7 +188,8 @@ CASES = {"sizes": sizes, "ragged": ragged, "orders": orders, "zeros": zeros}
 PROVED = {
     "sizes": "fill fill_number tile_table pad_value resize",
     "orders": "stack_rows unstack gram gram_turned bias_grad bias_grad_turned bias_first gather_column gather_batch"
-    " segment_replicated segment_turned conv_kernel select_part select_mean",
+    " concat_rows_sum concat_rows_split concat_rows_grad concat_rows_mean_grad concat_rows_dot concat_rows_times"
+    " concat_rows_segments concat_rows_unique segment_replicated segment_turned conv_kernel select_part select_mean",
     "zeros": "tanh_sum sigmoid_sum softplus_sum tanh_times softplus_times tanh_part cosine cosine_part ones ones_part"
     " ones_sum join join_part stack_mean",
 }

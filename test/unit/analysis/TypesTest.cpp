@@ -226,7 +226,7 @@ TEST_CASE("types: layout", "[types]") {
   CHECK(B.type("pack0") == "Sharded(1)");
   CHECK(B.type("pack1") == "Sharded(0)");
   CHECK(B.type("side") == "Sharded(0)");
-  CHECK(B.type("end") == "Varying");
+  CHECK(B.type("end") == "Sharded(0) joined");
   CHECK(B.type("columns") == "Sharded(0)");
   CHECK(B.type("rows") == "Varying");
   CHECK(B.type("zeros") == "Sharded(0)");
@@ -333,7 +333,7 @@ TEST_CASE("types: what comes round a loop counts", "[types]") {
   CHECK(B.demands().empty());
   CHECK(B.type("next") == "Varying");
   CHECK(B.type("acc") == "Varying");
-  CHECK(B.type("end") == "Varying");
+  CHECK(B.type("end") == "Sharded(0) joined");
 }
 
 TEST_CASE("demands move up to the raw gradient", "[types][demands]") {
