@@ -31,7 +31,7 @@ namespace graft {
 bool BatchNormCheck::isDefinitionOp(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases("Const", "Cast", "Mean", "Squeeze", "SquaredDifference", true)
-      .Cases("Transpose", "Size", "RealDiv", "Sub", "Maximum", "Mul", "AddV2",
+      .Cases("Range", "Transpose", "Size", "RealDiv", "Sub", "Maximum", "Mul", "AddV2",
              "Rsqrt", true)
       .Cases("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", true)
       .Default(false);

@@ -8,6 +8,7 @@
 
 #include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/BatchSources.h"
+#include "lib/analysis/Draws.h"
 #include "lib/analysis/LoopCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/FileWalk.h"
@@ -320,7 +321,11 @@ void Checker::compareInput(NodeId I, NodeId P, unsigned K) {
                 !BatchNormCheck::readsShapeOnly(G, P, Want.Port);
   if (isDefined(I, K, E))
     return;
-  E = erase(E);
+  // A seed that is another on each replica makes another draw.
+  if (BatchNorms)
+    E = withoutOffset(G, P, K, strip(E), Replicas);
+  if (E.Node != NoNode)
+    E = erase(E);
   if (E.Node == NoNode || Hollow || InputOf[E.Node] != Want.Node ||
       E.Port != Want.Port)
     error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,

@@ -384,6 +384,17 @@ void DimRules::shapeRule(ShapeRule Rule) {
     if (Dims V = val(2))
       setShape(0, *V);
     break;
+  case ShapeRule::SizesThenShape:
+    if (Dims V = val(0), X = in(1); V && X) {
+      DimList List(V->begin(), V->end());
+      List.append(X->begin(), X->end());
+      setShape(0, List);
+    }
+    break;
+  case ShapeRule::RowsThenSize:
+    if (Dims X = in(0), V = val(1); X && !X->empty() && V && V->size() == 1)
+      setShape(0, {(*X)[0], (*V)[0]});
+    break;
   case ShapeRule::Pool:
     pool();
     break;

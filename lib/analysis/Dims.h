@@ -175,6 +175,7 @@ public:
   DimAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order, DimOptions Options);
 
   const DimTable &table() const { return Dims; }
+  unsigned replicas() const { return Options.Replicas; }
 
   /// Sizes of the dimensions of \p E; nothing if its rank is not known.
   std::optional<llvm::ArrayRef<DimId>> shape(Endpoint E) const {

@@ -531,6 +531,10 @@ void DimRules::crossing() {
       A.Dims.assign(New, {S->C, S->B, int8_t(S->R + 1)});
     if (Number != UnknownSize)
       A.Dims.assignNumber(New, Number * Replicas);
+  } else if (G.node(G.input(N, 0).Node).Kind == Inserted::Definition) {
+    // The numbers of the replicas are no rows.
+    if (Number != UnknownSize && Number % Replicas == 0)
+      A.Dims.assignNumber(New, Number / Replicas);
   } else {
     A.Dims.assign(New, {1, 1, 0});
     A.Dims.assign(Old, {1, 1, 1});

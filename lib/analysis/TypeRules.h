@@ -111,6 +111,7 @@ private:
   RType lookup();
   void batchNorm();
   void batchNormGrad();
+  RType draw();
   RType crossing();
   bool runsLocally(NodeId Node) const;
   void infersLocally();

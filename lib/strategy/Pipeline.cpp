@@ -64,6 +64,7 @@ std::string buildPipeline(const StrategyOptions &O) {
            {"batch", O.Batch == "global" ? "" : O.Batch}});
   addPass(P, "mirror-variables");
   addPass(P, "share-variables");
+  addPass(P, "place-draws");
   if (O.BatchNorm == "exact" || O.BatchNorm == "sync")
     addPass(P, "sync-batch-norm",
             {{"how", O.BatchNorm == "sync" ? "" : O.BatchNorm}});

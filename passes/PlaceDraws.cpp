@@ -1,0 +1,172 @@
+//===- passes/PlaceDraws.cpp - place-draws ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides who draws random numbers. A draw that has a row for each example is
+// made by every replica for its rows; ops with a state have a seed of their own
+// there anyway, but an op that is a function of its seed would give the rows of
+// every replica the same numbers:
+//
+//     d = StatelessRandomUniform*(shape, seed)
+//   →
+//     i = _ToReplicas(Range(0, N, 1)) axis=0
+//     d = StatelessRandomUniform*(shape, AddV2*(seed, i))
+//
+// A draw without such rows (the offset of a crop, the noise of a schedule) is
+// one for the whole batch. Where it reads true values only, but per replica, it
+// is made once, with the seed of the input:
+//
+//     d = RandomUniform*(Shape*(w))     →     d = RandomUniform(Shape*(w))
+//
+// In a loop of version 1 that would leave the loop's frame; there it stays.
+//
+// Relies on: lib/analysis/Types.h, whose rule for draws asks for both.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Draws.h"
+#include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class PlaceDraws final : public PassBase<PlaceDraws> {
+public:
+  static constexpr PassInfo Info = {
+      "place-draws",
+      "Decide who draws random numbers",
+      "Gives ops that are a function of a seed another seed on each replica\n"
+      "where they draw for rows of the batch, and makes draws for the whole\n"
+      "batch once.",
+      {}};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  Endpoint replicaIndex(unsigned Type);
+  Endpoint add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+               const AttrRun &Attrs, Copies Count);
+  void offsetSeed(NodeId N, unsigned Index);
+
+  Graph *G = nullptr;
+  unsigned Replicas = 1;
+  NodeId MeshNode = NoNode;
+  std::vector<std::pair<unsigned, Endpoint>> Indices; ///< By type.
+};
+
+Endpoint PlaceDraws::add(const Twine &Name, StringRef Op,
+                         ArrayRef<Endpoint> Inputs, const AttrRun &Attrs,
+                         Copies Count) {
+  NodeId N = G->insertNode(Name.str(), Op, Inputs, MeshNode, Attrs);
+  G->node(N).Kind =
+      Op == "_ToReplicas" ? Inserted::Split : Inserted::Definition;
+  G->node(N).Count = Count;
+  return {N, 0};
+}
+
+/// The number of the replica, as a vector of one element.
+Endpoint PlaceDraws::replicaIndex(unsigned Type) {
+  for (auto &[Known, Index] : Indices)
+    if (Known == Type)
+      return Index;
+  // Range knows no unsigned numbers everywhere.
+  if (Type != DT_INT32 && Type != DT_INT64) {
+    AttrRun Attrs;
+    Attrs.type("SrcT", DT_INT64).type("DstT", Type).boolean("Truncate", false);
+    Endpoint Index = add("graft/replica_index_cast", "Cast",
+                         replicaIndex(DT_INT64), Attrs, Copies::PerReplica);
+    Indices.push_back({Type, Index});
+    return Index;
+  }
+  auto Number = [&](const Twine &Name, int64_t Value) {
+    AttrRun Attrs;
+    Attrs.type("dtype", Type).raw("value", encodeIntTensor(Type, {}, Value));
+    return add(Name, "Const", {}, Attrs, Copies::Once);
+  };
+  Endpoint Bounds[] = {Number("graft/replicas/start", 0),
+                       Number("graft/replicas/limit", Replicas),
+                       Number("graft/replicas/delta", 1)};
+  Endpoint All = add("graft/replicas", "Range", Bounds,
+                     AttrRun().type("Tidx", Type), Copies::Once);
+  Endpoint Index =
+      add("graft/replica_index", "_ToReplicas", All,
+          AttrRun().type("T", Type).integer("axis", 0), Copies::PerReplica);
+  Indices.push_back({Type, Index});
+  return Index;
+}
+
+void PlaceDraws::offsetSeed(NodeId N, unsigned Index) {
+  Endpoint Seed = G->input(N, Index);
+  unsigned Type = G->outputType(Seed.Node, Seed.Port);
+  Endpoint Offset = replicaIndex(Type);
+  Endpoint Own = add(G->name(N) + "/seed", "AddV2", {Seed, Offset},
+                     AttrRun().type("T", Type), Copies::PerReplica);
+  G->node(Own.Node).Device = G->node(N).Device;
+  G->node(Own.Node).After = N;
+  G->setInput(N, Index, Own);
+  ++Statistics["seeds of replicas"];
+}
+
+PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
+  G = &M.graph();
+  enum : uint8_t { Other, Stateful, Seeded };
+  std::vector<uint8_t> Roles(G->numOps());
+  bool Any = false, Loops = false;
+  for (uint32_t Op = 0; Op < G->numOps(); ++Op) {
+    StringRef Name = G->opNameOf(Op);
+    Roles[Op] = !isRandomOp(Name)    ? Other
+                : isSeededDraw(Name) ? Seeded
+                                     : Stateful;
+    Any |= Roles[Op] != Other;
+    Loops |= Name == "Enter" || Name == "RefEnter";
+  }
+  if (!Any)
+    return PassResult::Unchanged;
+  Mesh Devices = readMesh(*G);
+  Replicas = Devices.replicas();
+  MeshNode = Devices.Node;
+  if (Replicas < 2)
+    return PassResult::Unchanged;
+  SmallVector<NodeId, 16> Draws;
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N) && Roles[G->node(N).Op] != Other &&
+        G->node(N).Count == Copies::PerReplica && G->node(N).NumData != 0)
+      Draws.push_back(N);
+  if (Draws.empty())
+    return PassResult::Unchanged;
+  ProgramFacts &Facts = programFacts(M);
+  bool Changed = false;
+  SmallVector<NodeId, 4> Rows;
+  for (NodeId N : Draws) {
+    // True values everywhere, and no size that is that of a replica's rows.
+    if (all_of(G->dataInputs(N),
+               [&](Endpoint E) { return Facts.Types.type(E).isTrue(); })) {
+      if (Roles[G->node(N).Op] == Stateful && !Loops) {
+        G->node(N).Count = Copies::Once;
+        G->markModified();
+        ++Statistics["drawn once"];
+        Changed = true;
+      }
+    } else if (Roles[G->node(N).Op] == Seeded) {
+      Rows.push_back(N);
+    }
+  }
+  for (NodeId N : Rows) {
+    offsetSeed(N, drawOperands(G->opName(N)).Seed);
+    Changed = true;
+  }
+  return Changed ? PassResult::Changed : PassResult::Unchanged;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(PlaceDraws)
+
+} // namespace graft
