@@ -135,10 +135,12 @@ PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
   if (Replicas < 2)
     return PassResult::Unchanged;
   SmallVector<NodeId, 16> Draws;
-  for (NodeId N = 0; N < G->size(); ++N)
-    if (G->isLive(N) && Roles[G->node(N).Op] != Other &&
-        G->node(N).Count == Copies::PerReplica && G->node(N).NumData != 0)
-      Draws.push_back(N);
+  const uint8_t *RoleOf = Roles.data();
+  const Node *First = &G->node(0), *End = First + G->size();
+  for (const Node *This = First; This != End; ++This)
+    if (RoleOf[This->Op] != Other && !This->isDead() && This->NumData != 0 &&
+        This->Count == Copies::PerReplica)
+      Draws.push_back(static_cast<NodeId>(This - First));
   if (Draws.empty())
     return PassResult::Unchanged;
   ProgramFacts &Facts = programFacts(M);

@@ -97,17 +97,18 @@ private:
   bool matchNodes();
   NodeId findInput(StringRef Name);
   void compareNode(NodeId I, NodeId P);
-  void compareInput(NodeId I, NodeId P, unsigned K);
+  /// Whether \p E of the program is \p Want of the input.
+  bool reads(Endpoint E, Endpoint Want) const {
+    return E.Node != NoNode && InputOf[E.Node] == Want.Node &&
+           E.Port == Want.Port;
+  }
+  bool readsDefined(NodeId I, NodeId P, unsigned K) const;
   void compareAttrs(NodeId I, NodeId P);
   Endpoint erase(Endpoint E) const;
   Endpoint strip(Endpoint E) const;
-  bool isRewritten(NodeId I) const {
-    return BatchNorms && BatchNorms->isRewritten(I);
-  }
   bool mayChange(NodeId I, StringRef Key) const {
     return BatchNorms && BatchNorms->mayChange(I, Key);
   }
-  bool isDefined(NodeId I, unsigned K, Endpoint E) const;
   void checkDemands(const ProgramFacts &Facts);
   void checkConstant(const ProgramFacts &Facts, NodeId P);
   bool isExcused(const RType &Type) const;
@@ -248,15 +249,6 @@ Endpoint Checker::strip(Endpoint E) const {
   return E;
 }
 
-/// Whether input \p K of node \p I of the input, \p E in the program, is by
-/// definition what it must be.
-bool Checker::isDefined(NodeId I, unsigned K, Endpoint E) const {
-  auto Strip = [this](Endpoint Of) { return strip(Of); };
-  return BatchNorms &&
-         (BatchNorms->means(E, In.inputs(I)[K], Strip) ||
-          (isRewritten(I) && BatchNorms->givesStatistics(I, K, E, Strip)));
-}
-
 /// What may be dropped or changed: it does not bear on values.
 static bool isIgnored(StringRef Key) {
   return Key.starts_with("_graft_") || Key == "_class" ||
@@ -313,24 +305,21 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
       error(P, "attribute '" + A.Key + "' is not in the input");
 }
 
-/// Input \p K of node \p P must be that of \p I, or what it is by definition.
-LLVM_ATTRIBUTE_NOINLINE
-void Checker::compareInput(NodeId I, NodeId P, unsigned K) {
+/// Whether input \p K of node \p P is that of \p I, or what that is by
+/// definition.
+bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
   Endpoint Want = In.inputs(I)[K], E = G.input(P, K);
-  bool Hollow = BatchNorms && BatchNorms->isHollow(Want) &&
-                !BatchNormCheck::readsShapeOnly(G, P, Want.Port);
-  if (isDefined(I, K, E))
-    return;
+  auto Strip = [this](Endpoint Of) { return strip(Of); };
+  if (BatchNorms->means(E, Want, Strip) ||
+      (BatchNorms->isRewritten(I) &&
+       BatchNorms->givesStatistics(I, K, E, Strip)))
+    return true;
+  if (BatchNorms->isHollow(Want) &&
+      !BatchNormCheck::readsShapeOnly(G, P, Want.Port))
+    return false;
   // A seed that is another on each replica makes another draw.
-  if (BatchNorms)
-    E = withoutOffset(G, P, K, strip(E), Replicas);
-  if (E.Node != NoNode)
-    E = erase(E);
-  if (E.Node == NoNode || Hollow || InputOf[E.Node] != Want.Node ||
-      E.Port != Want.Port)
-    error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,
-                     In.name(Want.Node), Want.Port)
-                 .str());
+  E = withoutOffset(G, P, K, strip(E), Replicas);
+  return E.Node != NoNode && reads(erase(E), Want);
 }
 
 void Checker::compareNode(NodeId I, NodeId P) {
@@ -347,8 +336,12 @@ void Checker::compareNode(NodeId I, NodeId P) {
   for (uint32_t K = 0; K < NumData; ++K) {
     Endpoint Want = Was[K], E = Now[K];
     IsRead[Want.Node] = true;
-    if (InputOf[E.Node] != Want.Node || E.Port != Want.Port || BatchNorms)
-      compareInput(I, P, K);
+    if (BatchNorms ? readsDefined(I, P, K)
+                   : reads(E, Want) || reads(erase(E), Want))
+      continue;
+    error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,
+                     In.name(Want.Node), Want.Port)
+                 .str());
   }
   size_t Next = NumData;
   bool Same = true;
@@ -621,7 +614,8 @@ void Checker::checkName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_ElidePrimary)
     error(N, "its copy 0 is passed over");
-  if (isRewritten(InputOf[N]) && !(This.Flags & NF_LocalName))
+  if (BatchNorms && BatchNorms->isRewritten(InputOf[N]) &&
+      !(This.Flags & NF_LocalName))
     error(N, "its name gives other values than in the input");
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
     if (!hasTrueOutputs(Facts, N))
