@@ -34,6 +34,7 @@
 #include "lib/analysis/Loops.h"
 #include "lib/analysis/OwnBatch.h"
 #include "lib/analysis/Program.h"
+#include "lib/analysis/SparseFeeds.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
@@ -50,7 +51,7 @@ constexpr PassOption Options[] = {
     {"replicas", "Number of replicas", ""},
     {"device-type", "Replica i runs on /device:TYPE:i", "GPU"},
     {"devices", "The device of each replica, separated by ;", ""},
-    {"feed", "NAME[:PORT]=split|split(AXIS)|copy, separated by ;", ""},
+    {"feed", "NAME[:PORT]=split|split(AXIS)|copy|sparse, separated by ;", ""},
     {"batch", "What a queue or an iterator gives: global or per-replica",
      "global"},
 };
@@ -185,6 +186,12 @@ void Replicate::splitFeeds() {
       split(F.At.Node, F.At.Port, F.Axis);
     if (!Diags->wantsRemarks())
       continue;
+    if (F.Sparse) {
+      Diags->remark("feed", feedName(*G, F),
+                    "a part of a sparse tensor: what is made of it exists "
+                    "once, and the dense rows that it gives are split");
+      continue;
+    }
     if (F.Axis < 0) {
       Diags->remark("feed", feedName(*G, F), "every replica reads it whole");
       continue;
@@ -396,6 +403,8 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   }
   splitFeeds();
   VariableIndex Vars(*G);
+  for (Endpoint Rows : keepSparseOnce(*G, Vars, Feeds))
+    split(Rows.Node, Rows.Port, 0);
   if (!mergeNamed(Vars) || !localiseConstants())
     return PassResult::Failure;
   Vars.extend(*G);

@@ -342,6 +342,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::ParseExample:
     parseExample();
     break;
+  case ShapeRule::SparseMatMul:
+    sparseMatMul();
+    break;
   case ShapeRule::Lookup:
     passShape(0, inRun(1));
     break;

@@ -123,6 +123,7 @@ private:
   void source();
   void decode();
   void parseExample();
+  void sparseMatMul();
   void split();
   void slice();
   void stridedSlice(bool OfValue);

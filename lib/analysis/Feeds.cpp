@@ -8,6 +8,7 @@
 
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Dims.h"
+#include "lib/analysis/SparseFeeds.h"
 #include "lib/analysis/Topology.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -142,15 +143,18 @@ bool Chooser::named(StringRef Option) {
       return false;
     F->Named = true;
     StringRef Axis = How;
-    if (How == "copy") {
+    F->Sparse = How == "sparse";
+    if (How == "copy" || F->Sparse) {
       F->Axis = -1;
     } else if (How.empty() || How == "split") {
       F->Axis = 0;
     } else if (!Axis.consume_front("split(") || !Axis.consume_back(")") ||
                Axis.getAsInteger(10, F->Axis) || F->Axis < 0) {
-      Diags.error("", ("--feed: '" + How +
-                       "' is not a way to feed; use split, split(AXIS) or copy")
-                          .str());
+      Diags.error("",
+                  ("--feed: '" + How +
+                   "' is not a way to feed; use split, split(AXIS), copy or "
+                   "sparse")
+                      .str());
       return false;
     }
     auto Shape = sourceShape(G, F->At);
@@ -228,10 +232,12 @@ bool Chooser::run(StringRef Option) {
   collect();
   if (!named(Option))
     return false;
+  findSparseFeeds(G, Feeds);
   std::vector<Feed *> Static;
   for (Feed &F : Feeds) {
     auto Shape = sourceShape(G, F.At);
-    if (F.Named || (Shape && !Shape->UnknownRank && Shape->Dims.empty()))
+    if (F.Named || F.Sparse ||
+        (Shape && !Shape->UnknownRank && Shape->Dims.empty()))
       continue;
     if (!Shape || Shape->UnknownRank) {
       // Nothing is known of it: a value that restores a file name, say.
@@ -249,7 +255,7 @@ bool Chooser::run(StringRef Option) {
   }
   if (!Static.empty() && !fromStatic(Static))
     return false;
-  if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0; })) {
+  if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; })) {
     Diags.error("", "no feed holds a batch, so there is nothing to spread over "
                     "replicas; name it with --feed=NAME=split");
     return false;

@@ -21,7 +21,8 @@ namespace graft {
 struct Feed {
   Endpoint At;
   int Axis;
-  bool Named = false; ///< By the user.
+  bool Named = false;  ///< By the user.
+  bool Sparse = false; ///< A part of a sparse tensor, read whole.
 };
 
 /// What the user calls \p F: NAME, or NAME:PORT.

@@ -20,6 +20,8 @@ namespace graft {
 RType TypeRules::draw() {
   DrawOperands Of = drawOperands(G.opName(N));
   int Axis = D.batchAxis(out());
+  if (Of.Sizes >= 0 && (!isSize(Of.Sizes) || localAxis(out()) != Axis))
+    return varying("draws numbers of a size of its own on each replica");
   bool AllTrue = true, OwnSeed = Of.Seed < 0 || D.replicas() == 1;
   for (unsigned I = 0; I < numData(); ++I) {
     int Index = static_cast<int>(I);

@@ -57,6 +57,9 @@ RType TypeRules::sizes(unsigned Port) {
     Type.Symbolic = any_of(*Value, [&](DimId Dim) {
       return !D.table().isSame(Dim) && !(Same && !D.table().isKnown(Dim));
     });
+  // What exists once has the sizes of true values.
+  if (G.node(N).Count == Copies::Once && !D.isLocal(out(Port)))
+    Type.Symbolic = false;
   return Type;
 }
 
@@ -123,20 +126,6 @@ RType TypeRules::tile() {
   if (broadcastsAlong(0, Axis))
     Rows.Order = RType::AnyOrder;
   return Rows;
-}
-
-/// Random numbers: rows of their own for each replica.
-RType TypeRules::draw() {
-  int Axis = isSize(0) ? localAxis(out()) : -2;
-  if (Axis < 0)
-    return varying("draws other random numbers on each replica");
-  for (unsigned I = 1; I < numData(); ++I)
-    if (RType X = plain(I); !X.isReplicated())
-      return X.isVarying() ? varyingLike(X)
-                           : varying("draws from the ranges of other rows");
-  Assumes |= AssumesRandomDraw;
-  T.Sources.push_back({N, AssumesRandomDraw});
-  return RType::sharded(Axis);
 }
 
 } // namespace graft

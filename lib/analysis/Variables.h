@@ -15,6 +15,9 @@
 
 namespace graft {
 
+/// Marks a node of the input that exists once although its op does not say so.
+inline constexpr llvm::StringRef OnceAttr = "_graft_once";
+
 /// Which tensors are variables. A handle or reference is followed through what
 /// passes it on: Identity, Switch, Enter of a handle, the reference that an
 /// update op returns. Found by op and argument kind, never by name.
@@ -46,8 +49,12 @@ public:
     return UpdateOps[G.node(N).Op];
   }
 
-  /// Whether \p N may exist only once (isOnceOp), by op.
-  bool isOnce(const Graph &G, NodeId N) const { return OnceOps[G.node(N).Op]; }
+  /// Whether \p N may exist only once: by its op (isOnceOp), or marked.
+  bool isOnce(const Graph &G, NodeId N) const {
+    const Node &This = G.node(N);
+    return OnceOps[This.Op] ||
+           (This.Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr));
+  }
 
   /// Makes room for nodes that are new; none of them is a variable.
   void extend(const Graph &G);

@@ -248,6 +248,42 @@ def word_data(rng):
     return {"words": rng.choice(np.array([*WORDS, "lazy", "dog"], object), [BATCH, 3]), "y": data(rng)["y"]}
 
 
+# --- Sparse tensors. ---
+
+
+def sparse_feed(b: Builder):
+    """A sparse matrix of words in documents: rows of the batch, columns of the vocabulary."""
+    x = tf1.sparse_placeholder(b.dtype, [b.spec.batch, 9], name="x")
+    w, v = b.variable("w", [9, 4]), b.variable("v", [4, 1])
+    hidden = tf.tanh(tf1.sparse_tensor_dense_matmul(x, w))
+    finish(b, tf.reduce_sum(tf.square(tf.matmul(hidden, v) - b.placeholder("y", [1])), axis=1))
+
+
+def sparse_data(rng, columns=9):
+    count = rng.integers(BATCH, 3 * BATCH)
+    cells = np.sort(rng.choice(BATCH * columns, count, replace=False))
+    fed = {"x/indices": np.stack([cells // columns, cells % columns], axis=1), "x/shape": np.array([BATCH, columns])}
+    return {**fed, "x/values": rng.normal(size=[count]).astype(np.float32), "y": data(rng)["y"]}
+
+
+def dense_of_sparse(b: Builder):
+    x = tf1.sparse_placeholder(b.dtype, [b.spec.batch, 5], name="x")
+    train(b, tf1.sparse_tensor_to_dense(x), b.placeholder("y", [1]))
+
+
+def sparse_lookup(b: Builder):
+    """embedding_lookup_sparse: the mean of the rows of as many words as each document has."""
+    ids = tf1.sparse_placeholder(tf.int64, [b.spec.batch, 9], name="x")
+    rows = tf1.nn.embedding_lookup_sparse(b.variable("table", [7, 5], 0.7), ids, None, combiner="mean")
+    train(b, rows, b.placeholder("y", [1]))
+
+
+def sparse_lookup_data(rng):
+    indices = np.array([(i, j) for i in range(BATCH) for j in range(rng.integers(1, 5))], np.int64)
+    fed = {"x/indices": indices, "x/values": rng.integers(0, 7, len(indices)), "x/shape": np.array([BATCH, 9])}
+    return {**fed, "y": data(rng)["y"]}
+
+
 FILLED = {"prepare": ("fill",), "filled": all_data}
 
 SOURCES: Dict[str, Source] = {
@@ -263,6 +299,11 @@ SOURCES: Dict[str, Source] = {
     "knobs": Source(knobs, feeds=knob_data),
     "time_major": Source(time_major, feeds=time_major_data, flags=("--feed=x=split(1)",)),
     "two_batches": Source(two_batches, feeds=two_batches_data),
+    "sparse_feed": Source(sparse_feed, feeds=sparse_data),
+    "dense_of_sparse": Source(dense_of_sparse, feeds=lambda rng: sparse_data(rng, 5)),
+    "sparse_lookup": Source(
+        sparse_lookup, feeds=sparse_lookup_data, flags=("--feed=x/indices=sparse", "--feed=x/values=sparse")
+    ),
     "csv_records": Source(csv_records, feeds=csv_data),
     "raw_records": Source(raw_records, feeds=raw_data),
     "example_records": Source(example_records, feeds=example_data),

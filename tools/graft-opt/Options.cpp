@@ -77,8 +77,8 @@ TextList Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
 Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name"),
               cl::cat(Distribution), cl::desc("all-reduce (default) or ps"));
 TextList Feed("feed", cl::value_desc("NAME[=how]"), cl::cat(Distribution),
-              cl::desc("A feed, and how replicas get it: split, split(AXIS) "
-                       "or copy"));
+              cl::desc("A feed, and how replicas get it: split, split(AXIS), "
+                       "copy or sparse"));
 Text Batch("batch", cl::init("global"), cl::value_desc("whose"),
            cl::cat(Distribution),
            cl::desc("What a queue or an iterator gives: global, the batch of "
@@ -187,7 +187,7 @@ Error checkFeed(StringRef Value) {
   if (Axis.consume_front("split(") && Axis.consume_back(")") &&
       !Axis.getAsInteger(10, Number))
     return Error::success();
-  return checkWord("--feed", How, {"split", "split(AXIS)", "copy"});
+  return checkWord("--feed", How, {"split", "split(AXIS)", "copy", "sparse"});
 }
 
 Error checkGrad(StringRef Value) {
