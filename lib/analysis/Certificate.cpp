@@ -79,6 +79,7 @@ bool isErasable(Inserted Kind, OpKind Op) {
   case Inserted::Constant:
   case Inserted::Definition:
   case Inserted::Mesh:
+  case Inserted::Check:
   case Inserted::Refresh:
     return false;
   }
@@ -118,6 +119,7 @@ private:
   bool isRefresh(const ProgramFacts &Facts, NodeId N) const;
   bool onlyGatesWait(NodeId N) const;
   bool runsRefreshes(NodeId N) const;
+  bool runsChecks(NodeId N) const;
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
   void checkName(const ProgramFacts &Facts, NodeId N);
@@ -346,6 +348,9 @@ void Checker::compareNode(NodeId I, NodeId P) {
   size_t Next = NumData;
   bool Same = true;
   for (Endpoint E : Now.drop_front(NumData)) {
+    // What compares copies changes nothing, and a step may wait for it.
+    if (InputOf[E.Node] == NoNode && runsChecks(E.Node))
+      continue;
     // Parts of its definition do nothing that could be waited for in vain.
     if (BatchNorms && G.node(E.Node).Kind == Inserted::Definition &&
         BatchNorms->isRewritten(I))
@@ -458,20 +463,32 @@ bool Checker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
   return true;
 }
 
+} // namespace
+
+bool observes(const Graph &G, NodeId N) {
+  const OpDef *Def = G.opDef(N);
+  return Def &&
+         (!Def->isStateful() || Def->readsVariable() || G.isOp(N, "Assert"));
+}
+
+namespace {
+
 /// Whether the variable \p N assigns gets the value that it has, and nothing of
 /// the input makes that happen.
 bool Checker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
   if (Facts.Vars.update(G, N).Kind != UpdateKind::Assign ||
       G.node(N).Count != Copies::PerReplica || G.node(N).NumInputs != 2)
     return false;
-  NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
+  // All copies take one tensor, a node that the output has.
+  NodeId From = G.input(N, 1).Node, Var = Facts.Vars.variableOf(G.input(N, 0));
   Endpoint Value = erase(G.input(N, 1));
-  if (Var == NoNode || Value.Node == NoNode)
+  if (Var == NoNode || Value.Node == NoNode ||
+      G.node(From).Count != Copies::Once ||
+      G.node(From).Flags & NF_ElidePrimary)
     return false;
   StringRef Op = G.opName(Value.Node);
   // A per-replica value would be the copy's own, and nothing would change.
   return (Op == "ReadVariableOp" || Op == "Identity") &&
-         G.node(G.input(N, 1).Node).Count == Copies::Once &&
          erase(G.input(Value.Node, 0)) == Endpoint{Var, 0} && G.hasUses(N) &&
          onlyGatesWait(N);
 }
@@ -499,12 +516,22 @@ bool Checker::runsRefreshes(NodeId N) const {
   });
 }
 
+/// Whether \p N was inserted to run what compares copies, and nothing else.
+bool Checker::runsChecks(NodeId N) const {
+  return G.node(N).Kind == Inserted::Gate && G.node(N).NumData == 0 &&
+         !G.controlInputs(N).empty() &&
+         all_of(G.controlInputs(N), [&](Endpoint E) {
+           return G.node(E.Node).Kind == Inserted::Check;
+         });
+}
+
 /// To take a value runs nothing that the input does not run for it: a gate
 /// waits for collectives only, and nothing else that was inserted waits but
 /// at a gate. What runs refreshes may run initializers of the input with
 /// them.
 void Checker::checkWaits(NodeId N, OpKind Op) {
-  if (Op == OpKind::NoOp && onlyGatesWait(N) && runsRefreshes(N))
+  if (Op == OpKind::NoOp &&
+      (runsChecks(N) || (onlyGatesWait(N) && runsRefreshes(N))))
     return;
   for (Endpoint E : G.controlInputs(N)) {
     OpKind Source = opKind(E.Node);
@@ -530,6 +557,7 @@ void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   if (This.Kind == Inserted::Gate      ? Op != OpKind::NoOp || This.NumData != 0
       : This.Kind == Inserted::Mesh    ? Op != OpKind::Mesh
       : This.Kind == Inserted::Refresh ? !isRefresh(Facts, N)
+      : This.Kind == Inserted::Check   ? !observes(G, N)
                                        : !isErasable(This.Kind, Op)) {
     error(N,
           "op " + G.opName(N) + " is marked as inserted and is no such node");

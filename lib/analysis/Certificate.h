@@ -28,6 +28,9 @@ namespace graft {
 /// the picture points to is never written again.
 bool certify(const InputGraph &Input, const Graph &Program,
              DiagnosticEngine &Diags);
+/// Whether \p N does nothing but look at values, and fail.
+bool observes(const Graph &G, NodeId N);
+
 /// The same with the picture of \p Input as it is now.
 bool certify(const Graph &Input, const Graph &Program, DiagnosticEngine &Diags);
 

@@ -72,6 +72,7 @@ enum class Inserted : uint8_t {
   Gate,     ///< NoOp that holds the members of a collective together.
   Constant, ///< A constant operand of an inserted node.
   Mesh,     ///< `_GraftMesh`.
+  Check,    ///< Looks at values and has no effect but an error.
   Refresh,  ///< Gives the other copies of a variable the value of copy 0.
   /// Part of what an op of the input is by definition, in other ops.
   Definition,

@@ -242,17 +242,12 @@ Graph::Fault Graph::parseNode(Inputs &In, StringRef Body) {
 /// Program state that was written as attributes becomes fields again.
 void Graph::readProgramAttrs(NodeId N) {
   static constexpr std::pair<const char *, Inserted> Kinds[] = {
-      {"split", Inserted::Split},
-      {"merge", Inserted::Merge},
-      {"reduce", Inserted::Reduce},
-      {"gather", Inserted::Gather},
-      {"scale", Inserted::Scale},
-      {"identity", Inserted::Identity},
-      {"gate", Inserted::Gate},
-      {"constant", Inserted::Constant},
-      {"mesh", Inserted::Mesh},
-      {"refresh", Inserted::Refresh},
-      {"definition", Inserted::Definition},
+      {"split", Inserted::Split},     {"merge", Inserted::Merge},
+      {"reduce", Inserted::Reduce},   {"gather", Inserted::Gather},
+      {"scale", Inserted::Scale},     {"identity", Inserted::Identity},
+      {"gate", Inserted::Gate},       {"constant", Inserted::Constant},
+      {"mesh", Inserted::Mesh},       {"check", Inserted::Check},
+      {"refresh", Inserted::Refresh}, {"definition", Inserted::Definition},
   };
   bool WasChanged = Changed;
   auto Take = [&](StringRef Key) {

@@ -34,6 +34,8 @@ StringRef insertedName(Inserted Kind) {
     return "definition";
   case Inserted::Mesh:
     return "mesh";
+  case Inserted::Check:
+    return "check";
   case Inserted::Refresh:
     return "refresh";
   }

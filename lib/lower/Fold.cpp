@@ -204,6 +204,7 @@ void Folder::make(Group &Gr) {
            : Op == "CollectiveReduce"           ? Inserted::Reduce
            : Op.starts_with("Identity")         ? Inserted::Identity
            : isAssign(M)                        ? Inserted::Refresh
+           : observes(L, M)                     ? Inserted::Check
            : BatchNormCheck::isDefinitionOp(Op) ? Inserted::Definition
                                                 : Inserted::No;
   }

@@ -75,6 +75,8 @@ std::string buildPipeline(const StrategyOptions &O) {
   addPass(P, "insert-collectives",
           {{"reduction", O.Reduction == "auto" ? "" : O.Reduction}});
   addPass(P, "refresh-copies");
+  if (O.CheckCopies)
+    addPass(P, "check-copies");
   addPass(P, "place");
   addPass(P, "check-replication");
   addPass(P, "expand-replicas");

@@ -30,6 +30,7 @@ struct StrategyOptions {
   std::vector<std::string> Grads; ///< VAR=TENSOR,mean|sum.
   std::string BatchNorm;          ///< exact or sync; else local.
   bool NoGradientSlots = false;
+  bool CheckCopies = false; ///< A step on stale copies fails.
 };
 
 /// The strategies that buildPipeline knows.

@@ -75,6 +75,28 @@ def test_copies_without_a_value_are_an_error(kind):
             session.step(models.batches("mlp_adam")[0])
 
 
+@pytest.mark.parametrize("kind,reduction", [("ref", "add"), ("resource", "collective")])
+@pytest.mark.parametrize("model", ["mlp_adam", "mlp_clip"])
+def test_step_on_stale_copies(model, kind, reduction):
+    """With --check-copies it is an error, and nothing else is."""
+    spec = Spec(model, kind)
+    want, batches = harness.reference(spec), models.batches(model)
+    options = Options(3, reduction=reduction, extra=("--check-copies", "--verify-output"))
+    with harness.Rewritten(spec, options) as session:
+        session.check_steps()
+        with session.graph.as_default():
+            saver = tf1.train.Saver()
+        session.restart()
+        session.step(batches[2])  # collectives of which no step was completed stay aborted after an error
+        saver.restore(session.session, want.checkpoint)
+        with pytest.raises(tf1.errors.InvalidArgumentError, match="run graft/refresh_copies"):
+            session.step(batches[1])
+        saver.restore(session.session, want.checkpoint)
+        session.run("graft/refresh_copies")
+        harness.assert_close(session.step(batches[1]), want.losses[1], "loss after the refresh")
+        session.check(want.variables[2], "a step after the refresh")
+
+
 @contextlib.contextmanager
 def monitored(path, replicas, directory):
     with tf1.Graph().as_default():

@@ -96,6 +96,8 @@ Text BatchNorm("batch-norm", cl::init("local"), cl::value_desc("how"),
 TextList Grad("grad", cl::value_desc("VAR=TENSOR,how"), cl::cat(Distribution),
               cl::desc("The gradient of a variable, to be reduced by mean or "
                        "sum"));
+Flag CheckCopies("check-copies", cl::cat(Distribution),
+                 cl::desc("Fail a step whose copies of a variable differ"));
 Flag NoGradientSlots("no-gradient-slots", cl::Hidden, cl::cat(Distribution),
                      cl::desc("Forget which inputs of optimizers are "
                               "gradients, for tests"));
@@ -278,6 +280,7 @@ Expected<StrategyOptions> checkStrategy() {
   S.BatchNorm = BatchNorm;
   S.Grads.assign(Grad.begin(), Grad.end());
   S.NoGradientSlots = NoGradientSlots;
+  S.CheckCopies = CheckCopies;
   return S;
 }
 
@@ -295,6 +298,7 @@ Expected<std::string> choosePipeline() {
       {"--batch-norm", given(BatchNorm)},
       {"--grad", given(Grad)},
       {"--no-gradient-slots", NoGradientSlots},
+      {"--check-copies", CheckCopies},
   };
   bool Wanted = given(Replicas) || given(Devices) || given(Strategy);
   for (auto [Name, Given] : Own) {

@@ -1,0 +1,249 @@
+//===- passes/CheckCopies.cpp - check-copies --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes a step on stale copies an error. Whatever writes variables from outside
+// of the graph, a Saver that is built after the import or an assignment that a
+// user adds, writes primaries only. So one small variable is compared, bit for
+// bit, before the step updates it:
+//
+//     Apply*(b, lr, g)   →   graft/check_copies/b/value = pick of a read of b
+//                            graft/check_copies/b/same = Equal*(read of b, it)
+//                            graft/check_copies/b/assert = Assert*(All of it)
+//                            graft/check_copies = NoOp(^.../assert)
+//                            Apply*(b, lr, g, ^graft/check_copies)
+//
+// One suffices since a checkpoint holds them all: the variable with the fewest
+// elements among those that the step changes. Every update of it but those that
+// write what exists once (an initial value, a restored one) must depend on the
+// batch and so wait for the check: no write can come between the reads.
+//
+// Relies on: graft/refresh_copies, which the message names; nothing unproved,
+// which might make copies differ by itself.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Program.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class CheckCopies final : public PassBase<CheckCopies> {
+public:
+  static constexpr PassInfo Info = {
+      "check-copies",
+      "Fail a step whose copies of a variable differ",
+      "Lets the updates of one small mirrored variable wait for an assertion\n"
+      "that its copies are equal.",
+      {}};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  void findRows();
+  bool collectUpdates(NodeId Var, std::vector<NodeId> &Result) const;
+  NodeId check(NodeId Var);
+  NodeId insert(StringRef Op, StringRef Suffix, ArrayRef<Endpoint> Inputs,
+                const AttrRun &Attrs, Copies Count = Copies::PerReplica);
+  NodeId constant(StringRef Suffix, unsigned Type, StringRef Value);
+
+  Graph *G = nullptr;
+  const VariableIndex *Vars = nullptr;
+  std::vector<bool> OfBatch; ///< By node: what is computed from a split.
+  std::string Prefix;
+  NodeId Last = NoNode; ///< The node that the next one follows.
+};
+
+constexpr StringLiteral CheckName = "graft/check_copies";
+
+/// The integer that a value of \p Type is compared as, or DT_INVALID.
+unsigned bitsOf(unsigned Type) {
+  switch (Type) {
+  case DT_FLOAT:
+  case DT_INT32:
+    return DT_INT32;
+  case DT_DOUBLE:
+  case DT_INT64:
+    return DT_INT64;
+  case DT_HALF:
+  case DT_BFLOAT16:
+    return DT_INT16;
+  default:
+    return DT_INVALID;
+  }
+}
+
+/// AttrValue bytes of a string scalar.
+std::string encodeText(StringRef Text) {
+  std::string Tensor, Value;
+  wire::appendTag(Tensor, 1, wire::Type::Varint);
+  wire::appendVarint(Tensor, DT_STRING);
+  wire::appendBytes(Tensor, 2, "");
+  wire::appendBytes(Tensor, 8, Text);
+  wire::appendBytes(Value, 8, Tensor);
+  return Value;
+}
+
+void CheckCopies::findRows() {
+  OfBatch.assign(G->size(), false);
+  std::vector<NodeId> Work;
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N) && G->node(N).Kind == Inserted::Split)
+      Work.push_back(N);
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (OfBatch[N])
+      continue;
+    OfBatch[N] = true;
+    G->forEachUse(N, [&](Use U) {
+      if (U.Index < G->node(U.User).NumData)
+        Work.push_back(U.User);
+    });
+  }
+}
+
+/// The updates of \p Var that depend on the batch; false if there is none, or
+/// another that might run beside them.
+bool CheckCopies::collectUpdates(NodeId Var,
+                                 std::vector<NodeId> &Result) const {
+  bool Fits = true;
+  for (Use U : G->uses(Var)) {
+    if (U.Index >= G->node(U.User).NumData ||
+        G->node(U.User).Kind == Inserted::Refresh)
+      continue;
+    // In a branch or a loop the variable has another name.
+    Fits &= Vars->variableOf({U.User, 0}) == NoNode ||
+            Vars->isUpdate(*G, U.User) || G->node(U.User).Kind != Inserted::No;
+    if (!Vars->isUpdate(*G, U.User))
+      continue;
+    // Nor may what the update returns be written to.
+    Fits &= !G->anyUse(U.User, [&](Use Next) {
+      return Next.Index < G->node(Next.User).NumData &&
+             Vars->isUpdate(*G, Next.User);
+    });
+    const UpdateDef &Def = Vars->update(*G, U.User);
+    ArrayRef<Endpoint> Values = G->dataInputs(U.User).drop_front(Def.NumVars);
+    if (OfBatch[U.User] && Def.Indices < 0)
+      Result.push_back(U.User);
+    else
+      Fits &= all_of(Values, [&](Endpoint E) {
+        return G->node(E.Node).Count == Copies::Once ||
+               G->node(E.Node).Kind == Inserted::Identity;
+      });
+  }
+  return Fits && !Result.empty();
+}
+
+NodeId CheckCopies::insert(StringRef Op, StringRef Suffix,
+                           ArrayRef<Endpoint> Inputs, const AttrRun &Attrs,
+                           Copies Count) {
+  Last = G->insertNode(Prefix + Suffix.str(), Op, Inputs, Last, Attrs);
+  G->node(Last).Kind = Inserted::Check;
+  G->node(Last).Count = Count;
+  return Last;
+}
+
+NodeId CheckCopies::constant(StringRef Suffix, unsigned Type, StringRef Value) {
+  AttrRun Attrs;
+  Attrs.type("dtype", Type).raw("value", Value);
+  return insert("Const", Suffix, {}, Attrs, Copies::Once);
+}
+
+NodeId CheckCopies::check(NodeId Var) {
+  bool IsHandle = G->isOp(Var, "VarHandleOp");
+  unsigned Type = *G->typeAttr(Var, "dtype"), Bits = bitsOf(Type);
+  Prefix = (CheckName + "/" + G->name(Var)).str();
+  Last = Var;
+  AttrRun Of, Pick, Cast, Compare, Flatten, All, Assert;
+  Of.type(IsHandle ? "dtype" : "T", Type);
+  Pick.type("T", Type).string("combine", "pick");
+  Cast.type("T", Type).type("type", Bits);
+  Compare.type("T", Bits);
+  Flatten.type("T", DT_BOOL).type("Tshape", DT_INT32);
+  All.type("Tidx", DT_INT32);
+  Assert.raw("T", encodeTypeListAttr(StringRef("\7", 1)));
+  auto Bitcast = [&](NodeId N, StringRef Suffix) {
+    return Type == Bits ? N : insert("Bitcast", Suffix, Endpoint{N, 0}, Cast);
+  };
+  NodeId Read = insert(IsHandle ? "ReadVariableOp" : "Identity", "/read",
+                       Endpoint{Var, 0}, Of);
+  NodeId Value =
+      insert("_FromReplicas", "/value", Endpoint{Read, 0}, Pick, Copies::Once);
+  G->node(Value).Kind = Inserted::Merge;
+  Read = Bitcast(Read, "/bits");
+  Value = Bitcast(Value, "/value_bits");
+  NodeId Same = insert("Equal", "/same", {{Read, 0}, {Value, 0}}, Compare);
+  NodeId Shape = constant("/shape", DT_INT32,
+                          encodeIntTensor(DT_INT32, int64_t(1), int64_t(-1)));
+  NodeId Axis =
+      constant("/axis", DT_INT32, encodeIntTensor(DT_INT32, {}, int64_t(0)));
+  NodeId Text = constant(
+      "/message", DT_STRING,
+      encodeText(("the copies of variable '" + G->name(Var) +
+                  "' are not equal: run graft/refresh_copies after a restore "
+                  "or an assignment that was built after the import")
+                     .str()));
+  Same = insert("Reshape", "/flat", {{Same, 0}, {Shape, 0}}, Flatten);
+  Same = insert("All", "/all", {{Same, 0}, {Axis, 0}}, All);
+  return insert("Assert", "/assert", {{Same, 0}, {Text, 0}}, Assert);
+}
+
+PassResult CheckCopies::run(Module &M, DiagnosticEngine &Diags) {
+  G = &M.graph();
+  bool Unproved = any_of(Diags.all(), [](const Diagnostic &D) {
+    return D.Level == Severity::Warning;
+  });
+  std::vector<NodeId> Mirrored;
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N) && G->node(N).Kind == Inserted::Refresh)
+      Mirrored.push_back(G->input(N, 0).Node);
+  VariableIndex Index(*G);
+  Vars = &Index;
+  findRows();
+  NodeId Smallest = NoNode;
+  int64_t Fewest = 0;
+  std::vector<NodeId> Updates;
+  for (NodeId Var : Mirrored) {
+    auto Shape = G->shapeAttr(Var, "shape");
+    auto Type = G->typeAttr(Var, "dtype");
+    if (!Shape || Shape->UnknownRank || !Type || bitsOf(*Type) == DT_INVALID)
+      continue;
+    int64_t Size = 1;
+    for (int64_t Dim : Shape->Dims)
+      Size = Dim < 0 || Size < 0 ? -1 : Size * Dim;
+    std::vector<NodeId> Found;
+    if (Size <= 0 || (Smallest != NoNode && Size >= Fewest) ||
+        !collectUpdates(Var, Found))
+      continue;
+    Smallest = Var;
+    Fewest = Size;
+    Updates = std::move(Found);
+  }
+  if (Smallest == NoNode || Unproved) {
+    Diags.unproved("unchecked-copies", "",
+                   Unproved ? "copies of variables are not checked, since what "
+                              "is not proved may make them differ"
+                            : "copies of variables are not checked: the step "
+                              "updates none that the check is made for");
+    return PassResult::Unchanged;
+  }
+  NodeId Assert = check(Smallest);
+  NodeId Gate = G->insertNode(CheckName, "NoOp", Endpoint{Assert, ControlPort},
+                              Assert, {});
+  G->node(Gate).Kind = Inserted::Gate;
+  for (NodeId Update : Updates)
+    G->addControlInput(Update, Gate);
+  return PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(CheckCopies)
+
+} // namespace graft
