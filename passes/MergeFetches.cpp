@@ -338,12 +338,13 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
       nameMerged(N);
     else
       G->node(N).Flags |= NF_LocalName;
-    if (G->node(N).Kind == Inserted::No && !Merged.count({N, 0}))
+    if (D.wantsRemarks() && G->node(N).Kind == Inserted::No &&
+        !Merged.count({N, 0}))
       Gone.push_back(G->name(N));
     G->markModified();
     Changed = true;
   }
-  if (!Gone.empty() && D.wantsRemarks())
+  if (!Gone.empty())
     D.remark("local", Gone.front(),
              formatv("is local to a replica and does not exist in the output; "
                      "so are {0} more of the input: give --fetch=NAME to what "
