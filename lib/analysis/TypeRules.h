@@ -86,7 +86,6 @@ private:
   RType alike(bool Zero);
   RType fill();
   RType tile();
-  RType draw();
   bool stridesInOrder(int Axis, Endpoint Whole) const;
   RType matMul(bool Batched);
   RType convolve(unsigned Rows);

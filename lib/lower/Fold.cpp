@@ -204,8 +204,8 @@ void Folder::make(Group &Gr) {
            : Op == "CollectiveReduce"           ? Inserted::Reduce
            : Op.starts_with("Identity")         ? Inserted::Identity
            : isAssign(M)                        ? Inserted::Refresh
-           : observes(L, M)                     ? Inserted::Check
            : BatchNormCheck::isDefinitionOp(Op) ? Inserted::Definition
+           : observes(L, M)                     ? Inserted::Check
                                                 : Inserted::No;
   }
   NodeId N = Gr.Program = P->addNode(P->uniqueName(Name), NewOp, {}, NoNode);
