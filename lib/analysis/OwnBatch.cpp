@@ -73,6 +73,14 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
                    "of all of them together, and a mean over the batch is one "
                    "over N times as many rows");
   }
+  // A replica may get the first element of one and the second of the other.
+  if (Reads.size() > 1)
+    Diags.unproved("batch", G.name(Reads[1]),
+                   "--batch=per-replica: which of its elements a replica gets "
+                   "together with which of '" +
+                       G.name(Reads[0]).str() +
+                       "' is up to chance; take both from one queue or "
+                       "iterator if they belong together");
   G.markModified();
   erase_if(Feeds, IsRead);
   return Reads;
