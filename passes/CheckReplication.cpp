@@ -18,6 +18,7 @@
 
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Program.h"
+#include "lib/io/Inline.h"
 #include "lib/io/Read.h"
 #include "lib/lower/Fold.h"
 #include "lib/pass/Pass.h"
@@ -62,6 +63,7 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
       Diags.error("", toString(std::move(E)));
       return PassResult::Failure;
     }
+    inlineCalls(Input, {.Kept = {}, .Like = &G});
     Same = certify(Input, G, Diags);
   } else {
     Expected<Module> Input = readModule(File);
@@ -69,6 +71,7 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
       Diags.error("", toString(Input.takeError()));
       return PassResult::Failure;
     }
+    inlineCalls(Input->graph(), {.Kept = {}, .Like = &G});
     Same = Lowered ? certifyLowered(Input->graph(), G, Diags)
                    : certify(Input->graph(), G, Diags);
   }

@@ -611,6 +611,14 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::LocalHandle:
     localHandle();
     break;
+  case ShapeRule::Optional:
+    // As with a handle, the shape of the box is that of what is in it.
+    if (numData() == 1 && A.numOutputs(N) == 1) {
+      passShape(0, inRun(0));
+      if (Dims X = val(0))
+        setValue(0, *X);
+    }
+    break;
   }
 }
 

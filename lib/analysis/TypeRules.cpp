@@ -32,6 +32,7 @@ static bool isSpecial(TypeRule Rule) {
   case TypeRule::ShapeOf:
   case TypeRule::Zeros:
   case TypeRule::Source:
+  case TypeRule::OptionalNone:
     return true;
   default:
     return false;
@@ -256,7 +257,10 @@ void TypeRules::infer() {
     return;
   }
   if (This.NumData == 0 && !Draws) {
-    setAll(RType::replicated());
+    RType Type = RType::replicated();
+    // Nobody reads what is not there: it may be anything.
+    Type.Zero = Op.Rule == TypeRule::OptionalNone;
+    setAll(Type);
     return;
   }
   if (AnyOrdered)

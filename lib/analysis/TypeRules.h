@@ -123,6 +123,7 @@ private:
   void loopMerge();
   void localHandle();
   void hold(NodeId Handle, RType Element);
+  void boxes();
   Endpoint hoist(Endpoint E) const;
 
   TypeAnalysis &T;

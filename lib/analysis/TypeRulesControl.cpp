@@ -98,4 +98,13 @@ void TypeRules::merges() {
     set(Port, Which);
 }
 
+/// An Optional, in which the gradient of a conditional gets what its branches
+/// computed.
+void TypeRules::boxes() {
+  if (numData() == 1 && D.numOutputs(N) == 1)
+    set(0, operand(0));
+  else
+    apply(TypeRule::None);
+}
+
 } // namespace graft

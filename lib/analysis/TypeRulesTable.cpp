@@ -379,6 +379,11 @@ void TypeRules::apply(TypeRule Rule) {
     return;
   case TypeRule::LocalHandle: // see infer()
     return;
+  case TypeRule::Optional:
+    boxes();
+    return;
+  case TypeRule::OptionalNone:
+    return;
   }
 }
 

@@ -24,7 +24,7 @@ Module::Module(Module &&) noexcept = default;
 Module &Module::operator=(Module &&) noexcept = default;
 
 void Module::keepInput() {
-  if (!Input && !G->modified())
+  if (!Input && (!G->modified() || G->revision() == NormalRevision))
     Input = std::make_unique<const InputGraph>(*G);
 }
 

@@ -84,11 +84,13 @@ public:
   /// The serialized GraphDef as read, in several parts when it was in shards.
   llvm::ArrayRef<llvm::StringRef> graphBytes() const { return GraphBytes; }
 
+  /// Says that the graph as it is now is a normal form of what was read.
+  void setNormalForm() { NormalRevision = G->revision(); }
   /// Takes a picture of the graph for input(), unless there is one or the graph
-  /// was edited already.
+  /// was edited already, but for its normal form.
   void keepInput();
-  /// The graph as it was read: what the certificate compares with. Null unless
-  /// keepInput() came before the first edit.
+  /// The graph as it was read, or its normal form: what the certificate
+  /// compares with. Null unless keepInput() came before the first edit.
   const InputGraph *input() const { return Input.get(); }
 
   /// The MetaGraphDef without its graph (collections, saver, signatures), or
@@ -126,6 +128,7 @@ private:
   };
 
   std::unique_ptr<Graph> G;
+  uint64_t NormalRevision = 0;
   std::unique_ptr<const InputGraph> Input;
   /// The mapped files, or the wire form of a text file.
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> Buffers;

@@ -45,8 +45,9 @@ struct PassInfo {
 class Pass {
 public:
   /// What a pass may do to the graph. A check at the end of a pipeline may run
-  /// while the output is written, because nothing changes any more.
-  enum class Effect : uint8_t { Edits, Lowers, Checks };
+  /// while the output is written, because nothing changes any more. A normal
+  /// form at the begin is what checks take the input to be.
+  enum class Effect : uint8_t { Edits, Lowers, Checks, Normalises };
 
   virtual ~Pass() = default;
   virtual Effect effect() const { return Effect::Edits; }

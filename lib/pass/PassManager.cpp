@@ -110,20 +110,24 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
   bool IsFirst = true, Good = true;
   bool NoMoreEdits = Late;
   for (size_t I = Passes.size(); I-- > 0;) {
-    NoMoreEdits &= Passes[I].P->effect() != Pass::Effect::Edits;
+    NoMoreEdits &= Passes[I].P->effect() != Pass::Effect::Edits &&
+                   Passes[I].P->effect() != Pass::Effect::Normalises;
     Passes[I].IsLate =
         NoMoreEdits && Passes[I].P->effect() == Pass::Effect::Checks;
   }
   // A check compares with what was read, of which edits leave nothing.
-  if (any_of(Passes, [](const Step &S) {
-        return S.P->effect() == Pass::Effect::Checks;
-      }))
-    M.keepInput();
+  bool Keep = any_of(Passes, [](const Step &S) {
+    return S.P->effect() == Pass::Effect::Checks;
+  });
   FileWalk::releaseAll(M.graph());
   for (Step &S : Passes) {
     if (S.IsLate)
       continue;
+    bool Normalises = S.P->effect() == Pass::Effect::Normalises;
+    if (Keep && !Normalises)
+      M.keepInput();
     StringRef Name = S.P->info().Name;
+    bool AsRead = !M.graph().modified();
     Printer Print(Show, Name, IsFirst);
     IsFirst = false;
     Diags.setPass(Name);
@@ -138,6 +142,8 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
     Good = checkResult(Result, Same, Errors, Name, Diags);
     if (!Good)
       break;
+    if (Normalises && AsRead)
+      M.setNormalForm();
     // Facts that the pass made stale only take memory.
     if (M.FactsRevision != M.graph().revision())
       M.Facts.reset();

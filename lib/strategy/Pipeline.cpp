@@ -54,6 +54,7 @@ std::string list(const std::vector<std::string> &Values) {
 std::string buildPipeline(const StrategyOptions &O) {
   std::string P;
   std::string Slots = O.NoGradientSlots ? "true" : "";
+  addPass(P, "inline-functions", {{"fetch", list(O.Fetches)}});
   addPass(P, "assign-strategy",
           {{"strategy", O.Strategy == "all-reduce" ? "" : O.Strategy}});
   addPass(P, "replicate",

@@ -25,12 +25,12 @@ def form(functional: bool):
 
 
 def without_contexts(fill):
-    """The model without the collection that Python builds more gradients from."""
+    """The model without the collections that Python builds more gradients from, or that name ops inside functions."""
 
     def build(b: Builder):
         fill(b)
-        tf1.get_default_graph().clear_collection("cond_context")
-        tf1.get_default_graph().clear_collection("while_context")
+        for name in ("cond_context", "while_context", "train_op"):
+            tf1.get_default_graph().clear_collection(name)
 
     return build
 
@@ -121,6 +121,125 @@ def counters_in_branches(b: Builder):
     b.train(tf1.train.GradientDescentOptimizer(rate / b.per), b.loss(b.total(rows)), global_step=step)
 
 
+def loss_of_three(b: Builder):
+    """One of three losses, chosen by a number; numbers out of range are the last."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 1])
+    error = tf.matmul(x, w) - y
+    step = tf1.train.get_or_create_global_step()
+    rows = tf.switch_case(
+        tf.cast(step, tf.int32) * 2 - 1, [lambda: tf.square(error), lambda: tf.abs(error), lambda: tf.square(error - 1.0)]
+    )
+    b.train(descending(b), b.loss(b.total(tf.reduce_sum(rows, axis=1))), global_step=step)
+
+
+# --- Functions. ---
+
+
+def layer_function(b: Builder):
+    """One function is two layers; its gradient is another."""
+    x, y = b.inputs([5], [1])
+
+    @tf.function
+    def layer(x, w, bias):
+        return tf.tanh(tf.matmul(x, w) + bias)
+
+    h = layer(x, b.variable("w", [5, 4]), b.constant("b", [4], 0.1, trainable=True))
+    out = layer(h, b.variable("v", [4, 1]), b.constant("c", [1], 0.1, trainable=True))
+    descend(b, b.loss(b.total(tf.reduce_sum(tf.square(out - y), axis=1))))
+
+
+def nested_functions(b: Builder):
+    """A function that calls another one twice, and reads variables itself."""
+    x, y = b.inputs([5], [1])
+    w, v = b.variable("w", [5, 4]), b.variable("v", [4, 4])
+    u = b.variable("u", [4, 1])
+
+    @tf.function
+    def layer(h):
+        return tf.tanh(tf.matmul(h, v))
+
+    @tf.function
+    def network(x):
+        return tf.matmul(layer(layer(tf.matmul(x, w))), u)
+
+    descend(b, b.loss(b.total(tf.reduce_sum(tf.square(network(x) - y), axis=1))))
+
+
+def step_function(b: Builder):
+    """A training step as people write it: loss, gradients and updates in one function, with a counter."""
+    x, y = b.inputs([5], [1])
+    w, v = b.variable("w", [5, 4]), b.variable("v", [4, 1])
+    steps = b.constant("steps", [], 0.0)
+
+    @tf.function
+    def train(x, y):
+        with tf.GradientTape() as tape:
+            rows = tf.reduce_sum(tf.square(tf.matmul(tf.tanh(tf.matmul(x, w)), v) - y), axis=1)
+            loss = b.total(rows)
+        for variable, gradient in zip((w, v), tape.gradient(loss, (w, v))):
+            variable.assign_sub(0.1 / b.per * b.scaled(gradient))
+        steps.assign_add(1.0)
+        return loss
+
+    tf.group(tf.identity(train(x, y), name="loss"), name="train_op")
+
+
+def conditional_in_function(b: Builder):
+    """The function updates in a branch, and its loss does not depend on it."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 1])
+    steps = b.constant("steps", [], 0.0)
+
+    @tf.function
+    def train(x, y):
+        with tf.GradientTape() as tape:
+            loss = b.total(tf.reduce_sum(tf.square(tf.matmul(x, w) - y), axis=1))
+        gradient = b.scaled(tape.gradient(loss, w))
+        if tf.norm(gradient) > 0.2 * b.per:
+            w.assign_sub(0.1 / b.per * gradient)
+            steps.assign_add(1.0)
+        else:
+            steps.assign_add(10.0)
+        return loss
+
+    tf.group(tf.identity(train(x, y), name="loss"), name="train_op")
+
+
+def call_behind_control(b: Builder):
+    """A function must not read a variable before what its call waits for has written it."""
+    x, y = b.inputs([5], [1])
+    w, scale = b.variable("w", [5, 1]), b.constant("scale", [], 0.0)
+
+    @tf.function
+    def weigh(rows):
+        return rows * scale
+
+    rows = tf.reduce_sum(tf.square(tf.matmul(x, w) - y), axis=1)
+    with tf.control_dependencies([scale.assign_add(1.0)]):
+        rows = weigh(rows)
+    descend(b, b.loss(b.total(rows)))
+
+
+def twice_in_a_branch(b: Builder):
+    """Functions in the branches of a conditional of version 1, one of which has nothing but constants."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 1])
+    step = tf1.train.get_or_create_global_step()
+
+    @tf.function
+    def square(x):
+        return tf.square(x) * tf.constant(2.0, b.dtype)
+
+    @tf.function
+    def one(x):
+        return tf.ones_like(x) + tf.constant(1.0, b.dtype)
+
+    error = tf.matmul(x, w) - y
+    rows = tf1.cond(step < 2, lambda: square(error) + square(error - 1.0), lambda: one(error) * tf.square(error))
+    b.train(descending(b), b.loss(b.total(tf.reduce_sum(rows, axis=1))), global_step=step)
+
+
 BRANCHES = {
     "update_in_branch": More(update_in_branch, ROWS, steps=("train_op",) * 4),
     "gradients_in_branch": More(gradients_in_branch, ROWS, steps=("train_op",) * 4),
@@ -129,4 +248,14 @@ BRANCHES = {
     "predicate_of_rows": More(predicate_of_rows, ROWS),
     "nested_branches": More(nested_branches, ROWS),
     "counters_in_branches": More(counters_in_branches, ROWS),
+    "loss_of_three": More(loss_of_three, ROWS),
+}
+
+FUNCTIONS = {
+    "layer_function": More(layer_function, ROWS),
+    "nested_functions": More(nested_functions, ROWS),
+    "step_function": More(step_function, ROWS),
+    "conditional_in_function": More(conditional_in_function, ROWS, steps=("train_op",) * 5),
+    "call_behind_control": More(call_behind_control, ROWS),
+    "twice_in_a_branch": More(twice_in_a_branch, ROWS),
 }

@@ -11,6 +11,7 @@
 #include "Report.h"
 
 #include "lib/analysis/Explain.h"
+#include "lib/io/Inline.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/lower/Fold.h"
 
@@ -226,6 +227,7 @@ Error Run::checkWritten(ArrayRef<std::string> Files, OutputFormat Format) {
     Graph Input;
     if (Error E = Input.parse(M.graphBytes()))
       return E;
+    inlineCalls(Input, {.Kept = {}, .Like = &Written->graph()});
     Good = certifyLowered(Input, Written->graph(), Diags);
   }
   Diags.setPass("");

@@ -1,0 +1,208 @@
+//===- lib/io/Functions.cpp - the function library of a graph ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/Functions.h"
+
+#include "lib/support/Wire.h"
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace llvm;
+
+namespace graft {
+
+std::string wireBytes(const tensorflow::AttrValue &Value) {
+  std::string Bytes;
+  google::protobuf::io::StringOutputStream Stream(&Bytes);
+  google::protobuf::io::CodedOutputStream Coded(&Stream);
+  Coded.SetSerializationDeterministic(true);
+  Value.SerializeToCodedStream(&Coded);
+  Coded.Trim();
+  return Bytes;
+}
+
+FunctionLibrary::FunctionLibrary(const Graph &G) {
+  constexpr unsigned LibraryField = 2;
+  for (StringRef Field : G.otherFields()) {
+    wire::Reader R(Field);
+    wire::Field F;
+    tensorflow::FunctionDefLibrary Library;
+    if (R.next(F) && F.Number == LibraryField &&
+        F.WireType == wire::Type::Bytes &&
+        Library.ParseFromString(F.Bytes.str()))
+      Libraries.push_back(std::move(Library));
+  }
+  for (const tensorflow::FunctionDefLibrary &Library : Libraries)
+    for (const tensorflow::FunctionDef &Def : Library.function())
+      ByName[Def.signature().name()] = &Def;
+}
+
+FunctionRef FunctionLibrary::make(const tensorflow::NameAttrList &Call) const {
+  FunctionRef F;
+  F.Name = Call.name();
+  F.Def = find(F.Name);
+  for (const auto &[Key, Value] : Call.attr())
+    F.Attrs[Key] = Value;
+  return F;
+}
+
+static tensorflow::AttrValue valueOf(const Graph &G, NodeId N, StringRef Key) {
+  tensorflow::AttrValue Value;
+  if (auto Bytes = G.attr(N, Key);
+      Bytes && !Value.ParseFromString(Bytes->str()))
+    Value.Clear();
+  return Value;
+}
+
+FunctionRef FunctionLibrary::get(const Graph &G, NodeId N,
+                                 StringRef Key) const {
+  return make(valueOf(G, N, Key).func());
+}
+
+std::vector<FunctionRef> FunctionLibrary::list(const Graph &G, NodeId N,
+                                               StringRef Key) const {
+  std::vector<FunctionRef> Result;
+  tensorflow::AttrValue Value = valueOf(G, N, Key);
+  for (const tensorflow::NameAttrList &Call : Value.list().func())
+    Result.push_back(make(Call));
+  return Result;
+}
+
+static bool isList(const tensorflow::OpDef::ArgDef &A) {
+  return !A.number_attr().empty() || !A.type_list_attr().empty();
+}
+
+std::string FunctionLibrary::obstacle(const FunctionRef &F) const {
+  if (!F.Def)
+    return "the library has no function '" + F.Name + "'";
+  for (const char *Key : {"_noinline", "_XlaMustCompile"})
+    for (const auto &[Name, Value] : F.Def->attr())
+      if (Name == Key && Value.b())
+        return "function '" + F.Name + "' is marked " + Key;
+  const tensorflow::OpDef &Sig = F.Def->signature();
+  if (any_of(Sig.input_arg(), isList) || any_of(Sig.output_arg(), isList))
+    return "function '" + F.Name + "' has an argument that is a list";
+  StringSet<> Names;
+  for (const auto &Arg : Sig.input_arg())
+    Names.insert(Arg.name());
+  for (const tensorflow::NodeDef &Node : F.Def->node_def()) {
+    Names.insert(Node.name());
+    if (!findOp(Node.op()) && !find(Node.op()))
+      return "function '" + F.Name + "' has op " + Node.op() +
+             ", which TensorFlow does not know";
+  }
+  auto Resolves = [&](StringRef Text) {
+    Text.consume_front("^");
+    return Names.contains(Text.split(':').first);
+  };
+  for (const tensorflow::NodeDef &Node : F.Def->node_def())
+    for (const std::string &Input : Node.input())
+      if (!Resolves(Input))
+        return "function '" + F.Name + "' has no '" + Input + "'";
+  for (const auto &Arg : Sig.output_arg())
+    if (auto It = F.Def->ret().find(Arg.name());
+        It == F.Def->ret().end() || !Resolves(It->second))
+      return "function '" + F.Name + "' does not say what it returns";
+  return "";
+}
+
+bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node) {
+  const OpDef *Def = findOp(Node.op());
+  if (!Def) {
+    const tensorflow::FunctionDef *Callee = find(Node.op());
+    return !Callee || hasEffects(*Callee);
+  }
+  bool Calls = false, Result = false;
+  auto See = [&](const tensorflow::NameAttrList &F) {
+    const tensorflow::FunctionDef *Callee = find(F.name());
+    Calls = true;
+    Result |= !Callee || hasEffects(*Callee);
+  };
+  for (const auto &[Key, Value] : Node.attr()) {
+    if (Value.has_func())
+      See(Value.func());
+    for (const tensorflow::NameAttrList &F : Value.list().func())
+      See(F);
+  }
+  if (Calls)
+    return Result;
+  if (Def->update().Kind != UpdateKind::None)
+    return true;
+  bool Draws = Def->attr("seed") && Def->attr("seed2");
+  return Def->isStateful() && !Def->readsVariable() && !Draws &&
+         !isVariableOp(Def->Name);
+}
+
+bool FunctionLibrary::hasEffects(const tensorflow::FunctionDef &Def) {
+  StringRef Name = Def.signature().name();
+  // What calls itself has the effects of the rest.
+  auto [It, New] = Effects.try_emplace(Name, false);
+  if (!New)
+    return It->second;
+  bool Result = any_of(Def.node_def(), [&](const tensorflow::NodeDef &Node) {
+    return opHasEffects(Node);
+  });
+  return Effects[Name] = Result;
+}
+
+static void substitute(tensorflow::AttrValue &Value, const AttrMap &With) {
+  auto In = [&](tensorflow::NameAttrList &F) {
+    for (auto &[Key, Inner] : *F.mutable_attr())
+      substitute(Inner, With);
+  };
+  if (!Value.placeholder().empty()) {
+    if (auto It = With.find(Value.placeholder()); It != With.end())
+      Value = It->second;
+  } else if (Value.has_func()) {
+    In(*Value.mutable_func());
+  } else if (Value.has_list()) {
+    for (tensorflow::NameAttrList &F : *Value.mutable_list()->mutable_func())
+      In(F);
+  }
+}
+
+AttrMap FunctionLibrary::attrsOf(const tensorflow::NodeDef &Node,
+                                 const AttrMap &With) {
+  AttrMap Result;
+  for (const auto &[Key, Value] : Node.attr())
+    substitute(Result[Key] = Value, With);
+  return Result;
+}
+
+std::optional<unsigned> FunctionLibrary::portOf(StringRef Op,
+                                                const AttrMap &Attrs,
+                                                StringRef Output,
+                                                unsigned Index) const {
+  unsigned Port = 0;
+  if (const OpDef *Def = findOp(Op)) {
+    for (const ArgDef &A : Def->outputs()) {
+      if (Output == A.Name)
+        return Port + Index;
+      if (!*A.NumberAttr && !*A.TypeListAttr) {
+        ++Port;
+        continue;
+      }
+      auto It = Attrs.find(*A.NumberAttr ? A.NumberAttr : A.TypeListAttr);
+      if (It == Attrs.end())
+        return std::nullopt;
+      Port += *A.NumberAttr ? static_cast<unsigned>(It->second.i())
+                            : It->second.list().type_size();
+    }
+  } else if (const tensorflow::FunctionDef *Def = find(Op)) {
+    for (const auto &Arg : Def->signature().output_arg()) {
+      if (Output == Arg.name())
+        return Port + Index;
+      ++Port;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace graft

@@ -1,0 +1,71 @@
+//===- lib/io/Functions.h - the function library of a graph -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_FUNCTIONS_H
+#define GRAFT_LIB_IO_FUNCTIONS_H
+
+#include "lib/graph/Graph.h"
+
+#include "tensorflow/core/framework/function.pb.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <map>
+#include <string>
+
+namespace graft {
+
+/// Attributes by key, in an order that is always the same.
+using AttrMap = std::map<std::string, tensorflow::AttrValue>;
+
+/// A function, and what the placeholders in its attributes stand for.
+struct FunctionRef {
+  std::string Name;
+  const tensorflow::FunctionDef *Def = nullptr;
+  AttrMap Attrs;
+};
+
+/// The FunctionDefLibrary of a graph. It is read when it is made.
+class FunctionLibrary {
+public:
+  explicit FunctionLibrary(const Graph &G);
+
+  const tensorflow::FunctionDef *find(llvm::StringRef Name) const {
+    auto It = ByName.find(Name);
+    return It == ByName.end() ? nullptr : It->second;
+  }
+  /// The function that attribute \p Key of \p N names.
+  FunctionRef get(const Graph &G, NodeId N, llvm::StringRef Key) const;
+  /// The functions that attribute \p Key of \p N lists.
+  std::vector<FunctionRef> list(const Graph &G, NodeId N,
+                                llvm::StringRef Key) const;
+
+  /// Why \p F cannot stand in the place of a call, or "".
+  std::string obstacle(const FunctionRef &F) const;
+  /// Whether running \p Def does more than compute its outputs.
+  bool hasEffects(const tensorflow::FunctionDef &Def);
+
+  /// The attributes of a node of a body, with what placeholders stand for.
+  static AttrMap attrsOf(const tensorflow::NodeDef &Node, const AttrMap &With);
+  /// The port that output \p Index of \p Output is, of a node with op \p Op.
+  std::optional<unsigned> portOf(llvm::StringRef Op, const AttrMap &Attrs,
+                                 llvm::StringRef Output, unsigned Index) const;
+
+private:
+  FunctionRef make(const tensorflow::NameAttrList &Call) const;
+  bool opHasEffects(const tensorflow::NodeDef &Node);
+
+  std::vector<tensorflow::FunctionDefLibrary> Libraries;
+  llvm::StringMap<const tensorflow::FunctionDef *> ByName;
+  llvm::StringMap<bool> Effects;
+};
+
+/// The wire form of \p Value, always the same for the same value.
+std::string wireBytes(const tensorflow::AttrValue &Value);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_FUNCTIONS_H

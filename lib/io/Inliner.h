@@ -1,0 +1,95 @@
+//===- lib/io/Inliner.h - how calls are replaced (private) ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_INLINER_H
+#define GRAFT_LIB_IO_INLINER_H
+
+#include "lib/io/Functions.h"
+#include "lib/io/Inline.h"
+
+namespace graft {
+
+enum class CallKind : uint8_t { None, Call, If, Case, While };
+
+class Inliner {
+public:
+  Inliner(Graph &G, const InlineOptions &Options)
+      : G(G), Options(Options), Library(G) {}
+
+  InlineResult run();
+
+private:
+  using Ends = llvm::SmallVector<Endpoint, 8>;
+
+  /// A call that is to be replaced. The functions that it stands in are a chain
+  /// of entries of Chains.
+  struct Work {
+    NodeId Node;
+    uint32_t Chain;
+  };
+  struct Link {
+    std::string Function;
+    uint32_t Outer;
+  };
+  /// What stands in the place of a call.
+  struct Body {
+    Ends Outputs;
+    /// Control inputs that wait for all effects.
+    Ends Effects;
+  };
+  /// Where a body goes.
+  struct Site {
+    llvm::StringRef Prefix;
+    NodeId After;
+    uint32_t Chain;
+    /// What nodes without inputs wait for.
+    Ends Pivot;
+  };
+
+  CallKind kindOf(NodeId N) const;
+  NodeId findLike(NodeId N) const;
+  void look(NodeId N, uint32_t Chain);
+  std::vector<FunctionRef> functions(NodeId N, CallKind Kind) const;
+  std::string obstacle(NodeId N, CallKind Kind, uint32_t Chain,
+                       llvm::ArrayRef<FunctionRef> Functions) const;
+  bool isInside(llvm::StringRef Function, uint32_t Chain) const;
+
+  Body instantiate(const FunctionRef &F, llvm::ArrayRef<Endpoint> Args,
+                   const Site &At);
+  Body branches(NodeId N, llvm::ArrayRef<Endpoint> Predicates,
+                llvm::ArrayRef<FunctionRef> Functions, Ends Args,
+                const Site &At, unsigned Level);
+  void call(NodeId N, const FunctionRef &F, uint32_t Chain);
+  void conditional(NodeId N, CallKind Kind,
+                   llvm::ArrayRef<FunctionRef> Functions, uint32_t Chain);
+  void loop(NodeId N, llvm::ArrayRef<FunctionRef> Functions, uint32_t Chain);
+  void replace(NodeId N, const Body &B);
+  void dropClasses(NodeId N);
+  Ends controls(NodeId N) const;
+  Ends witness(NodeId N);
+  void waitForEffects(Body &B, llvm::StringRef Prefix, NodeId After);
+
+  NodeId add(llvm::StringRef Prefix, llvm::StringRef Name, llvm::StringRef Op,
+             llvm::ArrayRef<Endpoint> Inputs, NodeId After,
+             const AttrMap &Attrs = {});
+  /// A node with attribute T.
+  Endpoint typed(llvm::StringRef Prefix, llvm::StringRef Name,
+                 llvm::StringRef Op, llvm::ArrayRef<Endpoint> Inputs,
+                 NodeId After, AttrMap Attrs = {});
+
+  Graph &G;
+  const InlineOptions &Options;
+  FunctionLibrary Library;
+  std::vector<Work> Queue;
+  std::vector<Link> Chains;
+  llvm::StringSet<> Gone; ///< The names of calls that were removed.
+  uint32_t Device = 0;    ///< Of the call at hand.
+  InlineResult Result;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_INLINER_H

@@ -1,0 +1,96 @@
+//===- passes/InlineFunctions.cpp - inline-functions ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Replaces calls by the nodes of the functions, and functional conditionals and
+// loops by those of version 1, so that all passes see what runs in a step:
+//
+//     y = PartitionedCall(x, w)    →    y/MatMul = MatMul(x, w)
+//                                       y/Relu = Relu(y/MatMul)
+//
+// TensorFlow does the same before it runs a graph, so the step stays what it
+// is: this is a normal form of the input. The certificate takes its picture of
+// the input behind this pass; that the normal form computes what the input does
+// is tested against TensorFlow by itself. Functions that others call (the map
+// function of a dataset, what is marked _noinline) are left alone, and the
+// library stays as it is.
+//
+// Relies on: nothing; runs before all passes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/Inline.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"fetch", "Tensors that keep their names, separated by ;", ""},
+};
+
+class InlineFunctions final : public PassBase<InlineFunctions> {
+public:
+  static constexpr PassInfo Info = {
+      "inline-functions", "Replace calls of functions by what they do",
+      "Inlines `PartitionedCall` and `StatefulPartitionedCall`, and turns "
+      "`If`,\n"
+      "`Case` and `While` into control flow of version 1. What cannot be\n"
+      "inlined is a warning.",
+      Options};
+
+  Effect effect() const override { return Effect::Normalises; }
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+};
+
+/// The nodes of the tensors that \p Fetch, collections and signatures name.
+InlineOptions keptNames(const Module &M, StringRef Fetch) {
+  InlineOptions Options;
+  auto Keep = [&](StringRef Tensor) {
+    Options.Kept.insert(Tensor.split(':').first);
+  };
+  SmallVector<StringRef, 4> Names;
+  Fetch.split(Names, ';', -1, false);
+  for (StringRef Name : Names)
+    Keep(Name);
+  const tensorflow::MetaGraphDef *Meta = M.metaGraph();
+  if (!Meta)
+    return Options;
+  for (const auto &[Key, Collection] : Meta->collection_def())
+    for (const std::string &Name : Collection.node_list().value())
+      Keep(Name);
+  for (const auto &[Key, Signature] : Meta->signature_def())
+    for (const auto &[Output, Info] : Signature.outputs())
+      Keep(Info.name());
+  return Options;
+}
+
+PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
+  Graph &G = M.graph();
+  if (!mayCall(G))
+    return PassResult::Unchanged;
+  InlineResult Done = inlineCalls(G, keptNames(M, option("fetch")));
+  for (const auto &[Node, Message] : Done.Errors)
+    Diags.error(Node, Message);
+  if (!Done.Errors.empty())
+    return PassResult::Failure;
+  for (const auto &[N, Why] : Done.Left)
+    Diags.unproved("call", G.name(N), "this call is not inlined: " + Why);
+  for (auto [What, Count] : {std::pair("calls inlined", Done.Calls),
+                             std::pair("conditionals lowered", Done.Branches),
+                             std::pair("loops lowered", Done.Loops)})
+    if (Count != 0)
+      Statistics[What] = Count;
+  return Done.changed() ? PassResult::Changed : PassResult::Unchanged;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(InlineFunctions)
+
+} // namespace graft
