@@ -150,7 +150,8 @@ void MergeFetches::collectSinks() {
       auto Shape = Facts->Types.natural({N, 0}).isPartial()
                        ? Facts->Dims.shape({N, 0})
                        : std::nullopt;
-      if (Shape && Shape->empty() && Facts->Dims.numOutputs(N) == 1)
+      if (Shape && Shape->empty() && Facts->Dims.numOutputs(N) == 1 &&
+          G->outputType(N, 0) != DT_VARIANT)
         Fetched.try_emplace({N, 0}, false);
       continue;
     }
@@ -161,6 +162,7 @@ void MergeFetches::collectSinks() {
       // rank is known, or that others only wait for, has no value to give: it
       // loses its name, and whoever asks for it is told.
       if (!Facts->Types.number({N, Port}).isTrue() &&
+          G->outputType(N, Port) != DT_VARIANT &&
           (!Facts->Types.number({N, Port}).isVarying() ||
            (!Facts->Types.type({N, Port}).Symbolic &&
             Facts->Dims.shape({N, Port}) && !G->hasUses(N))))

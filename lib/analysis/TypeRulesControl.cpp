@@ -45,7 +45,9 @@ void TypeRules::infersLocally() {
 }
 
 void TypeRules::switches() {
-  RType X = numeric(0), Pred = plain(1);
+  // A box is none to reduce.
+  RType X = G.outputType(N, 0) == DT_VARIANT ? operand(0) : numeric(0);
+  RType Pred = plain(1);
   setAll(Pred.isReplicated() ? X
          : Pred.isVarying()
              ? varyingLike(Pred)
@@ -57,10 +59,11 @@ void TypeRules::switches() {
 void TypeRules::merges() {
   SmallVector<RType, 2> Types;
   RType Result;
+  bool IsBox = G.outputType(N, 0) == DT_VARIANT;
   bool AllZero = true, Same = true, AnySharded = false, AllSharded = true;
   for (unsigned I = 0; I < numData(); ++I) {
     // A size stays one.
-    RType X = operand(I).Symbolic ? operand(I) : numeric(I);
+    RType X = operand(I).Symbolic || IsBox ? operand(I) : numeric(I);
     Types.push_back(X);
     if (X.isVarying()) {
       Result = varyingLike(X);
@@ -78,10 +81,9 @@ void TypeRules::merges() {
   if (AllZero && !Result.isVarying() && !Types.empty()) {
     Result = Types.front();
   } else if (!Same && !Result.isVarying()) {
-    Result = AllSharded    ? RType::sharded(Result.Axis)
-             : !AnySharded ? RType::replicated()
-                           : varying("merges branches whose values relate "
-                                     "differently");
+    Result = AllSharded ? RType::sharded(Result.Axis) : RType::replicated();
+    if (IsBox || (AnySharded && !AllSharded))
+      Result = varying("merges branches whose values relate differently");
     for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
       if (!Types[I].Zero)
         if (RType X = plain(I); X.isVarying())
