@@ -133,6 +133,22 @@ def loss_of_three(b: Builder):
     b.train(descending(b), b.loss(b.total(tf.reduce_sum(rows, axis=1))), global_step=step)
 
 
+def looped_loss(b: Builder):
+    """A loop that no row has a part in: the learning rate."""
+    _, _, rows = regress(b)
+    step = tf1.train.get_or_create_global_step()
+    rate = tf1.while_loop(lambda i, r: i < step, lambda i, r: (i + 1, 0.5 * r), [tf.cast(0, step.dtype), 0.1 / b.per])[1]
+    b.train(tf1.train.GradientDescentOptimizer(rate), b.loss(b.total(rows)), global_step=step)
+
+
+def looped_layer(b: Builder):
+    """Three layers with one weight as a loop, and the gradient goes through it."""
+    x, y = b.inputs([5], [1])
+    w, v = b.variable("w", [5, 5]), b.variable("v", [5, 1])
+    h = tf1.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w))), [0, x])[1]
+    descend(b, b.loss(b.total(tf.reduce_sum(tf.square(tf.matmul(h, v) - y), axis=1))))
+
+
 # --- Functions. ---
 
 
@@ -258,4 +274,9 @@ FUNCTIONS = {
     "conditional_in_function": More(conditional_in_function, ROWS, steps=("train_op",) * 5),
     "call_behind_control": More(call_behind_control, ROWS),
     "twice_in_a_branch": More(twice_in_a_branch, ROWS),
+}
+
+LOOPS = {
+    "looped_loss": More(looped_loss, ROWS),
+    "looped_layer": More(looped_layer, ROWS),
 }
