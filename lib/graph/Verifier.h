@@ -22,7 +22,7 @@ bool verifyGraph(const Graph &G, DiagnosticEngine &Diags);
 
 /// The collective rules alone: groups are complete, agree, sit on distinct
 /// devices, and every result is read behind a gate that runs all members.
-void verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
+bool verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
 
 /// The types of edges and the presence of attributes, by the op table. Not part
 /// of verifyGraph: TensorFlow said so of an input, so this is for what was

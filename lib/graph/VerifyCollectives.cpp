@@ -173,9 +173,15 @@ void verifyGates(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
 
 } // namespace
 
-void verifyCollectives(const Graph &G, DiagnosticEngine &Diags) {
+bool verifyCollectives(const Graph &G, DiagnosticEngine &Diags) {
+  unsigned Before = Diags.errorCount();
+  std::optional<bool> IsOutput;
   for (const auto &[K, Its] : collectGroups(G)) {
-    if (!Its.IsOurs)
+    // What expand-replicas wrote has no other collectives: replicate refuses a
+    // graph with some.
+    if (!Its.IsOurs && !IsOutput)
+      IsOutput = hasGraftStamp(G);
+    if (!Its.IsOurs && !*IsOutput)
       continue;
     verifyAgreement(G, Its, Diags);
     if (!Its.InProgram) {
@@ -185,6 +191,7 @@ void verifyCollectives(const Graph &G, DiagnosticEngine &Diags) {
     if (isReduction(G.opName(Its.Members[0])))
       verifyGates(G, Its, Diags);
   }
+  return Diags.errorCount() == Before;
 }
 
 } // namespace graft

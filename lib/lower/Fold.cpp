@@ -17,6 +17,7 @@
 #include "lib/lower/Copies.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
 
@@ -307,8 +308,11 @@ bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
       return error(N, "waits for '" + L.name(Controls[I].Node) +
                           "', which is a part of another node");
     Group &From = Groups[GroupOf[Controls[I].Node]];
-    if (!Once && &From == &Gr)
+    if (!Once && &From == &Gr) {
+      if (Replica != 0)
+        return error(N, "waits for another copy of itself");
       continue; // led: taken below
+    }
     Endpoint To;
     if (!source(Controls[I], N, Replica, Once, To))
       return false;
@@ -335,21 +339,25 @@ bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
 /// A merge: copies 0 to N-1 of one tensor in order.
 bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   NodeId N = Gr.Once, Values = N;
-  StringRef Op = L.opName(N);
-  StringRef Combine = Op == "AddN"       ? "sum"
-                      : Op == "ConcatV2" ? "concat"
-                      : Op == "Min"      ? "min"
-                      : Op == "Max"      ? "max"
-                      : Op == "All"      ? "and"
-                      : Op == "Any"      ? "or"
-                                         : "pick";
-  if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any")
+  StringRef Op = L.opName(Gr.model());
+  StringRef Combine = StringSwitch<StringRef>(Op)
+                          .Case("AddN", "sum")
+                          .Case("ConcatV2", "concat")
+                          .Case("Min", "min")
+                          .Case("Max", "max")
+                          .Case("All", "and")
+                          .Case("Any", "or")
+                          .Case("Identity", "pick")
+                          .Default("");
+  if (N == NoNode || Combine.empty())
+    return error(Gr.model(), "has a stamp, and no merge is such a node");
+  if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any") {
     Values = L.input(N, 0).Node;
-  if (Values != N) {
     auto Axis = constValue(L, L.input(N, 1).Node);
-    if (!stamped(Values) || !L.isOp(Values, "Pack") || !Axis ||
-        Axis->Ints.size() != 1 || Axis->Ints[0] != 0)
-      return error(N, "does not combine what was stacked along axis 0");
+    if (!stamped(Values) || !L.isOp(Values, "Pack") ||
+        L.intAttr(Values, "axis") != 0 || L.boolAttr(N, "keep_dims") != false ||
+        !Axis || !Axis->HasInts || Axis->Ints.size() != 1 || Axis->Ints[0] != 0)
+      return error(N, "does not combine along the replicas");
   }
   unsigned Count = Combine == "pick" ? 1 : Replicas;
   if (L.node(Values).NumData < Count)
@@ -430,6 +438,8 @@ bool Folder::connect(Group &Gr) {
     auto Axis = constValue(L, L.input(M, 0).Node);
     if (!Axis || Axis->Ints.size() != 1)
       return error(M, "splits along an unknown axis");
+    if (L.intAttr(M, "num_split") != Replicas)
+      return error(M, "does not split for the replicas");
     P->setIntAttr(Gr.Program, "axis", Axis->Ints[0]);
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Scale) {
@@ -493,6 +503,21 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
   return Folder(Lowered, Input, Diags).run();
 }
 
+/// Nothing in \p Lowered speaks of a second replica.
+static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
+                             DiagnosticEngine &Diags) {
+  for (NodeId N = 0; N < Lowered.size(); ++N) {
+    bool IsCopy = Input.find(Lowered.name(N)) == NoNode &&
+                  parseCopyName(Lowered.name(N)).Replica > 0;
+    if (!IsCopy && Lowered.intAttr(N, StampAttr).value_or(1) == 1)
+      continue;
+    Diags.error(Lowered.name(N), "is of a graph with more than one replica, "
+                                 "and another node has the stamp of one");
+    return false;
+  }
+  return true;
+}
+
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
                     DiagnosticEngine &Diags) {
   unsigned Replicas = stampedReplicas(Lowered);
@@ -500,11 +525,11 @@ bool certifyLowered(const Graph &Input, const Graph &Lowered,
     Diags.error("", "this is no graph that expand-replicas wrote");
     return false;
   }
+  if (!verifyTypes(Lowered, Diags) || !verifyCollectives(Lowered, Diags))
+    return false;
   // With one replica there are no copies to be told apart by name.
   if (Replicas == 1)
-    return true;
-  if (!verifyTypes(Lowered, Diags))
-    return false;
+    return verifyOneReplica(Lowered, Input, Diags);
   std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);
   return Program && certify(Input, *Program, Diags);
 }

@@ -15,6 +15,7 @@ from models import Spec
 def export(spec: Spec, fill: Callable, **kwargs) -> str:
     handle, path = tempfile.mkstemp(suffix=".meta", dir=harness.workdir())
     os.close(handle)
+    harness.MODEL_OF[path] = spec.model
     return models_more.build(spec, fill, **kwargs).write(path)
 
 

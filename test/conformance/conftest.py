@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import cases
 import harness
+import summary
 
 RESULTS = collections.defaultdict(lambda: [0, 0])  # a case's text: checks passed, checks made
 
@@ -29,6 +30,8 @@ def pytest_report_header(config):
 
 
 def pytest_runtest_logreport(report):
+    if report.when == "call" or report.failed:
+        summary.finish(report.passed, hasattr(report, "wasxfail"))
     case = dict(report.user_properties).get("case")
     if case and (report.when == "call" or report.failed):
         RESULTS[case][0] += report.passed
@@ -39,3 +42,14 @@ def pytest_sessionfinish(session, exitstatus):
     config = session.config
     if config.getoption("--full") and set(RESULTS) == {str(case) for case in cases.matrix(full=True)}:
         cases.write_table(config.getoption("--conformance-table"), RESULTS)
+
+
+def pytest_terminal_summary(terminalreporter):
+    if summary.RESULTS:
+        terminalreporter.section("models, strategies, replicas")
+        for line in summary.table():
+            terminalreporter.write_line(line)
+    mutation_tests = sys.modules.get("test_mutations")
+    if mutation_tests is not None and mutation_tests.SCORE.counts:
+        terminalreporter.section("mutation score")
+        terminalreporter.write_line(mutation_tests.SCORE.table())

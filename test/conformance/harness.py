@@ -22,6 +22,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import models
 import numpy as np
+import summary
 import tensorflow as tf
 from google.protobuf import text_format
 from models import STEPS, Spec
@@ -44,6 +45,9 @@ def workdir() -> str:
 
 
 # --- Running graft-opt. ---
+
+
+MODEL_OF: Dict[str, str] = {}  # the model that a file holds, for the table of results
 
 
 class GraftError(AssertionError):
@@ -78,7 +82,11 @@ def rewrite(path: str, options: Options, suffix: Optional[str] = None) -> Tuple[
     """Returns the output's path and what was said on stderr."""
     handle, out = tempfile.mkstemp(suffix=suffix or os.path.splitext(path)[1], dir=workdir())
     os.close(handle)
-    done = run_graft([path, "-o", out, *options.arguments()])
+    done = run_graft([path, "-o", out, *options.arguments()], check=False)
+    model = MODEL_OF.get(path, "other graphs")
+    summary.note(model, options.strategy, options.replicas, done.stderr, done.returncode)
+    if done.returncode != 0:
+        raise GraftError(f"exit status {done.returncode} of graft-opt {path}\n{done.stderr}")
     return out, done.stderr
 
 
@@ -217,7 +225,9 @@ class Session:
 
 @functools.lru_cache(maxsize=None)
 def export(spec: Spec, extension: str = ".meta") -> str:
-    return models.build(spec).write(os.path.join(workdir(), str(spec) + extension))
+    path = os.path.join(workdir(), str(spec) + extension)
+    MODEL_OF[path] = spec.model
+    return models.build(spec).write(path)
 
 
 @dataclasses.dataclass
