@@ -619,6 +619,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
         setValue(0, *X);
     }
     break;
+  case ShapeRule::Blocks:
+    blocks();
+    break;
   }
 }
 

@@ -131,6 +131,7 @@ private:
   void gather();
   void gatherNd();
   void einsum();
+  void blocks();
   void crossing();
   void merge();
 

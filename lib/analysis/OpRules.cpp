@@ -32,6 +32,9 @@ constexpr auto Table = [] {
 #define GRAFT_RULE(Op, Shape, Type)                                            \
   NamedRules{#Op, {ShapeRule::Shape, TypeRule::Type}},
 #include "lib/analysis/OpRules.def"
+#define GRAFT_ROWS(Op, Inputs, Outputs)                                        \
+  NamedRules{#Op, {ShapeRule::None, TypeRule::Rows, Inputs, Outputs}},
+#include "lib/analysis/RowRules.def"
   };
   std::sort(List.begin(), List.end());
   return List;

@@ -35,6 +35,9 @@ enum class TypeRule : uint8_t {
 struct OpRules {
   ShapeRule Shape = ShapeRule::None;
   TypeRule Type = TypeRule::None;
+  /// Of TypeRule::Rows: a letter for each operand and each result.
+  const char *Inputs = nullptr;
+  const char *Outputs = nullptr;
 };
 
 /// The rules of \p Op.

@@ -507,6 +507,25 @@ void DimRules::einsum() {
   setShape(0, List);
 }
 
+/// SpaceToBatchND, BatchToSpaceND: how many rows, and the rank.
+void DimRules::blocks() {
+  Dims X = in(0);
+  auto Block = nums(1);
+  if (!X || !Block || X->size() < Block->size() + 1)
+    return;
+  int64_t Count = 1;
+  for (int64_t Size : *Block)
+    if (Size <= 0 || MulOverflow(Count, Size, Count))
+      return;
+  DimList List(X->begin(), X->end());
+  DimId Blocks = number(0, Count);
+  List[0] = G.isOp(N, "SpaceToBatchND") ? product(1, List[0], Blocks)
+                                        : quotient(1, List[0], Blocks);
+  for (size_t I = 1; I <= Block->size(); ++I)
+    List[I] = slotFrom(1 + I, List[I]);
+  setShape(0, List);
+}
+
 /// Crossing ops: the slice of one replica, or what all replicas have together.
 void DimRules::crossing() {
   Dims X = in(0);

@@ -93,6 +93,7 @@ private:
   RType relayout();
   RType join();
   RType joinRows(llvm::ArrayRef<unsigned> Operands, int Axis, RType Type);
+  uint8_t orderOf(llvm::ArrayRef<TypeAnalysis::OrderedPart> Parts);
   RType ownPart(unsigned I, RType X);
   Endpoint whereJoined(Endpoint E) const;
   RType part(unsigned I);
@@ -100,6 +101,9 @@ private:
   RType alongAxes(bool Linear);
   RType reverseSequence();
   RType einsum();
+  void rows();
+  RType toBlocks();
+  RType fromBlocks();
   RType gather();
   RType gatherNd();
   RType scatterNd();

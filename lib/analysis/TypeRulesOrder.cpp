@@ -22,7 +22,8 @@ namespace graft {
 /// Applies \p Rule where an operand has its rows in another order, or in any.
 void TypeRules::applyOrdered(TypeRule Rule) {
   // These look at the orders themselves.
-  if (Rule == TypeRule::Join || Rule == TypeRule::Part) {
+  if (Rule == TypeRule::Join || Rule == TypeRule::Part ||
+      Rule == TypeRule::ToBlocks || Rule == TypeRule::FromBlocks) {
     apply(Rule);
     return;
   }
@@ -206,17 +207,68 @@ RType TypeRules::joinRows(ArrayRef<unsigned> Operands, int Axis, RType Type) {
     Type.Order = Parts[0].Order & 63;
     return Type;
   }
+  Type.Order = orderOf(Parts) & 63;
+  return Type.isJoined()
+             ? Type
+             : varying("joins rows along the batch, as too many others do");
+}
+
+/// The order of rows of these parts; InOrder when there are too many orders.
+uint8_t TypeRules::orderOf(ArrayRef<TypeAnalysis::OrderedPart> Parts) {
   if (T.Orders.empty())
     T.Orders.emplace_back(); // InOrder
   auto It = llvm::find(T.Orders, Parts);
   if (It == T.Orders.end()) {
     if (T.Orders.size() == RType::AnyOrder)
-      return varying("joins rows along the batch, as too many others do");
-    T.Orders.push_back(Parts);
-    It = std::prev(T.Orders.end());
+      return RType::InOrder;
+    T.Orders.emplace_back(Parts);
+    return static_cast<uint8_t>(T.Orders.size() - 1);
   }
-  Type.Order = static_cast<uint8_t>(It - T.Orders.begin()) & 63;
-  return Type;
+  return static_cast<uint8_t>(It - T.Orders.begin());
+}
+
+/// How many blocks an image becomes in SpaceToBatch; 0 if that is not known.
+static unsigned countBlocks(std::optional<SmallVector<int64_t, 4>> Sizes) {
+  unsigned Count = 1;
+  for (int64_t Size : Sizes ? *Sizes : SmallVector<int64_t, 4>{0})
+    Count = Size <= 0 || Size > 64 || Count > 4096 ? 0 : Count * unsigned(Size);
+  return Count;
+}
+
+/// SpaceToBatchND: row r of block i is row i*b+r, as if the blocks were joined.
+RType TypeRules::toBlocks() {
+  RType X = numeric(0);
+  unsigned Count = countBlocks(D.numbers(G.input(N, 1)));
+  bool Fits = operand(1).isTrue() && operand(2).isTrue();
+  if (X.isVarying())
+    return varyingLike(X);
+  if (Fits && !X.isSharded())
+    return X;
+  auto Shape = D.shape(G.input(N, 0));
+  auto Rows =
+      Shape && !Shape->empty() ? D.table().sym((*Shape)[0]) : std::nullopt;
+  if (!Fits || X.Axis != 0 || Count < 2 || !Rows)
+    return varying("makes blocks of each replica's own");
+  X.Order = orderOf(SmallVector<TypeAnalysis::OrderedPart>(
+                Count, {X.Order, 0, *Rows})) &
+            63;
+  return X.isJoined() ? X : varying("joins rows, as too many others do");
+}
+
+RType TypeRules::fromBlocks() {
+  RType X = numeric(0);
+  unsigned Count = countBlocks(D.numbers(G.input(N, 1)));
+  if (X.isVarying())
+    return varyingLike(X);
+  if (!operand(1).isTrue() || !operand(2).isTrue())
+    return varying("takes sizes of each replica's own");
+  if (!X.isSharded())
+    return X;
+  const auto *Parts = X.isJoined() ? &T.Orders[X.Order] : nullptr;
+  if (X.Axis != 0 || !Parts || Parts->size() != Count || !all_equal(*Parts))
+    return varying("joins blocks of other rows");
+  X.Order = Parts->front().Order & 63;
+  return X;
 }
 
 /// Split or Slice that takes one of the parts that \p X, operand \p I, is made

@@ -8,9 +8,73 @@
 
 #include "lib/analysis/TypeRules.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace llvm;
 
 namespace graft {
+
+/// The letter of number \p I in \p Letters, the last one for all that follow,
+/// and the digit after it.
+static std::pair<char, int> letterOf(StringRef Letters, unsigned I) {
+  std::pair<char, int> Last;
+  for (size_t At = 0; At < Letters.size(); ++At) {
+    Last = {Letters[At], 0};
+    if (At + 1 < Letters.size() && isDigit(Letters[At + 1]))
+      Last.second = Letters[++At] - '0';
+    if (I-- == 0)
+      break;
+  }
+  return Last;
+}
+
+/// Ops on rows one by one, as RowRules.def describes them.
+void TypeRules::rows() {
+  OpRules Rules = rulesOf(G.opName(N));
+  SmallVector<unsigned, 2> Linear;
+  std::optional<int> K;
+  bool Split = false, AnyWhole = false;
+  for (unsigned I = 0; I < numData(); ++I) {
+    auto [Letter, Rank] = letterOf(Rules.Inputs, I);
+    bool IsLinear = Letter == 'l' || Letter == 'm';
+    RType X = IsLinear ? numeric(I) : plain(I);
+    if (X.isVarying())
+      return setAll(varyingLike(X));
+    int Axis = Letter == 't' || Letter == 'm' ? 1 : 0;
+    bool OfRows = IsLinear || Letter == 'r' || Letter == 't';
+    if (X.isSharded() &&
+        (!OfRows || X.Axis != Axis || (Rank > 0 && rank(G.input(N, I)) < Rank)))
+      return setAll(varying("works along the batch"));
+    Split |= X.isSharded();
+    if (!X.isSharded() && OfRows && !X.Zero)
+      AnyWhole = true;
+    if (IsLinear) {
+      Linear.push_back(I);
+      if (!X.Zero && (!K || X.K == 0))
+        K = X.K;
+    }
+  }
+  if (Split && AnyWhole)
+    return setAll(
+        varying("combines rows of one replica and rows that all have"));
+  // Of several terms, or beside rows, all have one scale and none is partial.
+  bool OnlyTerm = Linear.size() == 1 && !Split;
+  for (unsigned I : Linear)
+    if (RType X = numeric(I); X.isPartial() && !OnlyTerm)
+      K = 0;
+  for (unsigned I : Linear)
+    if (RType X = numeric(I); !OnlyTerm)
+      scaled(I, X.isPartial() ? reduced(I) : X, K.value_or(0));
+  if (!Split)
+    return setAll(OnlyTerm ? numeric(Linear[0])
+                           : RType::replicated(K.value_or(0)));
+  for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
+    char Letter = letterOf(Rules.Outputs, Port).first;
+    set(Port, Letter == 'r'   ? RType::sharded(0, K.value_or(0))
+              : Letter == 't' ? RType::sharded(1, K.value_or(0))
+                              : RType::partial(K.value_or(0)));
+  }
+}
 
 /// Rows of a table; with batch_dims, of a table for each row of the indices.
 RType TypeRules::gather() {

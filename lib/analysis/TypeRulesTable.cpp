@@ -253,6 +253,26 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::PerMatrix:
     setAll(leading(2));
     return;
+  case TypeRule::PerVolume:
+    setAll(leading(3));
+    return;
+  case TypeRule::Rows:
+    rows();
+    return;
+  case TypeRule::ToBlocks:
+    setAll(toBlocks());
+    return;
+  case TypeRule::FromBlocks:
+    setAll(fromBlocks());
+    return;
+  case TypeRule::Whole: {
+    RType Type = RType::replicated();
+    for (unsigned I = 0; I < numData(); ++I)
+      if (RType X = whole(I); !X.isReplicated())
+        Type = varyingLike(X);
+    setAll(Type);
+    return;
+  }
   case TypeRule::AlongAxes:
     setAll(alongAxes(/*Linear=*/true));
     return;

@@ -333,7 +333,7 @@ TEST_CASE("types: what comes round a loop counts", "[types]") {
   CHECK(B.demands().empty());
   CHECK(B.type("next") == "Varying");
   CHECK(B.type("acc") == "Varying");
-  CHECK(B.type("end") == "Sharded(0) joined");
+  CHECK(B.type("end") == "Varying");
 }
 
 TEST_CASE("demands move up to the raw gradient", "[types][demands]") {
