@@ -139,7 +139,6 @@ def matrices(f):
                 superdiag=f.spd[:, :1], maindiag=f.spd[:, 1:2], subdiag=f.spd[:, 2:], rhs=f.spd
             )
         ],
-        "SparseMatMul": [raw.SparseMatMul(a=f.x, b=f.table), raw.SparseMatMul(a=f.x, b=f.y, transpose_a=True)],
         "NthElement": [raw.NthElement(input=f.x, n=1)],
         "LowerBound": [raw.LowerBound(sorted_inputs=lines, values=f.x)],
         "UpperBound": [raw.UpperBound(sorted_inputs=lines, values=f.x)],
