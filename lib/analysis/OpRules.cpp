@@ -26,16 +26,18 @@ struct NamedRules {
   constexpr bool operator<(const NamedRules &O) const { return Op < O.Op; }
 };
 
-/// By name, sorted by the compiler: a run asks for few of so many.
-constexpr auto Table = [] {
-  std::array List = {
-#define GRAFT_RULE(Op, Shape, Type)                                            \
-  NamedRules{#Op, {ShapeRule::Shape, TypeRule::Type}},
+constexpr NamedRules Listed[] = {
+#define GRAFT_RULE(Op, Shape, Type) {#Op, {ShapeRule::Shape, TypeRule::Type}},
 #include "lib/analysis/OpRules.def"
 #define GRAFT_ROWS(Op, Inputs, Outputs)                                        \
-  NamedRules{#Op, {ShapeRule::None, TypeRule::Rows, Inputs, Outputs}},
+  {#Op, {ShapeRule::None, TypeRule::Rows, Inputs, Outputs}},
 #include "lib/analysis/RowRules.def"
-  };
+};
+
+/// By name, sorted by the compiler: a run asks for few of so many.
+constexpr auto Table = [] {
+  std::array<NamedRules, std::size(Listed)> List;
+  std::copy(std::begin(Listed), std::end(Listed), List.begin());
   std::sort(List.begin(), List.end());
   return List;
 }();

@@ -21,6 +21,21 @@ ROWS = 12
 RULES = os.path.join(harness.ROOT, "lib", "analysis", "OpRules.def")
 
 
+# Ops on strings, with their attributes.
+STRINGS = {
+    "DecodeBase64": {},
+    "EncodeBase64": {},
+    "StaticRegexFullMatch": {"pattern": "1|2"},
+    "StaticRegexReplace": {"pattern": "1", "rewrite": "one"},
+    "StringLength": {},
+    "StringLower": {},
+    "StringStrip": {},
+    "StringToHashBucket": {"num_buckets": 9},
+    "StringToHashBucketStrong": {"num_buckets": 9, "key": [1, 2]},
+    "StringUpper": {},
+}
+
+
 def families():
     """Op by op: its shape rule and its type rule."""
     with open(RULES) as file:
@@ -85,6 +100,10 @@ def unary(op, f):
             tensor = f.ints
         elif op == "StringToHashBucketFast":
             tensor, attr = tf.as_string(f.ints), {"num_buckets": 100}
+        elif op in STRINGS:
+            tensor, attr = tf.as_string(f.ints), STRINGS[op]
+            if op == "DecodeBase64":
+                tensor = raw.EncodeBase64(input=tensor)
         elif op == "StringToNumber":
             tensor = tf.as_string(f.ints)
         elif op == "Acosh":

@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 STATEFUL = 1  # of the flags in OpTable.inc
 OP_ROW = re.compile(r'^GRAFT_OP\("([^"]+)", \d+, \d+, (\d+), \d+, \d+, (\d+)\)', re.M)
 NAMED_ROW = re.compile(r'^GRAFT_(?:UPDATE|READ)\("([^"]+)"', re.M)
-RULE_ROW = re.compile(r"^GRAFT_(?:RULE|NONLINEAR2?|ONCE)\((\w+)[,)]", re.M)
+RULE_ROW = re.compile(r"^GRAFT_(?:RULE|NONLINEAR2?|ONCE|ROWS)\((\w+)[,)]", re.M)
 SUMMARY_ROW = re.compile(r"^\s*\S+ = ([\w>]+)\(", re.M)
 
 
@@ -40,7 +40,8 @@ def main():
     rows = OP_ROW.findall(table)
     ops = {name: int(flags) for name, _, flags in rows}
     # Updates and reads of variables have rules of their own; what has no output needs none.
-    ruled = set(RULE_ROW.findall(read("lib", "analysis", "OpRules.def"))) | set(NAMED_ROW.findall(table))
+    rules = read("lib", "analysis", "OpRules.def") + read("lib", "analysis", "RowRules.def")
+    ruled = set(RULE_ROW.findall(rules)) | set(NAMED_ROW.findall(table))
     ruled |= {name for name, outputs, _ in rows if outputs == "0"}
     stateful = {name for name, flags in ops.items() if flags & STATEFUL}
     none = sorted(set(ops) - ruled - stateful)
