@@ -18,7 +18,7 @@ const char *ruleName(TypeRule Rule) {
   static constexpr const char *Names[] = {
       "None",
 #define GRAFT_TYPE_RULE(Name) #Name,
-#include "lib/analysis/OpRules.def"
+#include "lib/analysis/RuleFamilies.def"
   };
   return Names[static_cast<size_t>(Rule)];
 }

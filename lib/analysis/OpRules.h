@@ -23,13 +23,13 @@ namespace graft {
 enum class ShapeRule : uint8_t {
   None, ///< Nothing but the attribute `_output_shapes`.
 #define GRAFT_SHAPE_RULE(Name) Name,
-#include "lib/analysis/OpRules.def"
+#include "lib/analysis/RuleFamilies.def"
 };
 
 enum class TypeRule : uint8_t {
   None, ///< Varying, unless all inputs are Replicated.
 #define GRAFT_TYPE_RULE(Name) Name,
-#include "lib/analysis/OpRules.def"
+#include "lib/analysis/RuleFamilies.def"
 };
 
 struct OpRules {
