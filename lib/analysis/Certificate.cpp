@@ -114,11 +114,13 @@ private:
   void checkConstant(const ProgramFacts &Facts, NodeId P);
   bool isExcused(const RType &Type) const;
   bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
-  void checkWaits(NodeId N, OpKind Op);
+  void checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op);
   void checkInserted(const ProgramFacts &Facts, NodeId N);
   bool isRefresh(const ProgramFacts &Facts, NodeId N) const;
   bool onlyGatesWait(NodeId N) const;
+  bool isGate(NodeId N) const;
   bool runsRefreshes(NodeId N) const;
+  bool overwrites(const ProgramFacts &Facts, NodeId N) const;
   bool runsChecks(NodeId N) const;
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
@@ -507,12 +509,29 @@ static bool isCombine(StringRef Text) {
       .Default(false);
 }
 
+/// Whether \p N waits for something that was inserted, and does no more.
+bool Checker::isGate(NodeId N) const {
+  return opKind(N) == OpKind::NoOp && G.node(N).NumData == 0 &&
+         any_of(G.controlInputs(N),
+                [&](Endpoint E) { return InputOf[E.Node] == NoNode; });
+}
+
 /// Whether \p N was inserted to run what refreshes copies.
 bool Checker::runsRefreshes(NodeId N) const {
   return any_of(G.controlInputs(N), [&](Endpoint E) {
     Inserted Kind = G.node(E.Node).Kind;
     return Kind == Inserted::Refresh ||
            (Kind == Inserted::Gate && runsRefreshes(E.Node));
+  });
+}
+
+/// Whether \p N, of the input, writes a variable whose copies are refreshed.
+bool Checker::overwrites(const ProgramFacts &Facts, NodeId N) const {
+  if (InputOf[N] == NoNode || !Facts.Vars.isUpdate(G, N))
+    return false;
+  NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
+  return Var != NoNode && G.anyUse(Var, [&](Use U) {
+    return G.node(U.User).Kind == Inserted::Refresh;
   });
 }
 
@@ -529,10 +548,16 @@ bool Checker::runsChecks(NodeId N) const {
 /// waits for collectives only, and nothing else that was inserted waits but
 /// at a gate. What runs refreshes may run initializers of the input with
 /// them.
-void Checker::checkWaits(NodeId N, OpKind Op) {
-  if (Op == OpKind::NoOp &&
-      (runsChecks(N) || (onlyGatesWait(N) && runsRefreshes(N))))
+void Checker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
+  if (Op == OpKind::NoOp && runsChecks(N))
     return;
+  if (Op == OpKind::NoOp && onlyGatesWait(N) && runsRefreshes(N)) {
+    for (Endpoint E : G.controlInputs(N))
+      if (overwrites(Facts, E.Node))
+        error(N, "refreshes copies and waits for '" + G.name(E.Node) +
+                     "', which writes them");
+    return;
+  }
   for (Endpoint E : G.controlInputs(N)) {
     OpKind Source = opKind(E.Node);
     bool Collective = Source == OpKind::CollectiveReduce ||
@@ -554,7 +579,7 @@ void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
       error(N, "op " + G.opName(N) + " is no part of a definition");
     return;
   }
-  if (This.Kind == Inserted::Gate      ? Op != OpKind::NoOp || This.NumData != 0
+  if (This.Kind == Inserted::Gate      ? !isGate(N)
       : This.Kind == Inserted::Mesh    ? Op != OpKind::Mesh
       : This.Kind == Inserted::Refresh ? !isRefresh(Facts, N)
       : This.Kind == Inserted::Check   ? !observes(G, N)
@@ -566,7 +591,7 @@ void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   if ((Op == OpKind::CollectiveReduce || Op == OpKind::CollectiveGather) &&
       G.intAttr(N, "group_size") != Replicas)
     error(N, "is a member of a group of another size than the replicas");
-  checkWaits(N, Op);
+  checkWaits(Facts, N, Op);
   if (This.Kind == Inserted::Gate)
     return;
   if (This.Kind == Inserted::Mesh) {
@@ -743,7 +768,7 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
     const Node &This = G.node(N);
     if (This.isDead() || This.Kind == Inserted::No || This.NumData == 0 ||
         This.Kind == Inserted::Definition || This.Kind == Inserted::Refresh ||
-        G.opName(N) == "IdentityN")
+        This.Kind == Inserted::Check || G.opName(N) == "IdentityN")
       continue;
     Endpoint E = G.input(N, 0);
     if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))

@@ -296,6 +296,6 @@ UNPROVED = {
     "mixing": (mixing, "while/sub", "needs the Partial(sum)"),
     "converging": (converging, "while/LogicalAnd", "needs the Partial(or)"),
     "over_rows": (over_rows, "foldl/while/Less", "counts the rows of one replica"),
-    "growing": (growing, "while/concat", "joins rows along the batch"),
+    "growing": (growing, "while/Merge_1", "after an iteration, Sharded(0) joined"),
     "printing": (printing, "while/Print", "op Print runs once for the whole batch"),
 }

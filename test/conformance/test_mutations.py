@@ -73,11 +73,15 @@ def test_numbers(model, way, level, monkeypatch):
     subject = Subject(mutation_score.spec_of(model, *WAYS[way]), Options(mutation_score.REPLICAS, *WAYS[way]))
     assert subject.numbers(subject.lowered_path) == ""
     used = set(mutations.Program(subject.program).users()) | set(mutations.DECLARED)
+    shown = set(mutations.Program(subject.lowered).users()) | set(mutations.DECLARED)
     every = [
         m
         for m in subject.mutations(level)
         # A power in a merged value that nothing reads shows under its own name only.
         if m.category in VISIBLE[level] and (level == "lowered" or m.what.split(":")[0] in used)
+        # Nor does what no step runs, or what is for those who fetch it.
+        and "graft/refresh_copies" not in m.what
+        and not (m.category == "scale" and m.what.split("/factor")[0] not in shown)
     ]
     assert every
     unseen = []
