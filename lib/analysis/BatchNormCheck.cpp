@@ -31,8 +31,8 @@ namespace graft {
 bool BatchNormCheck::isDefinitionOp(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases("Const", "Cast", "Mean", "Squeeze", "SquaredDifference", true)
-      .Cases("Range", "Transpose", "Size", "RealDiv", "Sub", "Maximum", "Mul", "AddV2",
-             "Rsqrt", true)
+      .Cases("Range", "Transpose", "Size", "RealDiv", "Sub", "Maximum", "Mul",
+             "AddV2", "Rsqrt", true)
       .Cases("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", true)
       .Default(false);
 }
