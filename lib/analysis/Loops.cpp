@@ -66,6 +66,7 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
     : Frames(1), FrameOf(G.size()), IsExit(G.size()), IsLoopMerge(G.size()),
       Creates(G.size()), HandleOf(G.size(), NoNode) {
   std::vector<Role> Roles;
+  Roles.reserve(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     Roles.push_back(roleOf(G.opNameOf(Op)));
   StringMap<uint32_t> ByName;
@@ -76,9 +77,11 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
     // The first input that is in a loop; all are in the same one. Those that
     // come round it are not seen yet.
     uint32_t F = 0;
-    for (Endpoint E : G.inputs(N))
-      if ((F = frameOfValue(E.Node)) != 0)
+    for (Endpoint E : G.inputs(N)) {
+      F = frameOfValue(E.Node);
+      if (F != 0)
         break;
+    }
     if (R == Role::Enter) {
       StringRef Name = G.stringAttr(N, "frame_name").value_or("");
       auto [It, New] =
