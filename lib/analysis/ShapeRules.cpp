@@ -387,12 +387,21 @@ void DimRules::split() {
   Dims Sizes = Uneven ? val(1) : std::nullopt;
   DimId Whole = List[At];
   DimId Count = number(0, A.numOutputs(N));
+  // The size that is -1 is what the others leave.
+  int64_t Rest = A.Dims.hasSym(Whole) ? UnknownSize : A.Dims.number(Whole);
+  for (DimId Size : Sizes ? *Sizes : ArrayRef<DimId>()) {
+    int64_t Known = A.Dims.hasSym(Size) ? UnknownSize : A.Dims.number(Size);
+    if (Rest == UnknownSize || Known == UnknownSize)
+      Rest = UnknownSize;
+    else if (Known != -1)
+      Rest -= Known;
+  }
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port) {
-    if (Uneven)
-      List[At] =
-          Sizes && Port < Sizes->size() && A.Dims.number((*Sizes)[Port]) != -1
-              ? (*Sizes)[Port]
-              : slot(64 + Port);
+    if (Uneven && Sizes && Port < Sizes->size() &&
+        A.Dims.number((*Sizes)[Port]) != -1)
+      List[At] = (*Sizes)[Port];
+    else if (Uneven)
+      List[At] = Sizes && Rest >= 0 ? number(64 + Port, Rest) : slot(64 + Port);
     else
       List[At] = quotient(1, Whole, Count);
     setShape(Port, List);

@@ -90,6 +90,8 @@ private:
   RType matMul(bool Batched);
   RType convolve(unsigned Rows);
   RType reduction(TypeRule Rule);
+  bool mergesRows(llvm::ArrayRef<DimId> In, llvm::ArrayRef<DimId> Out,
+                  unsigned Axis) const;
   RType relayout();
   RType join();
   RType joinRows(llvm::ArrayRef<unsigned> Operands, int Axis, RType Type);

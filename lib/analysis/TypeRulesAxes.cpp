@@ -125,6 +125,24 @@ RType TypeRules::reduction(TypeRule Rule) {
   return X;
 }
 
+/// Whether axis \p Axis of \p Out is that of \p In and some axes after it in
+/// one, of sizes that need not be known: the axes around them are the same.
+bool TypeRules::mergesRows(ArrayRef<DimId> In, ArrayRef<DimId> Out,
+                           unsigned Axis) const {
+  if (In.size() < Out.size() || Axis >= Out.size() ||
+      D.table().isSame(Out[Axis]))
+    return false;
+  auto IsSame = [&](auto Pair) {
+    auto [X, Y] = Pair;
+    auto S = D.table().sym(X);
+    return D.table().find(X) == D.table().find(Y) ||
+           (S && S == D.table().sym(Y));
+  };
+  size_t After = Out.size() - Axis - 1;
+  return all_of(zip(In.take_front(Axis), Out.take_front(Axis)), IsSame) &&
+         all_of(zip(In.take_back(After), Out.take_back(After)), IsSame);
+}
+
 /// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows
 /// stay whole when the sizes before the axis are the same on both sides.
 RType TypeRules::relayout() {
@@ -176,6 +194,8 @@ RType TypeRules::relayout() {
     if (Before && After && *Before == *After)
       return RType::sharded(Axis, X.K);
   }
+  if (G.isOp(N, "Reshape") && mergesRows(*In, *Out, X.Axis))
+    return RType::sharded(X.Axis, X.K);
   return varying("reshapes so that the rows of a replica are not together");
 }
 

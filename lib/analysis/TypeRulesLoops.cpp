@@ -12,6 +12,8 @@
 //     Zero  <  Replicated(k)  <  Partial(sum, k+1)  <  Varying
 //     Zero  <  Sharded(axis, k), Partial(op, k)     <  Varying
 //
+// and equal rows are below rows of the same axis and k in any order.
+//
 // Nothing is exchanged inside a loop that every replica runs by itself: the
 // members of a collective would meet in different frames. A demand in a loop is
 // met outside, where the tensor comes in, or it is refused.
@@ -96,6 +98,15 @@ RType TypeRules::joined(RType X, RType Y) {
     return Y;
   if (Y.Zero || X.sameAs(Y))
     return X;
+  // Rows that are all equal are in the order of any others.
+  if (X.isSharded() && Y.isSharded()) {
+    RType &Equal = X.Order == RType::AnyOrder ? X : Y;
+    if (Equal.Order == RType::AnyOrder) {
+      Equal.Order = X.Order == RType::AnyOrder ? Y.Order : X.Order;
+      if (X.sameAs(Y))
+        return X;
+    }
+  }
   // N equal terms are a sum, too.
   auto IsSumOf = [](const RType &Sum, const RType &Term) {
     return Sum.isPartial() && Sum.Op == Combine::Sum && Term.isReplicated() &&

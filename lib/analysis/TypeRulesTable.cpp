@@ -108,9 +108,10 @@ void TypeRules::apply(TypeRule Rule) {
                                 : varying("selects by rows of another axis"));
       return;
     }
-    setAll(C.isVarying()   ? varyingLike(C)
-           : C.isSharded() ? varying("selects by row in a partial sum")
-                           : Value);
+    setAll(C.isVarying()       ? varyingLike(C)
+           : Value.isVarying() ? varyingLike(Value)
+           : C.isSharded()     ? varying("selects by row in a partial sum")
+                               : Value);
     return;
   }
   case TypeRule::Zeros:

@@ -59,6 +59,20 @@ def counted(b: Builder):
     regress(b, h, y, 5)
 
 
+def gated(b: Builder):
+    """Parts of which the last has the size that is left; what goes round begins with equal rows."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 10], 0.4)
+    start = tf.fill(tf.stack([tf.shape(x)[0], 5]), tf.constant(0.2, b.dtype))
+
+    def body(i, h):
+        gate, part = tf.split(tf.matmul(h, w), [5, -1], axis=1)
+        return i + 1, tf.sigmoid(gate) * part + x
+
+    _, h = tf1.while_loop(lambda i, h: i < 3, body, (0, start))
+    regress(b, h, y, 5)
+
+
 def nested(b: Builder):
     x, y = b.inputs([5], [1])
     w, u = b.variable("w", [5, 5], 0.4), b.variable("u", [5, 5], 0.4)
@@ -134,6 +148,15 @@ def dynamic(cell, lengths=False, time=None):
         regress(b, last + tf.reduce_mean(outputs, axis=1), y, WIDTH)
 
     return build
+
+
+def projected(b: Builder):
+    """One layer for every step of every row, where the number of steps is fed."""
+    x, y = b.inputs([None, 2], [1])
+    with seeded(b):
+        outputs, _ = tf1.nn.dynamic_rnn(cells.GRUCell(WIDTH, dtype=b.dtype), x, dtype=b.dtype)
+    outputs = tf.tensordot(outputs, b.variable("w", [WIDTH, WIDTH], 0.4), 1)
+    regress(b, tf.reduce_mean(tf.tanh(outputs), axis=1), y, WIDTH)
 
 
 def unrolled(cell):
@@ -276,6 +299,7 @@ LOOPS: Dict[str, More] = {
     "iterated_reading": More(iterated_reading, ROWS),
     "iterated_from_zeros": More(iterated_from_zeros, ROWS),
     "counted": More(counted, counts),
+    "gated": More(gated, ROWS),
     "nested": More(nested, ROWS),
     "branching": More(branching, ROWS),
     "normalised": More(normalised, ROWS),
@@ -287,6 +311,7 @@ LOOPS: Dict[str, More] = {
     "dynamic_basic_lstm": More(dynamic(cells.BasicLSTMCell), sequences(2)),
     "dynamic_lstm": More(dynamic(cells.LSTMCell, lengths=True), with_lengths(2)),
     "dynamic_gru": More(dynamic(cells.GRUCell, lengths=True, time=STEPS), with_lengths(2)),
+    "projected": More(projected, sequences(2)),
     "static_lstm": More(unrolled(cells.LSTMCell), sequences(2)),
     "longest": More(longest, with_lengths(None)),
 }

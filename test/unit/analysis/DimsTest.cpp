@@ -316,6 +316,20 @@ TEST_CASE("slices of sizes", "[dims]") {
   CHECK(B.shape("rows") == "?,6");
 }
 
+TEST_CASE("the size of a part that is left", "[dims]") {
+  Builder B;
+  B.feed("x", {-1, 6});
+  B.ints("sizes", {2, -1});
+  B.integer("columns", 1);
+  B.integer("rows", 0);
+  for (std::string Axis : {"columns", "rows"})
+    B.G.setIntAttr(B.op("SplitV", "by " + Axis, {"x/split", "sizes", Axis}),
+                   "num_split", 2);
+  CHECK(B.shape("by columns") == "1*b,2");
+  CHECK(B.shape("by columns:1") == "1*b,4");
+  CHECK(B.shape("by rows:1") == "?,6");
+}
+
 TEST_CASE("what replicas have together", "[dims]") {
   Builder B;
   B.feed("x", {32, 4});

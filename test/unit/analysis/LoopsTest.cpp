@@ -120,6 +120,23 @@ TEST_CASE("loops: readers have the type of what is written", "[types]") {
   CHECK(B.G.node(B.end("a").Node).Count == Copies::PerReplica);
 }
 
+TEST_CASE("loops: equal rows have the order of those that follow", "[types]") {
+  Loop B;
+  B.enter("x/enter", "x/split");
+  B.op("OnesLike", "ones", {"x/split"});
+  B.variable("h", "ones");
+  B.op("AddV2", "h/body", {"h/switch:1", "x/enter"});
+  B.close("h", "h/body");
+  // Another axis, or another power of N, is not that of equal rows.
+  B.ints("order", {1, 0});
+  B.op("Transpose", "across", {"ones", "order"});
+  B.variable("t", "across");
+  B.op("Tanh", "t/body", {"x/enter"});
+  B.close("t", "t/body");
+  CHECK(B.type("h/exit") == "Sharded(0)");
+  CHECK(B.type("t/exit") == "Varying");
+}
+
 TEST_CASE("loops: gradients of one source are one array", "[types]") {
   Builder B;
   B.feed("x", {-1, 4});

@@ -201,6 +201,22 @@ TEST_CASE("types: losses and softmax", "[types]") {
   CHECK(B.type("loss:1") == "Sharded(0)");
 }
 
+TEST_CASE("types: rows and axes of unknown size in one", "[types]") {
+  Builder B;
+  B.feed("x", {-1, -1, 5});
+  B.ints("flat", {-1, 5});
+  B.ints("turn", {1, 0, 2});
+  B.op("Transpose", "steps", {"x/split", "turn"});
+  B.op("Reshape", "rows", {"x/split", "flat"});
+  B.op("Reshape", "mixed", {"steps", "flat"});
+  B.ints("cut", {-1, 10});
+  B.op("Reshape", "pairs", {"x/split", "cut"});
+  CHECK(B.type("rows") == "Sharded(0)");
+  // Step by step, the rows of a replica are not together.
+  CHECK(B.type("mixed") == "Varying");
+  CHECK(B.type("pairs") == "Varying");
+}
+
 TEST_CASE("types: layout", "[types]") {
   Basics B;
   B.ints("column", {-1, 1});
