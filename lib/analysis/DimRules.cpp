@@ -420,18 +420,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   }
   case ShapeRule::Xent:
-  case ShapeRule::SparseXent: {
-    Dims X = in(0), L = in(1);
-    if (!X || X->size() != 2)
-      break;
-    if (L && Rule == ShapeRule::Xent)
-      sameShapes(*X, *L);
-    if (L && Rule == ShapeRule::SparseXent && L->size() == 1)
-      same((*X)[0], (*L)[0]);
-    setShape(0, (*X)[0]);
-    setShape(1, *in(0));
+  case ShapeRule::SparseXent:
+    crossEntropy(Rule == ShapeRule::SparseXent);
     break;
-  }
   case ShapeRule::Reduction:
     reduction();
     break;
@@ -621,6 +612,10 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   case ShapeRule::Blocks:
     blocks();
+    break;
+  case ShapeRule::Cell:
+  case ShapeRule::Sequence:
+    cell(Rule == ShapeRule::Sequence);
     break;
   }
 }

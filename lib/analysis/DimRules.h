@@ -132,6 +132,8 @@ private:
   void gatherNd();
   void einsum();
   void blocks();
+  void cell(bool OverTime);
+  void crossEntropy(bool Sparse);
   void crossing();
   void merge();
 

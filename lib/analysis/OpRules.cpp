@@ -29,8 +29,8 @@ struct NamedRules {
 constexpr NamedRules Listed[] = {
 #define GRAFT_RULE(Op, Shape, Type) {#Op, {ShapeRule::Shape, TypeRule::Type}},
 #include "lib/analysis/OpRules.def"
-#define GRAFT_ROWS(Op, Inputs, Outputs)                                        \
-  {#Op, {ShapeRule::None, TypeRule::Rows, Inputs, Outputs}},
+#define GRAFT_ROWS(Op, Shape, Inputs, Outputs)                                 \
+  {#Op, {ShapeRule::Shape, TypeRule::Rows, Inputs, Outputs}},
 #include "lib/analysis/RowRules.def"
 };
 

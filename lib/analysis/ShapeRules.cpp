@@ -443,6 +443,8 @@ void DimRules::pad() {
       continue;
     }
     int64_t Extra = Tensor->Ints[2 * I] + Tensor->Ints[2 * I + 1];
+    if (G.isOp(N, "MirrorPadGrad"))
+      Extra = -Extra;
     int64_t Size = A.Dims.number((*in(0))[I]);
     if (Extra == 0)
       List.push_back((*in(0))[I]);

@@ -92,6 +92,8 @@ private:
   RType reduction(TypeRule Rule);
   bool mergesRows(llvm::ArrayRef<DimId> In, llvm::ArrayRef<DimId> Out,
                   unsigned Axis) const;
+  bool isOneRow(unsigned I) const;
+  bool dropsOnlyRow(unsigned Axis) const;
   RType relayout();
   RType join();
   RType joinRows(llvm::ArrayRef<unsigned> Operands, int Axis, RType Type);
@@ -109,6 +111,8 @@ private:
   RType gather();
   RType gatherNd();
   RType scatterNd();
+  RType tensorScatter();
+  RType whole();
   RType unsortedSegment(TypeRule Rule);
   bool rowsAreChannels(const RType &X, llvm::ArrayRef<RType> PerChannel);
   void source();

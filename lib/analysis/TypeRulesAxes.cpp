@@ -143,6 +143,21 @@ bool TypeRules::mergesRows(ArrayRef<DimId> In, ArrayRef<DimId> Out,
          all_of(zip(In.take_back(After), Out.take_back(After)), IsSame);
 }
 
+/// Whether a Squeeze drops all axes of size 1, and axis \p Axis, which is
+/// split, may be one of them.
+bool TypeRules::dropsOnlyRow(unsigned Axis) const {
+  if (!G.isOp(N, "Squeeze") || D.replicas() == 1)
+    return false;
+  auto Axes = G.intListAttr(N, "squeeze_dims");
+  if (Axes && !Axes->empty())
+    return false;
+  auto Shape = D.shape(G.input(N, 0));
+  if (!Shape || Axis >= Shape->size())
+    return true;
+  auto Size = D.table().sym((*Shape)[Axis]);
+  return D.table().number((*Shape)[Axis]) <= 1 && (!Size || Size->C <= 1);
+}
+
 /// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows
 /// stay whole when the sizes before the axis are the same on both sides.
 RType TypeRules::relayout() {
@@ -164,9 +179,11 @@ RType TypeRules::relayout() {
   if (!X.isSharded())
     return X;
   auto In = D.shape(G.input(N, 0)), Out = D.shape(out());
+  if (dropsOnlyRow(X.Axis))
+    return varying("drops the axis of the batch where a replica has one row");
   if (!In || !Out)
     return varying("changes the shape of the batch in an unknown way");
-  if (G.isOp(N, "Transpose")) {
+  if (G.isOp(N, "Transpose") || G.isOp(N, "ConjugateTranspose")) {
     auto Perm = D.numbers(G.input(N, 1));
     if (!Perm)
       return varying("permutes axes in an unknown order");

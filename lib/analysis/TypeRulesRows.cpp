@@ -70,9 +70,14 @@ void TypeRules::rows() {
                            : RType::replicated(K.value_or(0)));
   for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
     char Letter = letterOf(Rules.Outputs, Port).first;
-    set(Port, Letter == 'r'   ? RType::sharded(0, K.value_or(0))
-              : Letter == 't' ? RType::sharded(1, K.value_or(0))
-                              : RType::partial(K.value_or(0)));
+    if (Letter == 'i' &&
+        G.boolAttr(N, "include_batch_in_index").value_or(false))
+      set(Port, varying("numbers the rows of one replica"));
+    else
+      set(Port, Letter == 'r' || Letter == 'i'
+                    ? RType::sharded(0, K.value_or(0))
+                : Letter == 't' ? RType::sharded(1, K.value_or(0))
+                                : RType::partial(K.value_or(0)));
   }
 }
 
@@ -143,6 +148,32 @@ RType TypeRules::scatterNd() {
                  Index.Axis + 1 < rank(G.input(N, 0))
              ? RType::partial(X.K)
              : varying("scatters rows by indices of other rows");
+}
+
+/// What is a function of the rows of all replicas.
+RType TypeRules::whole() {
+  RType Type = RType::replicated();
+  for (unsigned I = 0; I < numData(); ++I)
+    if (RType X = whole(I); !X.isReplicated())
+      Type = varyingLike(X);
+  return Type;
+}
+
+/// A tensor of which some elements are others: along axes after those that the
+/// indices go through, or as a whole.
+RType TypeRules::tensorScatter() {
+  auto Index = D.shape(G.input(N, 1));
+  int Depth = Index && !Index->empty() && D.table().isKnown(Index->back())
+                  ? static_cast<int>(D.table().number(Index->back()))
+                  : -1;
+  RType X = operand(0), Rows = operand(2);
+  if (Depth < 0 || !operand(1).isReplicated() || !X.isSharded() ||
+      !Rows.isSharded() || X.Axis < Depth ||
+      Rows.Axis + Depth != X.Axis + static_cast<int>(Index->size()) - 1)
+    return whole();
+  plain(1);
+  RType Result = plain(0), Other = plain(2);
+  return Other.isVarying() ? varyingLike(Other) : Result;
 }
 
 RType TypeRules::unsortedSegment(TypeRule Rule) {

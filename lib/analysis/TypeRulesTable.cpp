@@ -15,6 +15,13 @@ using namespace llvm;
 
 namespace graft {
 
+/// Whether operand \p I is a zero, or one row that is broadcast.
+bool TypeRules::isOneRow(unsigned I) const {
+  auto Shape = D.shape(G.input(N, I));
+  return operand(I).Zero ||
+         (Shape && Shape->size() == 2 && D.table().isOne(Shape->front()));
+}
+
 void TypeRules::apply(TypeRule Rule) {
   auto Rows = [&](std::initializer_list<RType> Operands) {
     // Axis 0 is the batch of all that are split; 1: split, 0: none, -1: bad.
@@ -266,14 +273,9 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::FromBlocks:
     setAll(fromBlocks());
     return;
-  case TypeRule::Whole: {
-    RType Type = RType::replicated();
-    for (unsigned I = 0; I < numData(); ++I)
-      if (RType X = whole(I); !X.isReplicated())
-        Type = varyingLike(X);
-    setAll(Type);
+  case TypeRule::Whole:
+    setAll(whole());
     return;
-  }
   case TypeRule::AlongAxes:
     setAll(alongAxes(/*Linear=*/true));
     return;
@@ -302,6 +304,8 @@ void TypeRules::apply(TypeRule Rule) {
       setAll(X.isVarying()   ? varyingLike(X)
              : L.isVarying() ? varyingLike(L)
                              : varying("works along the batch"));
+    else if (X.isSharded() != L.isSharded() && !isOneRow(X.isSharded() ? 1 : 0))
+      setAll(varying("combines rows of one replica and rows that all have"));
     else
       setAll(Is ? RType::sharded(0) : RType::replicated());
     return;
@@ -357,6 +361,9 @@ void TypeRules::apply(TypeRule Rule) {
     return;
   case TypeRule::ScatterNd:
     setAll(scatterNd());
+    return;
+  case TypeRule::TensorScatter:
+    setAll(tensorScatter());
     return;
   case TypeRule::Unique: {
     RType X = plain(0);

@@ -126,6 +126,9 @@ def binary(op, f):
     elif op.startswith("Bitwise") or op.endswith("Shift") or op in ("Mod", "TruncateMod", "TruncateDiv"):
         total = tf.reduce_sum(f.ints, 0)
         arguments = {"slice": (f.ints, f.ints + 1), "part": (total, tf.constant([1, 2, 3, 2]))}
+    elif op == "Substr":
+        words = tf.as_string(f.ints + 10)
+        arguments = {"slice": (words, 0, 1), "row": (words, [0, 1, 0, 1], [1, 1, 2, 1])}
     elif op == "Polygamma":
         arguments = {"slice": (tf.round(f.x * 4), f.y), "part": (tf.round(f.part), f.row)}
     elif op == "Zeta":
@@ -294,7 +297,7 @@ def related(f):
     """Fetches by name, `op.case`."""
     fetches = {}
     for op, (shape, kind) in sorted(families().items()):
-        if kind == "NonLinear" and op not in ("ApproximateEqual", "OnesLike"):
+        if kind == "NonLinear" and op not in ("ApproximateEqual", "OnesLike", "StringJoin"):
             made = (binary if shape == "Broadcast" else unary)(op, f)
             fetches.update({f"{op}.{key}": tensor for key, tensor in made.items()})
     for group in (images(f), layouts(f)):

@@ -172,6 +172,11 @@ def matrices(f):
         "StringToHashBucketStrong": [
             raw.StringToHashBucketStrong(input=tf.as_string(f.ints), num_buckets=9, key=[1, 2])
         ],
+        "RegexReplace": [raw.RegexReplace(input=tf.as_string(f.ints), pattern="1", rewrite="one")],
+        "RegexFullMatch": [raw.RegexFullMatch(input=tf.as_string(f.ints), pattern="1|2")],
+        "MaxPoolWithArgmax": list(
+            raw.MaxPoolWithArgmax(input=f.image, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
+        ),
         "Substr": [raw.Substr(input=tf.as_string(f.ints + 10), pos=0, len=1)],
         "DecodePaddedRaw": [
             raw.DecodePaddedRaw(input_bytes=tf.as_string(f.ints), fixed_length=4, out_type=tf.uint8)
