@@ -59,7 +59,7 @@ private:
     int64_t Power = 0;
     int64_t Axis = 0;
     StringRef Combine;
-    bool Assumed = false;
+    std::optional<int64_t> Assumed;
     bool HasCollective = false; ///< The CPU kernels take it.
   };
 
@@ -93,7 +93,7 @@ void InsertCollectives::read(NodeId N) {
   This.Power = G->intAttr(N, "power").value_or(0);
   This.Axis = G->intAttr(N, "axis").value_or(0);
   This.Combine = G->stringAttr(N, "combine").value_or("");
-  This.Assumed = G->boolAttr(N, AssumedAttr).value_or(false);
+  This.Assumed = G->intAttr(N, AssumedAttr);
   bool Common = This.Type == DT_FLOAT || This.Type == DT_DOUBLE ||
                 This.Type == DT_HALF || This.Type == DT_INT32 ||
                 This.Type == DT_INT64;
@@ -133,7 +133,7 @@ void InsertCollectives::add(NodeId N) {
   if (This.Gather)
     Merge.integer("axis", This.Axis);
   if (This.Assumed)
-    Merge.boolean(AssumedAttr, true);
+    Merge.integer(AssumedAttr, *This.Assumed);
   NodeId Result = G->insertNode(nameOf(N, "/all"), "_FromReplicas", Source,
                                 Source.Node, Merge);
   G->node(Result).Kind = Kind;
@@ -167,7 +167,7 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
     Attrs.raw("subdiv_offsets", Offsets);
   }
   if (This.Assumed)
-    Attrs.boolean(AssumedAttr, true);
+    Attrs.integer(AssumedAttr, *This.Assumed);
   NodeId Member =
       G->insertNode(nameOf(N, "/member"),
                     This.Gather ? "CollectiveGather" : "CollectiveReduce",

@@ -76,7 +76,7 @@ NodeId InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
   if (Power != 0)
     Attrs.integer("power", Power);
   if (Assumed)
-    Attrs.boolean(AssumedAttr, true);
+    Attrs.integer(AssumedAttr, -Power);
   SmallString<128> Name(G->name(Source.Node));
   Name += "/reduce";
   NodeId N = G->insertNode(Name, "_Reduce", Source, Source.Node, Attrs);

@@ -158,14 +158,16 @@ void MergeFetches::collectSinks() {
     if (Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const"))
       continue;
     for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
-      // A shape vector that is part batch, or a tensor of which not even the
-      // rank is known, or that others only wait for, has no value to give: it
-      // loses its name, and whoever asks for it is told.
+      // A shape vector that is part batch, or rows that no rule relates, or a
+      // tensor of which not even the rank is known, or that others only wait
+      // for, has no value to give: it loses its name, and whoever asks for it
+      // is told.
       if (!Facts->Types.number({N, Port}).isTrue() &&
           G->outputType(N, Port) != DT_VARIANT &&
           (!Facts->Types.number({N, Port}).isVarying() ||
            (!Facts->Types.type({N, Port}).Symbolic &&
-            Facts->Dims.shape({N, Port}) && !G->hasUses(N))))
+            Facts->Dims.shape({N, Port}) &&
+            Facts->Dims.batchAxis({N, Port}) < 0 && !G->hasUses(N))))
         Fetched.try_emplace({N, Port}, false);
   }
 }

@@ -112,6 +112,7 @@ private:
   }
   void checkDemands(const ProgramFacts &Facts);
   void checkConstant(const ProgramFacts &Facts, NodeId P);
+  bool isOpen(const RType &Type) const;
   bool isExcused(const RType &Type) const;
   bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
   void checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op);
@@ -445,11 +446,16 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
   }
 }
 
-/// Whether a type is that of a true value, or of one that the input leaves
-/// open and a pass warned of. What an inserted node spoils has no excuse.
+/// Whether a type is one that the input leaves open and a pass warned of. What
+/// an inserted node spoils has no excuse.
+bool Checker::isOpen(const RType &Type) const {
+  return Type.isVarying() && Type.Cause != NoNode &&
+         G.node(Type.Cause).Kind == Inserted::No;
+}
+
+/// Whether a type is that of a true value, or of an open one.
 bool Checker::isExcused(const RType &Type) const {
-  return Type.isTrue() || (Type.isVarying() && Type.Cause != NoNode &&
-                           G.node(Type.Cause).Kind == Inserted::No);
+  return Type.isTrue() || isOpen(Type);
 }
 
 /// Whether every output has its true value under the name of the node.
@@ -623,6 +629,7 @@ void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
     if (!Facts.Dims.isPlain({N, Port}) &&
+        !isOpen(Facts.Types.natural({N, Port})) &&
         (Facts.Dims.batchAxis({N, Port}) >= 0 ||
          (This.Kind == Inserted::No && Facts.Dims.isLocal({N, Port}))))
       error(N, "exists once and has the size of one replica's rows");

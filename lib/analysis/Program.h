@@ -22,7 +22,7 @@ inline constexpr llvm::StringRef MeshOp = "_GraftMesh";
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
 /// The value in the input of a constant whose batch sizes were made local.
 inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
-/// Marks a reduction that the user or a fallback asked for, unproved.
+/// The scale k that an unproved reduction takes its source to have.
 inline constexpr llvm::StringRef AssumedAttr = "_graft_assumed";
 /// What an output of graft carries, with the number of replicas.
 inline constexpr llvm::StringRef StampAttr = "_graft_replicas";

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/Program.h"
 #include "lib/analysis/TypeRules.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -475,7 +476,14 @@ void TypeRules::batchNormGrad() {
 /// The program's own ops, by what they say they do.
 RType TypeRules::crossing() {
   RType X = number(0);
-  if (X.isVarying() && !G.boolAttr(N, "_graft_assumed").value_or(false))
+  if (auto Assumed = G.intAttr(N, AssumedAttr)) {
+    // Whatever is reduced: its sum has the assumed scale, and lowered, a
+    // _Scale follows.
+    Assumes |= AssumesReduction;
+    T.Sources.push_back({N, AssumesReduction});
+    X = RType::partial(static_cast<int>(*Assumed));
+  }
+  if (X.isVarying())
     return varyingLike(X);
   auto Power = [&] {
     return static_cast<int>(G.intAttr(N, "power").value_or(0));
@@ -502,11 +510,6 @@ RType TypeRules::crossing() {
     return X.isSharded() && X.Axis == Axis()
                ? RType::replicated(X.K)
                : varying("gathers a value that is not split along its axis");
-  if (G.boolAttr(N, "_graft_assumed").value_or(false)) {
-    Assumes |= AssumesReduction;
-    T.Sources.push_back({N, AssumesReduction});
-    return RType::replicated();
-  }
   auto Scale = [&] {
     if (!Collective)
       return Power();
