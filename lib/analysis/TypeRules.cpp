@@ -234,6 +234,8 @@ void TypeRules::infer() {
     setAll(RType::replicated());
     return;
   }
+  if (AnySymbolic && PerReplica && Op.Rule == TypeRule::Range && range())
+    return;
   if (AnySymbolic || Op.IsConst)
     for (unsigned Port = 0; Port < Outputs; ++Port)
       if (auto Value = D.value(out(Port))) {
@@ -263,6 +265,8 @@ void TypeRules::infer() {
     setAll(Type);
     return;
   }
+  if (AnyVarying && PerReplica && byRowNumbers(Op.Rule))
+    return;
   if (AnyOrdered)
     applyOrdered(Op.Rule);
   else
@@ -276,6 +280,8 @@ void TypeRules::infer() {
 RType TypeRules::operand(unsigned I) const {
   Endpoint E = G.input(N, I);
   RType Type = T.type(E);
+  if (Type.isVarying() && Type.Order != RType::InOrder)
+    Type = rowType(I);
   return G.node(N).Count == Copies::Once ? mergedOperand(E, Type) : Type;
 }
 

@@ -106,6 +106,12 @@ private:
   RType reverseSequence();
   RType einsum();
   void rows();
+  RType rowType(unsigned I) const;
+  bool range();
+  bool byRowNumbers(TypeRule Rule);
+  RType rowIndices();
+  int indexedAxis(unsigned I) const;
+  bool hasRows(Endpoint E, unsigned Axis) const;
   RType toBlocks();
   RType fromBlocks();
   RType gather();
@@ -163,7 +169,8 @@ private:
   /// The operand of the node at hand that had to be exchanged inside a loop.
   std::optional<unsigned> Refused;
 
-  uint8_t Assumes = 0; ///< Of the node at hand.
+  uint8_t Assumes = 0;        ///< Of the node at hand.
+  bool NumbersAsRows = false; ///< Its row numbers count as rows.
   NodeId N = NoNode;
 };
 

@@ -333,6 +333,9 @@ void TypeRules::apply(TypeRule Rule) {
       set(Port, sizes(Port));
     return;
   }
+  case TypeRule::Range: // see infer()
+    apply(TypeRule::None);
+    return;
   case TypeRule::Relayout:
     setAll(relayout());
     return;

@@ -47,7 +47,7 @@ struct RType {
   bool Zero : 1 = false;     ///< All zeros: has every layout and every k.
   bool Symbolic : 1 = false; ///< An integer made of local sizes.
   uint8_t Order : 6 = 0;     ///< Of Sharded: of the rows, see below.
-  uint8_t Axis = 0;          ///< Of Sharded.
+  uint8_t Axis = 0;          ///< Of Sharded, and of row numbers.
   int8_t K = 0;              ///< The power of N, see above.
   NodeId Cause = NoNode;     ///< Of Varying: where it began.
 
@@ -55,6 +55,16 @@ struct RType {
   /// others are those of parts that were joined along the axis (TypeAnalysis).
   /// Their concatenation has the rows of the true value, in another order.
   enum : uint8_t { InOrder = 0, AnyOrder = 63 };
+  /// Order of Varying: row numbers that are right within a replica. The local
+  /// ones, plus where the rows of the replica begin, concatenated along Axis
+  /// are the true value; of RowIndices only the first of the last axis.
+  enum : uint8_t { RowNumbers = 1, RowIndices = 2 };
+  bool isRowNumbers() const {
+    return L == Layout::Varying && Order == RowNumbers;
+  }
+  bool isRowIndices() const {
+    return L == Layout::Varying && Order == RowIndices;
+  }
   bool isJoined() const {
     return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;
   }

@@ -183,9 +183,57 @@ def zeros(f):
     return result
 
 
-CASES = {"sizes": sizes, "ragged": ragged, "orders": orders, "zeros": zeros}
+def row_numbers(f):
+    """The numbers of a replica's rows: right where they look up its rows, and nowhere else."""
+    batch = tf.shape(f.x)[0]
+    rows, rows64 = tf.range(batch), tf.range(tf.cast(batch, tf.int64))
+    column, wide = rows[:, None], tf.tile(f.table, [3, 1])  # as many rows as the batch
+    pairs = tf.stack([rows, f.ids], 1)
+    tiled = tf.tile(tf.expand_dims(rows, 1), [1, 4])
+    shape = tf.shape(f.x)
+    return {
+        "pick": tf.gather_nd(f.x, pairs),
+        "pick_grad": tf.gradients(tf.reduce_mean(tf.gather_nd(f.x, pairs) ** 2), f.x)[0],
+        "pick_mean": tf.reduce_mean(tf.gather_nd(f.x, pairs)),
+        "pick_concat": tf.gather_nd(f.x, tf.concat([column, f.ids[:, None]], 1)),
+        "pick_rows": tf.gather_nd(f.series, column),
+        "pick_tiled": tf.gather_nd(f.x, tf.stack([tiled, f.ints % 4], 2)),
+        "pick_64": tf.gather_nd(f.x, tf.cast(tf.stack([rows64, tf.cast(f.ids, tf.int64)], 1), tf.int32)),
+        "pick_same": tf.gather_nd(tf.ones_like(f.x) * f.row, pairs),
+        "look_up": tf.gather(f.x, rows),
+        "look_up_column": tf.gather(f.turned, rows, axis=1),
+        "scatter": tf.scatter_nd(pairs, f.y[:, 0], shape),
+        "scatter_rows": tf.scatter_nd(column, f.y, shape),
+        "segment": tf.math.unsorted_segment_sum(f.y, rows, batch),
+        "to_table": tf.gather_nd(wide, pairs),
+        "to_table_rows": tf.gather(wide, rows),
+        "second": tf.gather_nd(f.x, tf.stack([f.ids, rows % 4], 1)),
+        "swapped": tf.gather_nd(f.turned, tf.stack([f.ids, rows], 1)),
+        "moved": tf.gather(f.x, (rows + 1) % batch),
+        "doubled": tf.gather(tf.concat([f.x, f.y], 0), rows * 2),
+        "joined": tf.gather(tf.concat([f.x, f.y], 0), rows),
+        "half": tf.gather(f.x, tf.range(batch // 2)),
+        "number": tf.cast(rows, tf.float32) * f.x[:, 0],
+        "float": tf.gather(f.x, tf.cast(tf.cast(rows, tf.float32), tf.int32)),
+        "shape": tf.reduce_sum(tf.fill(rows[-1:], 1.0)),
+        "compare": tf.where(tf.equal(rows, f.ids), f.x[:, 0], f.y[:, 0]),
+        "one_hot": tf.one_hot(rows, 4),
+        "padded": tf.gather(f.x, tf.pad(rows, [[0, 0]])),
+        "least": tf.gather(f.x, tf.minimum(rows, 1)),
+        "reversed": tf.gather(f.x, tf.reverse(rows, [0])),
+        "first": rows[0],
+        "labels": tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.minimum(rows, 3), logits=f.x),
+        "scatter_table": tf.scatter_nd(pairs, f.y[:, 0], [12, 4]),
+        "scatter_part": tf.scatter_nd(column, tf.tile(f.part[None], tf.stack([batch, 1])), shape),
+        "segment_table": tf.math.unsorted_segment_sum(f.y, rows, 12),
+    }
+
+
+CASES = {"row_numbers": row_numbers, "sizes": sizes, "ragged": ragged, "orders": orders, "zeros": zeros}
 # What must be proved: a warning here is a rule that is lost.
 PROVED = {
+    "row_numbers": "pick pick_grad pick_mean pick_concat pick_rows pick_tiled pick_same look_up look_up_column"
+    " scatter scatter_rows segment",
     "sizes": "fill fill_number tile_table pad_value resize",
     "orders": "stack_rows unstack gram gram_turned bias_grad bias_grad_turned bias_first gather_column gather_batch"
     " concat_rows_sum concat_rows_split concat_rows_grad concat_rows_mean_grad concat_rows_dot concat_rows_times"
