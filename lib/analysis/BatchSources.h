@@ -34,6 +34,10 @@ bool fillsPipeline(llvm::StringRef Op);
 /// constant.
 std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E);
 
+/// The first output of the ParseExample \p N that is a dense feature. It has a
+/// tensor of indices, of values and of a shape for every sparse feature first.
+unsigned firstDenseFeature(const Graph &G, NodeId N);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_ANALYSIS_BATCHSOURCES_H

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/BatchSources.h"
 #include "lib/analysis/DimRules.h"
 #include "lib/analysis/TypeRules.h"
 
@@ -28,9 +29,7 @@ void DimRules::decode() {
   setShape(0, List);
 }
 
-/// The first output of ParseExample that is a dense feature. It has a tensor of
-/// indices, of values and of a shape for every sparse feature first.
-static unsigned firstDense(const Graph &G, NodeId N) {
+unsigned firstDenseFeature(const Graph &G, NodeId N) {
   StringRef Key = G.isOp(N, "ParseExample") ? "Nsparse" : "num_sparse";
   return static_cast<unsigned>(3 * G.intAttr(N, Key).value_or(0));
 }
@@ -48,7 +47,7 @@ void DimRules::parseExample() {
       List.push_back(Size < 0 ? slot(Slot) : number(Slot, Size));
     }
     if (!(*Shapes)[I].UnknownRank)
-      setShape(firstDense(G, N) + I, List);
+      setShape(firstDenseFeature(G, N) + I, List);
   }
 }
 
@@ -63,7 +62,7 @@ void TypeRules::parseExample() {
     return;
   }
   auto Shapes = G.shapeListAttr(N, "dense_shapes");
-  unsigned First = firstDense(G, N);
+  unsigned First = firstDenseFeature(G, N);
   for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
     bool Dense = Shapes && Port >= First && Port - First < Shapes->size();
     if (!Dense)

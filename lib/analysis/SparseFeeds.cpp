@@ -16,6 +16,7 @@
 
 #include "lib/analysis/SparseFeeds.h"
 
+#include "lib/analysis/BatchSources.h"
 #include "lib/analysis/DimRules.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -67,6 +68,26 @@ bool givesRows(const Graph &G, NodeId N) {
       .Default(false);
 }
 
+/// The ParseExample of fed records that make sparse tensors.
+std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
+  std::vector<NodeId> Parsers;
+  for (const Feed &F : Feeds) {
+    if (F.Axis != 0 || G.outputType(F.At.Node, F.At.Port) != DT_STRING)
+      continue;
+    G.forEachUse(F.At.Node, [&](Use Split) {
+      if (G.node(Split.User).Kind != Inserted::Split ||
+          G.input(Split.User, 0) != F.At)
+        return;
+      G.forEachUse(Split.User, [&](Use U) {
+        if (U.Index == 0 && G.opName(U.User).starts_with("ParseExample") &&
+            firstDenseFeature(G, U.User) != 0)
+          Parsers.push_back(U.User);
+      });
+    });
+  }
+  return Parsers;
+}
+
 } // namespace
 
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
@@ -99,28 +120,53 @@ std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
                                      ArrayRef<Feed> Feeds) {
   std::vector<Endpoint> Rows;
   std::vector<NodeId> Work;
+  // Reshapes that take a size from a sparse tensor.
+  std::vector<NodeId> Shaped;
+  auto Follow = [&](NodeId N, uint32_t Port) {
+    G.forEachUse(N, [&](Use U) {
+      if (G.input(U.User, U.Index) != Endpoint{N, Port})
+        return;
+      bool IsShape = U.Index == 1 && G.isOp(U.User, "Reshape");
+      (IsShape ? Shaped : Work).push_back(U.User);
+    });
+  };
   for (const Feed &F : Feeds)
     if (F.Sparse)
-      G.forEachUse(F.At.Node, [&](Use U) {
-        if (G.input(U.User, U.Index) == F.At)
-          Work.push_back(U.User);
-      });
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
+      Follow(F.At.Node, F.At.Port);
+  for (NodeId N : sparseParsers(G, Feeds)) {
+    // It reads what is fed, not the rows of a replica.
+    G.setInput(N, 0, G.input(G.input(N, 0).Node, 0));
+    G.setBoolAttr(N, OnceAttr, true);
+    unsigned First = firstDenseFeature(G, N);
+    for (unsigned Port = 0, E = G.numOutputs(N).value_or(0); Port < E; ++Port)
+      if (Port < First)
+        Follow(N, Port);
+      else
+        Rows.push_back({N, Port});
+  }
+  while (!Work.empty() || !Shaped.empty()) {
+    bool IsShaped = Work.empty();
+    std::vector<NodeId> &From = IsShaped ? Shaped : Work;
+    NodeId N = From.back();
+    From.pop_back();
     if (Vars.isUpdate(G, N) || G.hasAttr(N, OnceAttr) || G.opDef(N) == nullptr)
       continue;
     G.setBoolAttr(N, OnceAttr, true);
-    if (givesRows(G, N)) {
+    if (IsShaped || givesRows(G, N)) {
       Rows.push_back({N, 0});
       continue;
     }
-    G.forEachUse(N, [&](Use U) {
-      if (U.Index < G.node(U.User).NumData)
-        Work.push_back(U.User);
-    });
+    // Which rows are empty is said of each row.
+    bool Fills = G.isOp(N, "SparseFillEmptyRows");
+    if (Fills)
+      Rows.push_back({N, 2});
+    for (unsigned Port = 0, E = G.numOutputs(N).value_or(0); Port < E; ++Port)
+      if (!Fills || Port != 2)
+        Follow(N, Port);
   }
-  llvm::sort(Rows, [](Endpoint A, Endpoint B) { return A.Node < B.Node; });
+  llvm::sort(Rows, [](Endpoint A, Endpoint B) {
+    return std::pair(A.Node, A.Port) < std::pair(B.Node, B.Port);
+  });
   return Rows;
 }
 

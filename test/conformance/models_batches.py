@@ -229,6 +229,25 @@ def example_data(rng):
     return {"records": np.array([example(row, i) for i, row in enumerate(rng.normal(size=[BATCH, 6]))], object)}
 
 
+def sparse_records(b: Builder):
+    """Serialized examples with a feature of any length: its words, the mean of their rows, beside dense features."""
+    features = {"ids": tf1.VarLenFeature(tf.int64), "x": tf1.FixedLenFeature([5], tf.float32)}
+    parsed = tf1.parse_example(records(b), {**features, "y": tf1.FixedLenFeature([1], tf.float32)})
+    rows = tf1.nn.embedding_lookup_sparse(b.variable("table", [7, 5], 0.7), parsed["ids"], None, combiner="mean")
+    train(b, tf.concat([rows, parsed["x"]], 1), parsed["y"], features=10)
+
+
+def sparse_record_data(rng):
+    def example(row):
+        ids = tf1.train.Int64List(value=rng.integers(0, 7, rng.integers(1, 5)))
+        feature = {"ids": tf1.train.Feature(int64_list=ids)}
+        for key, part in ("x", row[:5]), ("y", row[5:]):
+            feature[key] = tf1.train.Feature(float_list=tf1.train.FloatList(value=part))
+        return tf1.train.Example(features=tf1.train.Features(feature=feature)).SerializeToString()
+
+    return {"records": np.array([example(row) for row in rng.normal(size=[BATCH, 6])], object)}
+
+
 WORDS = ["the", "quick", "brown", "fox", "jumps"]
 
 
@@ -307,5 +326,6 @@ SOURCES: Dict[str, Source] = {
     "csv_records": Source(csv_records, feeds=csv_data),
     "raw_records": Source(raw_records, feeds=raw_data),
     "example_records": Source(example_records, feeds=example_data),
+    "sparse_records": Source(sparse_records, feeds=sparse_record_data),
     "looked_up_words": Source(looked_up_words, ("fill",), feeds=word_data),
 }
