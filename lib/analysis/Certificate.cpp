@@ -6,8 +6,8 @@
 
 #include "lib/analysis/Certificate.h"
 
-#include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/BatchSources.h"
+#include "lib/analysis/Checker.h"
 #include "lib/analysis/Draws.h"
 #include "lib/analysis/LoopCheck.h"
 #include "lib/analysis/Program.h"
@@ -22,25 +22,8 @@
 using namespace llvm;
 
 namespace graft {
-namespace {
 
-/// What erasing or checking a node of an op depends on.
-enum class OpKind : uint8_t {
-  Other,
-  ToReplicas,
-  FromReplicas,
-  Reduce,
-  Gather,
-  Scale,
-  CollectiveReduce,
-  CollectiveGather,
-  Identity,
-  IdentityN,
-  NoOp,
-  Mesh,
-};
-
-OpKind opKindOf(StringRef Op) {
+static OpKind opKindOf(StringRef Op) {
   return StringSwitch<OpKind>(Op)
       .Case("_ToReplicas", OpKind::ToReplicas)
       .Case("_FromReplicas", OpKind::FromReplicas)
@@ -56,8 +39,6 @@ OpKind opKindOf(StringRef Op) {
       .Default(OpKind::Other);
 }
 
-/// Whether \p Op does to true values what a node of \p Kind does: nothing. What
-/// the parameters of the op make of local values is for the types to say.
 bool isErasable(Inserted Kind, OpKind Op) {
   switch (Kind) {
   case Inserted::Split:
@@ -85,73 +66,6 @@ bool isErasable(Inserted Kind, OpKind Op) {
   }
   return false;
 }
-
-class Checker {
-public:
-  Checker(const InputGraph &Input, const Graph &Program,
-          DiagnosticEngine &Diags);
-
-  bool run();
-
-private:
-  void error(NodeId N, const Twine &Message, NodeId Because = NoNode);
-  bool matchNodes();
-  NodeId findInput(StringRef Name);
-  void compareNode(NodeId I, NodeId P);
-  /// Whether \p E of the program is \p Want of the input.
-  bool reads(Endpoint E, Endpoint Want) const {
-    return E.Node != NoNode && InputOf[E.Node] == Want.Node &&
-           E.Port == Want.Port;
-  }
-  bool readsDefined(NodeId I, NodeId P, unsigned K) const;
-  void compareAttrs(NodeId I, NodeId P);
-  Endpoint erase(Endpoint E) const;
-  Endpoint strip(Endpoint E) const;
-  bool mayChange(NodeId I, StringRef Key) const {
-    return BatchNorms && BatchNorms->mayChange(I, Key);
-  }
-  void checkDemands(const ProgramFacts &Facts);
-  void checkConstant(const ProgramFacts &Facts, NodeId P);
-  bool isOpen(const RType &Type) const;
-  bool isExcused(const RType &Type) const;
-  bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
-  void checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op);
-  void checkInserted(const ProgramFacts &Facts, NodeId N);
-  bool isRefresh(const ProgramFacts &Facts, NodeId N) const;
-  bool onlyGatesWait(NodeId N) const;
-  bool isGate(NodeId N) const;
-  bool runsRefreshes(NodeId N) const;
-  bool overwrites(const ProgramFacts &Facts, NodeId N) const;
-  bool runsChecks(NodeId N) const;
-  void checkOnce(const ProgramFacts &Facts, NodeId N);
-  void checkPerReplica(const ProgramFacts &Facts, NodeId N);
-  void checkName(const ProgramFacts &Facts, NodeId N);
-  void checkInsertedName(const ProgramFacts &Facts, NodeId N);
-
-  OpKind opKind(NodeId N) const { return Kinds[G.node(N).Op]; }
-
-  const InputGraph &In;
-  const Graph &G;
-  DiagnosticEngine &Diags;
-  unsigned Replicas = 1;
-  unsigned Errors = 0;
-  bool ReadsBatches = false;     ///< There is a read of a queue or an iterator.
-  bool OwnBatch = false;         ///< A replica takes a batch of its own.
-  std::vector<OpKind> Kinds;     ///< By op of the program.
-  std::vector<uint32_t> OpOf;    ///< By op of the input: that of the program.
-  uint32_t ConstOp = ~0u;        ///< Of the program.
-  std::vector<NodeId> ProgramOf; ///< By input node.
-  std::vector<NodeId> InputOf;   ///< By program node, NoNode if inserted.
-  std::vector<bool> IsRead;      ///< By input node: by a data input.
-  std::vector<bool> IsInside;    ///< By node: read in a loop only.
-  std::vector<std::pair<NodeId, StringRef>> ElementShapes; ///< That changed.
-  /// By program node that was inserted: the input node whose name it has.
-  DenseMap<NodeId, NodeId> NamedAfter;
-  /// If ops of the input are written in other ops.
-  std::optional<BatchNormCheck> BatchNorms;
-  /// All input nodes, when ids are not enough to find them.
-  DenseMap<StringRef, NodeId> ByName;
-};
 
 Checker::Checker(const InputGraph &Input, const Graph &Program,
                  DiagnosticEngine &Diags)
@@ -446,274 +360,6 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
   }
 }
 
-/// Whether a type is one that the input leaves open and a pass warned of. What
-/// an inserted node spoils has no excuse.
-bool Checker::isOpen(const RType &Type) const {
-  return Type.isVarying() && Type.Cause != NoNode &&
-         G.node(Type.Cause).Kind == Inserted::No;
-}
-
-/// Whether a type is that of a true value, or of an open one.
-bool Checker::isExcused(const RType &Type) const {
-  return Type.isTrue() || isOpen(Type);
-}
-
-/// Whether every output has its true value under the name of the node.
-bool Checker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
-  for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
-    if (Facts.Types.natural({N, Port}).isPlain())
-      continue;
-    RType Type = Facts.Types.number({N, Port});
-    if (!isExcused(Type) ||
-        (Type.isVarying() && G.node(N).Count == Copies::PerReplica))
-      return false;
-  }
-  return true;
-}
-
-} // namespace
-
-bool observes(const Graph &G, NodeId N) {
-  const OpDef *Def = G.opDef(N);
-  return Def &&
-         (!Def->isStateful() || Def->readsVariable() || G.isOp(N, "Assert"));
-}
-
-namespace {
-
-/// Whether the variable \p N assigns gets the value that it has, and nothing of
-/// the input makes that happen.
-bool Checker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
-  if (Facts.Vars.update(G, N).Kind != UpdateKind::Assign ||
-      G.node(N).Count != Copies::PerReplica || G.node(N).NumInputs != 2)
-    return false;
-  // All copies take one tensor, a node that the output has.
-  NodeId From = G.input(N, 1).Node, Var = Facts.Vars.variableOf(G.input(N, 0));
-  Endpoint Value = erase(G.input(N, 1));
-  if (Var == NoNode || Value.Node == NoNode ||
-      G.node(From).Count != Copies::Once ||
-      G.node(From).Flags & NF_ElidePrimary)
-    return false;
-  StringRef Op = G.opName(Value.Node);
-  // A per-replica value would be the copy's own, and nothing would change.
-  return (Op == "ReadVariableOp" || Op == "Identity") &&
-         erase(G.input(Value.Node, 0)) == Endpoint{Var, 0} && G.hasUses(N) &&
-         onlyGatesWait(N);
-}
-
-/// Whether whatever waits for \p N was inserted to be waited for.
-bool Checker::onlyGatesWait(NodeId N) const {
-  return !G.anyUse(N, [&](Use U) {
-    return G.node(U.User).Kind != Inserted::Gate || !onlyGatesWait(U.User);
-  });
-}
-
-/// Each reader has a default of its own for an op that does not say how.
-static bool isCombine(StringRef Text) {
-  return StringSwitch<bool>(Text)
-      .Cases("sum", "min", "max", "and", "or", "concat", "pick", true)
-      .Default(false);
-}
-
-/// Whether \p N waits for something that was inserted, and does no more.
-bool Checker::isGate(NodeId N) const {
-  return opKind(N) == OpKind::NoOp && G.node(N).NumData == 0 &&
-         any_of(G.controlInputs(N),
-                [&](Endpoint E) { return InputOf[E.Node] == NoNode; });
-}
-
-/// Whether \p N was inserted to run what refreshes copies.
-bool Checker::runsRefreshes(NodeId N) const {
-  return any_of(G.controlInputs(N), [&](Endpoint E) {
-    Inserted Kind = G.node(E.Node).Kind;
-    return Kind == Inserted::Refresh ||
-           (Kind == Inserted::Gate && runsRefreshes(E.Node));
-  });
-}
-
-/// Whether \p N, of the input, writes a variable whose copies are refreshed.
-bool Checker::overwrites(const ProgramFacts &Facts, NodeId N) const {
-  if (InputOf[N] == NoNode || !Facts.Vars.isUpdate(G, N))
-    return false;
-  NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
-  return Var != NoNode && G.anyUse(Var, [&](Use U) {
-    return G.node(U.User).Kind == Inserted::Refresh;
-  });
-}
-
-/// Whether \p N was inserted to run what compares copies, and nothing else.
-bool Checker::runsChecks(NodeId N) const {
-  return G.node(N).Kind == Inserted::Gate && G.node(N).NumData == 0 &&
-         !G.controlInputs(N).empty() &&
-         all_of(G.controlInputs(N), [&](Endpoint E) {
-           return G.node(E.Node).Kind == Inserted::Check;
-         });
-}
-
-/// To take a value runs nothing that the input does not run for it: a gate
-/// waits for collectives only, and nothing else that was inserted waits but
-/// at a gate. What runs refreshes may run initializers of the input with
-/// them.
-void Checker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
-  if (Op == OpKind::NoOp && runsChecks(N))
-    return;
-  if (Op == OpKind::NoOp && onlyGatesWait(N) && runsRefreshes(N)) {
-    for (Endpoint E : G.controlInputs(N))
-      if (overwrites(Facts, E.Node))
-        error(N, "refreshes copies and waits for '" + G.name(E.Node) +
-                     "', which writes them");
-    return;
-  }
-  for (Endpoint E : G.controlInputs(N)) {
-    OpKind Source = opKind(E.Node);
-    bool Collective = Source == OpKind::CollectiveReduce ||
-                      Source == OpKind::CollectiveGather;
-    if (InputOf[E.Node] != NoNode ||
-        (Op == OpKind::NoOp ? !Collective
-                            : G.node(E.Node).Kind != Inserted::Gate))
-      error(N, "was inserted and waits for '" + G.name(E.Node) +
-                   "', which its value does not need");
-  }
-}
-
-/// What was inserted is of the form that its kind says.
-void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
-  const Node &This = G.node(N);
-  OpKind Op = Kinds[This.Op];
-  if (This.Kind == Inserted::Definition) {
-    if (!BatchNormCheck::isDefinitionOp(G.opName(N)))
-      error(N, "op " + G.opName(N) + " is no part of a definition");
-    return;
-  }
-  if (This.Kind == Inserted::Gate      ? !isGate(N)
-      : This.Kind == Inserted::Mesh    ? Op != OpKind::Mesh
-      : This.Kind == Inserted::Refresh ? !isRefresh(Facts, N)
-      : This.Kind == Inserted::Check   ? !observes(G, N)
-                                       : !isErasable(This.Kind, Op)) {
-    error(N,
-          "op " + G.opName(N) + " is marked as inserted and is no such node");
-    return;
-  }
-  if ((Op == OpKind::CollectiveReduce || Op == OpKind::CollectiveGather) &&
-      G.intAttr(N, "group_size") != Replicas)
-    error(N, "is a member of a group of another size than the replicas");
-  checkWaits(Facts, N, Op);
-  if (This.Kind == Inserted::Gate)
-    return;
-  if (This.Kind == Inserted::Mesh) {
-    if (G.intAttr(N, "replicas") != Replicas)
-      error(N, "has another number of replicas than devices");
-    return;
-  }
-  if ((Op == OpKind::FromReplicas || Op == OpKind::Reduce) &&
-      !isCombine(G.stringAttr(N, "combine").value_or("")))
-    error(N, "does not say how the values of the replicas are combined");
-  if (This.Flags & NF_ElidePrimary) {
-    bool Pick = Op == OpKind::FromReplicas &&
-                G.stringAttr(N, "combine") == StringRef("pick");
-    bool Place = This.Kind == Inserted::Identity && Op == OpKind::Identity &&
-                 This.NumInputs == 1;
-    if (!Place && !Pick && This.Kind != Inserted::Refresh)
-      error(N, "has a copy 0 that is passed over, and does something");
-  }
-  if (Op != OpKind::ToReplicas)
-    return;
-  auto Shape = Facts.Dims.shape(G.input(N, 0));
-  int64_t Axis = G.intAttr(N, "axis").value_or(0);
-  if (Axis < 0 || (Shape && static_cast<size_t>(Axis) >= Shape->size()))
-    error(N, "splits along an axis that does not exist");
-}
-
-/// What exists once takes true values.
-void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
-  const Node &This = G.node(N);
-  for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
-    if (!Facts.Dims.isPlain({N, Port}) &&
-        !isOpen(Facts.Types.natural({N, Port})) &&
-        (Facts.Dims.batchAxis({N, Port}) >= 0 ||
-         (This.Kind == Inserted::No && Facts.Dims.isLocal({N, Port}))))
-      error(N, "exists once and has the size of one replica's rows");
-  if (Facts.Vars.isUpdate(G, N)) {
-    NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
-    if (Var != NoNode && G.node(Var).Count == Copies::PerReplica)
-      error(N, "updates only one copy of a variable that exists per replica");
-  }
-  for (unsigned I = 0; I < This.NumData; ++I) {
-    Endpoint E = G.input(N, I);
-    if (G.node(E.Node).Count == Copies::PerReplica && !combinesReplicas(G, N)) {
-      error(N,
-            formatv("input {0} exists per replica and is not merged", I).str());
-      continue;
-    }
-    if (This.Kind != Inserted::No)
-      continue;
-    RType Type = Facts.Types.type(E);
-    if (!Type.isPlain() && !isExcused(Type))
-      error(N, formatv("input {0} is {1}, not the value of the single-device "
-                       "step",
-                       I, Type.str())
-                   .str());
-  }
-}
-
-void Checker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
-  if (Facts.Vars.isOnce(G, N) && !ownBatchAxes(G, N))
-    error(N, "has an effect of its own and must exist once, not per replica");
-  if (!Facts.Vars.isUpdate(G, N))
-    return;
-  NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
-  if (Var != NoNode && G.node(Var).Count == Copies::Once)
-    error(N, "every replica updates a variable that exists once");
-  if (!(G.node(N).Flags & NF_Led) && G.node(N).Kind != Inserted::Refresh)
-    error(N, "updates the copies of a variable, but its copy 0 does not wait "
-             "for the others");
-}
-
-/// A name of the input has its true value or does not exist.
-void Checker::checkName(const ProgramFacts &Facts, NodeId N) {
-  const Node &This = G.node(N);
-  if (This.Flags & NF_ElidePrimary)
-    error(N, "its copy 0 is passed over");
-  if (BatchNorms && BatchNorms->isRewritten(InputOf[N]) &&
-      !(This.Flags & NF_LocalName))
-    error(N, "its name gives other values than in the input");
-  if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
-    if (!hasTrueOutputs(Facts, N))
-      error(N, "its name gives the value of one replica, not that of the "
-               "single-device step");
-    return;
-  }
-  // A result of the input, which nothing reads, keeps its name.
-  // Nobody can fetch what is in a loop.
-  NodeId I = InputOf[N];
-  if (IsRead[I] || (!IsInside.empty() && IsInside[N]) ||
-      Facts.Dims.numOutputs(N) != 1 || !Facts.Dims.shape({N, 0}) ||
-      Facts.Types.number({N, 0}).isVarying())
-    return;
-  NodeId Global = G.find(In.name(I));
-  if (Global == NoNode || InputOf[Global] != NoNode)
-    error(N, "this result has no global value");
-}
-
-/// Nor does something inserted take it.
-void Checker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
-  const Node &This = G.node(N);
-  if (This.Count == Copies::PerReplica && This.Flags & NF_LocalName)
-    return;
-  auto It = NamedAfter.find(N);
-  if (It == NamedAfter.end())
-    return;
-  for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
-    Endpoint E = erase({N, Port});
-    if (E.Node == NoNode || InputOf[E.Node] != It->second || E.Port != Port ||
-        (BatchNorms && BatchNorms->isHollow({It->second, Port})))
-      error(N, "has the name of another node of the input");
-  }
-  if (!hasTrueOutputs(Facts, N))
-    error(N, "its name gives a value that is not that of the single-device "
-             "step");
-}
-
 bool Checker::run() {
   if (!matchNodes())
     return false;
@@ -759,8 +405,6 @@ bool Checker::run() {
   }
   return Errors == 0;
 }
-
-} // namespace
 
 bool certify(const InputGraph &Input, const Graph &Program,
              DiagnosticEngine &Diags) {

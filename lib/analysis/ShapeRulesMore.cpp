@@ -1,0 +1,173 @@
+//===- lib/analysis/ShapeRulesMore.cpp - more rules for shapes ---*- C++ -*-==//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contractions by name, blocks of rows, control flow, what crosses between
+// replicas, and what the file says where no rule speaks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/DimRules.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// What the file says where no rule speaks: `_output_shapes`.
+void DimRules::hintFromAttr() {
+  // A handle says nothing of what it stands for.
+  if (Loops && Loops->handleOf({N, 0}) != NoNode)
+    return;
+  auto Hints = G.shapeListAttr(N, "_output_shapes");
+  if (!Hints)
+    return;
+  for (unsigned Port = 0; Port < A.numOutputs(N) && Port < Hints->size();
+       ++Port) {
+    const ShapeValue &Hint = (*Hints)[Port];
+    if (Hint.UnknownRank || A.Shapes[A.outputIndex({N, Port})].Known)
+      continue;
+    DimList List;
+    for (size_t I = 0; I < Hint.Dims.size(); ++I)
+      List.push_back(Hint.Dims[I] < 0
+                         ? slot(0x8000 + Port * 32 + I)
+                         : number(0x8000 + Port * 32 + I, Hint.Dims[I]));
+    setShape(Port, List);
+  }
+}
+
+void DimRules::einsum() {
+  auto Text = G.stringAttr(N, "equation");
+  auto E = parseEquation(Text.value_or(""), numData());
+  if (!E)
+    return;
+  // By letter; an axis that several operands have is one size.
+  DenseMap<char, DimId> Sizes;
+  for (unsigned I = 0; I < numData(); ++I) {
+    Dims X = in(I);
+    if (!X)
+      continue;
+    if (X->size() != E->Inputs[I].size())
+      return;
+    for (size_t D = 0; D < X->size(); ++D) {
+      auto [It, New] = Sizes.try_emplace(E->Inputs[I][D], (*in(I))[D]);
+      if (!New)
+        same(It->second, (*in(I))[D]);
+    }
+  }
+  DimList List;
+  for (char Letter : E->Output) {
+    auto It = Sizes.find(Letter);
+    if (It == Sizes.end())
+      return;
+    List.push_back(It->second);
+  }
+  setShape(0, List);
+}
+
+/// SpaceToBatchND, BatchToSpaceND: how many rows, and the rank.
+void DimRules::blocks() {
+  Dims X = in(0);
+  auto Block = nums(1);
+  if (!X || !Block || X->size() < Block->size() + 1)
+    return;
+  int64_t Count = 1;
+  for (int64_t Size : *Block)
+    if (Size <= 0 || MulOverflow(Count, Size, Count))
+      return;
+  DimList List(X->begin(), X->end());
+  DimId Blocks = number(0, Count);
+  List[0] = G.isOp(N, "SpaceToBatchND") ? product(1, List[0], Blocks)
+                                        : quotient(1, List[0], Blocks);
+  for (size_t I = 1; I <= Block->size(); ++I)
+    List[I] = slotFrom(1 + I, List[I]);
+  setShape(0, List);
+}
+
+/// Crossing ops: the slice of one replica, or what all replicas have together.
+void DimRules::crossing() {
+  Dims X = in(0);
+  if (!X)
+    return;
+  DimList List(X->begin(), X->end());
+  int64_t Axis = G.intAttr(N, "axis").value_or(0);
+  bool Concat = G.isOp(N, "_FromReplicas")
+                    ? G.stringAttr(N, "combine") == StringRef("concat")
+                    : !G.isOp(N, "_ToReplicas");
+  if (G.isOp(N, "_FromReplicas") && !Concat) {
+    setShape(0, List);
+    return;
+  }
+  if (Axis < 0 || Axis >= int64_t(List.size()))
+    return;
+  DimId Old = List[Axis], New = slot(0);
+  int64_t Number = A.Dims.number(Old);
+  int64_t Replicas = A.Options.Unpatched ? 1 : A.Options.Replicas;
+  if (Concat) {
+    if (auto S = A.Dims.sym(Old))
+      A.Dims.assign(New, {S->C, S->B, int8_t(S->R + 1)});
+    if (Number != UnknownSize)
+      A.Dims.assignNumber(New, Number * Replicas);
+  } else if (G.node(G.input(N, 0).Node).Kind == Inserted::Definition) {
+    // The numbers of the replicas are no rows.
+    if (Number != UnknownSize && Number % Replicas == 0)
+      A.Dims.assignNumber(New, Number / Replicas);
+  } else {
+    A.Dims.assign(New, {1, 1, 0});
+    A.Dims.assign(Old, {1, 1, 1});
+    if (Number != UnknownSize && Number % Replicas == 0)
+      A.Dims.assignNumber(New, Number / Replicas);
+  }
+  List[Axis] = New;
+  setShape(0, List);
+}
+
+/// The branches of a conditional: a size that is not the same in all is another
+/// one. What comes round a loop says nothing here, nor does an Optional that is
+/// empty.
+void DimRules::merge() {
+  SmallVector<Endpoint, 2> Sides;
+  for (Endpoint E : Inputs) {
+    Endpoint From = E;
+    while (G.isOp(From.Node, "Identity"))
+      From = G.input(From.Node, 0);
+    if (!G.isOp(From.Node, "OptionalNone"))
+      Sides.push_back(E);
+  }
+  setShape(1, {});
+  Dims First = Sides.empty() ? std::nullopt : A.shape(Sides[0]);
+  if (!First)
+    return;
+  for (Endpoint E : Sides)
+    if (Dims X = A.shape(E); !X || X->size() != First->size())
+      return;
+  DimList List;
+  for (size_t D = 0; D < First->size(); ++D) {
+    DimId X = (*First)[D];
+    bool Same = all_of(Sides, [&](Endpoint E) {
+      DimId Y = (*A.shape(E))[D];
+      return A.Dims.find(X) == A.Dims.find(Y) ||
+             (A.Dims.number(X) != UnknownSize &&
+              A.Dims.number(X) == A.Dims.number(Y));
+    });
+    for (Endpoint E : Sides)
+      if (Same)
+        same(X, (*A.shape(E))[D]);
+    List.push_back(Same ? X : slot(D));
+  }
+  setShape(0, List);
+  if (Dims X = A.value(Sides[0]); X && all_of(Sides, [&](Endpoint E) {
+                                    Dims Y = A.value(E);
+                                    return Y && Y->size() == X->size() &&
+                                           all_of(zip(*X, *Y), [&](auto Pair) {
+                                             auto [U, V] = Pair;
+                                             return A.Dims.find(U) ==
+                                                    A.Dims.find(V);
+                                           });
+                                  }))
+    setValue(0, *X);
+}
+
+} // namespace graft
