@@ -209,7 +209,7 @@ void TypeRules::infer() {
        AnyVarying = false;
   for (unsigned I = 0; I < This.NumData; ++I) {
     RType In = operand(I);
-    AnyOrdered |= In.Order != RType::InOrder;
+    AnyOrdered |= In.Order != RType::InOrder && !In.isVarying();
     AnyVarying |= In.isVarying();
     AllTrue &= In.isTrue() && !In.Zero;
     AnySymbolic |= In.Symbolic;
@@ -280,8 +280,6 @@ void TypeRules::infer() {
 RType TypeRules::operand(unsigned I) const {
   Endpoint E = G.input(N, I);
   RType Type = T.type(E);
-  if (Type.isVarying() && Type.Order != RType::InOrder)
-    Type = rowType(I);
   return G.node(N).Count == Copies::Once ? mergedOperand(E, Type) : Type;
 }
 
@@ -372,6 +370,9 @@ void TypeRules::set(unsigned Port, RType Type) {
   if (Port >= D.numOutputs(N))
     return;
   Type.Assumes |= Assumes;
+  // Only what takes row numbers can say that its result is such.
+  if (Type.isVarying() && !SetsNumbers)
+    Type.Order = RType::InOrder;
   T.Types[D.outputIndex(out(Port))] = Type;
 }
 

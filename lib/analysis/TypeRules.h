@@ -106,10 +106,9 @@ private:
   RType reverseSequence();
   RType einsum();
   void rows();
-  RType rowType(unsigned I) const;
   bool range();
   bool byRowNumbers(TypeRule Rule);
-  RType rowIndices();
+  RType rowIndices(NodeId Cause);
   int indexedAxis(unsigned I) const;
   bool hasRows(Endpoint E, unsigned Axis) const;
   RType toBlocks();
@@ -169,8 +168,8 @@ private:
   /// The operand of the node at hand that had to be exchanged inside a loop.
   std::optional<unsigned> Refused;
 
-  uint8_t Assumes = 0;        ///< Of the node at hand.
-  bool NumbersAsRows = false; ///< Its row numbers count as rows.
+  uint8_t Assumes = 0;      ///< Of the node at hand.
+  bool SetsNumbers = false; ///< The node at hand gives row numbers.
   NodeId N = NoNode;
 };
 

@@ -476,7 +476,10 @@ void TypeRules::batchNormGrad() {
 /// The program's own ops, by what they say they do.
 RType TypeRules::crossing() {
   RType X = number(0);
-  if (auto Assumed = G.intAttr(N, AssumedAttr)) {
+  std::optional<int64_t> Assumed;
+  if (G.node(N).Kind == Inserted::Reduce)
+    Assumed = G.intAttr(N, AssumedAttr);
+  if (Assumed) {
     // Whatever is reduced: its sum has the assumed scale, and lowered, a
     // _Scale follows.
     Assumes |= AssumesReduction;

@@ -212,16 +212,6 @@ RType TypeRules::unsortedSegment(TypeRule Rule) {
 // Row numbers of one replica
 //===----------------------------------------------------------------------===//
 
-/// Operand \p I, which numbers rows, as rules take it: nothing is known of it,
-/// or it counts as rows.
-RType TypeRules::rowType(unsigned I) const {
-  RType X = T.type(G.input(N, I));
-  RType Result = NumbersAsRows && X.isRowNumbers() ? RType::sharded(X.Axis)
-                                                   : RType::varying(X.Cause);
-  Result.Assumes = X.Assumes;
-  return Result;
-}
-
 /// Whether axis \p Axis of \p E is the rows of one replica.
 bool TypeRules::hasRows(Endpoint E, unsigned Axis) const {
   auto Shape = D.shape(E);
@@ -240,29 +230,27 @@ bool TypeRules::range() {
     return false;
   RType Type = varying("numbers the rows of one replica");
   Type.Order = RType::RowNumbers;
+  SetsNumbers = true;
   setAll(Type);
+  SetsNumbers = false;
   return true;
 }
 
-/// Pack, Concat: row numbers before other indices, along the last axis.
-RType TypeRules::rowIndices() {
-  RType First = T.type(G.input(N, 0)), All = join();
+/// Pack, Concat: row numbers, which count as rows, before other indices, along
+/// the last axis.
+RType TypeRules::rowIndices(NodeId Cause) {
+  RType All = join(), Type = RType::varying(Cause);
   bool Pack = G.isOp(N, "Pack");
   int Rank = rank(out());
-  if (!First.isRowNumbers() || !All.isSharded() || All.isJoined() ||
-      All.K != 0 || Rank < 2 || All.Axis + 1 >= Rank ||
-      (!Pack && !G.isOp(N, "ConcatV2")))
-    return varyingLike(T.type(G.input(N, 0)));
-  for (unsigned I = 1; I < numData(); ++I)
-    if (T.type(G.input(N, I)).isVarying())
-      return varyingLike(T.type(G.input(N, I)));
+  if (!All.isSharded() || All.isJoined() || All.K != 0 || Rank < 2 ||
+      All.Axis + 1 >= Rank || (!Pack && !G.isOp(N, "ConcatV2")))
+    return Type;
   int64_t Axis = Pack ? G.intAttr(N, "axis").value_or(0)
                       : (*D.numbers(G.input(N, numData() - 1)))[0];
   auto Shape = D.shape(G.input(N, 0));
   if ((Axis < 0 ? Axis + Rank : Axis) + 1 != Rank ||
       (!Pack && (!Shape || !D.table().isOne(Shape->back()))))
-    return varyingLike(First);
-  RType Type = varyingLike(First);
+    return Type;
   Type.Order = RType::RowIndices;
   Type.Axis = All.Axis;
   return Type;
@@ -295,27 +283,34 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
     return Type == DT_INT32 || Type == DT_INT64;
   };
   auto Result = RType::varying(Cause);
+  RType First = T.type(G.input(N, 0));
   switch (Rule) {
   case TypeRule::Pass:
+    SetsNumbers = true;
     for (unsigned I = 0; I < numData(); ++I)
-      set(I, T.type(G.input(N, I)));
+      set(I, operand(I));
+    SetsNumbers = false;
     return true;
   case TypeRule::Cast:
     if (!IsIndex(G.typeAttr(N, "SrcT")) || !IsIndex(G.typeAttr(N, "DstT")))
       return false;
-    set(0, T.type(G.input(N, 0)));
-    return true;
+    Result = First;
+    break;
   case TypeRule::Relayout:
   case TypeRule::Tile:
   case TypeRule::Part:
   case TypeRule::Join:
-    // Zeros that fill are no row numbers.
-    if (!T.type(G.input(N, 0)).isRowNumbers() ||
+    // Zeros that fill are no row numbers, nor are they indices of columns.
+    if (!First.isRowNumbers() ||
         (Rule == TypeRule::Part && !G.isOp(N, "StridedSlice")))
       return false;
-    NumbersAsRows = true;
+    for (Endpoint E : G.dataInputs(N).drop_front())
+      if (T.type(E).isVarying())
+        return false;
+    // Elements move, and are joined, as if they were rows.
+    T.Types[D.outputIndex(G.input(N, 0))] = RType::sharded(First.Axis);
     if (Rule == TypeRule::Join) {
-      Result = rowIndices();
+      Result = rowIndices(Cause);
     } else {
       apply(Rule);
       RType Moved = T.natural(out());
@@ -324,7 +319,7 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
         Result.Axis = Moved.Axis;
       }
     }
-    NumbersAsRows = false;
+    T.Types[D.outputIndex(G.input(N, 0))] = First;
     break;
   case TypeRule::Gather: {
     RType Table = operand(0), Index = T.type(G.input(N, 1));
@@ -373,7 +368,9 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
   default:
     return false;
   }
+  SetsNumbers = true;
   setAll(Result);
+  SetsNumbers = false;
   return true;
 }
 
