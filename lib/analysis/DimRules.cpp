@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sizes that rules make, and the families whose rule is short; the others
-// are in ShapeRules.cpp, integer values in ValueRules.cpp. The rounds are in
+// The sizes that rules make, and the families whose rule is short; others are
+// in ShapeRules.cpp, integer values in ValueRules.cpp. The rounds are in
 // DimRounds.cpp.
 //
 //===----------------------------------------------------------------------===//

@@ -377,8 +377,10 @@ void TypeRules::set(unsigned Port, RType Type) {
 }
 
 void TypeRules::setAll(RType Type) {
-  for (unsigned Port = 0; Port < D.numOutputs(N); ++Port)
-    set(Port, Type);
+  Type.Assumes |= Assumes;
+  if (Type.isVarying() && !SetsNumbers)
+    Type.Order = RType::InOrder;
+  std::fill_n(T.Types.begin() + D.outputIndex(out()), D.numOutputs(N), Type);
 }
 
 RType TypeRules::varying(const Twine &Why) {
