@@ -67,10 +67,73 @@ bool isErasable(Inserted Kind, OpKind Op) {
   return false;
 }
 
+void Comparison::error(NodeId N, const Twine &Message, NodeId Because) {
+  if (++Errors > 12)
+    return;
+  Diagnostic &D =
+      Diags.error(N == NoNode ? StringRef() : originName(G, N), Message.str());
+  if (Because != NoNode)
+    D.Notes.push_back({originName(G, Because).str(), "because of this node"});
+}
+
+Endpoint Comparison::strip(Endpoint E) const {
+  for (unsigned Steps = 0; InputOf[E.Node] == NoNode; ++Steps) {
+    const Node &This = G.node(E.Node);
+    if (This.Kind == Inserted::Definition)
+      break;
+    OpKind Op = Kinds[This.Op];
+    unsigned From = Op == OpKind::IdentityN ? E.Port : 0;
+    if (!isErasable(This.Kind, Op) || From >= This.NumData || Steps > G.size())
+      return {};
+    E = G.input(E.Node, From);
+  }
+  return E;
+}
+
+Endpoint Comparison::erase(Endpoint E) const {
+  E = strip(E);
+  return E.Node != NoNode && InputOf[E.Node] != NoNode ? E : Endpoint();
+}
+
+namespace {
+
+class Checker : private Comparison {
+public:
+  Checker(const InputGraph &Input, const Graph &Program,
+          DiagnosticEngine &Diags);
+
+  bool run();
+
+private:
+  bool matchNodes();
+  NodeId findInput(StringRef Name);
+  void compareNode(NodeId I, NodeId P);
+  /// Whether \p E of the program is \p Want of the input.
+  bool reads(Endpoint E, Endpoint Want) const {
+    return E.Node != NoNode && InputOf[E.Node] == Want.Node &&
+           E.Port == Want.Port;
+  }
+  bool readsDefined(NodeId I, NodeId P, unsigned K) const;
+  void compareAttrs(NodeId I, NodeId P);
+  bool mayChange(NodeId I, StringRef Key) const {
+    return BatchNorms && BatchNorms->mayChange(I, Key);
+  }
+  void checkDemands(const ProgramFacts &Facts);
+  void checkConstant(const ProgramFacts &Facts, NodeId P);
+
+  bool ReadsBatches = false;     ///< There is a read of a queue or an iterator.
+  std::vector<uint32_t> OpOf;    ///< By op of the input: that of the program.
+  uint32_t ConstOp = ~0u;        ///< Of the program.
+  std::vector<NodeId> ProgramOf; ///< By input node.
+  std::vector<std::pair<NodeId, StringRef>> ElementShapes; ///< That changed.
+  /// All input nodes, when ids are not enough to find them.
+  DenseMap<StringRef, NodeId> ByName;
+};
+
 Checker::Checker(const InputGraph &Input, const Graph &Program,
                  DiagnosticEngine &Diags)
-    : In(Input), G(Program), Diags(Diags),
-      Replicas(std::max(1u, readMesh(Program).replicas())) {
+    : Comparison(Input, Program, Diags) {
+  Replicas = std::max(1u, readMesh(Program).replicas());
   StringMap<uint32_t> Ids;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     Kinds.push_back(opKindOf(G.opNameOf(Op)));
@@ -83,15 +146,6 @@ Checker::Checker(const InputGraph &Input, const Graph &Program,
     auto It = Ids.find(Name);
     OpOf.push_back(It == Ids.end() ? ~0u : It->second);
   }
-}
-
-void Checker::error(NodeId N, const Twine &Message, NodeId Because) {
-  if (++Errors > 12)
-    return;
-  Diagnostic &D =
-      Diags.error(N == NoNode ? StringRef() : originName(G, N), Message.str());
-  if (Because != NoNode)
-    D.Notes.push_back({originName(G, Because).str(), "because of this node"});
 }
 
 /// Mostly one string and not two.
@@ -144,28 +198,6 @@ bool Checker::matchNodes() {
   if (Defines)
     BatchNorms.emplace(In, G, InputOf, ProgramOf);
   return Errors == 0;
-}
-
-/// The tensor that \p E is when inserted nodes are erased; no node when one
-/// cannot be.
-Endpoint Checker::erase(Endpoint E) const {
-  E = strip(E);
-  return E.Node != NoNode && InputOf[E.Node] != NoNode ? E : Endpoint();
-}
-
-/// Like erase, but stops at what is part of a definition.
-Endpoint Checker::strip(Endpoint E) const {
-  for (unsigned Steps = 0; InputOf[E.Node] == NoNode; ++Steps) {
-    const Node &This = G.node(E.Node);
-    if (This.Kind == Inserted::Definition)
-      break;
-    OpKind Op = Kinds[This.Op];
-    unsigned From = Op == OpKind::IdentityN ? E.Port : 0;
-    if (!isErasable(This.Kind, Op) || From >= This.NumData || Steps > G.size())
-      return {};
-    E = G.input(E.Node, From);
-  }
-  return E;
 }
 
 /// What may be dropped or changed: it does not bear on values.
@@ -266,7 +298,7 @@ void Checker::compareNode(NodeId I, NodeId P) {
   bool Same = true;
   for (Endpoint E : Now.drop_front(NumData)) {
     // What compares copies changes nothing, and a step may wait for it.
-    if (InputOf[E.Node] == NoNode && runsChecks(E.Node))
+    if (InputOf[E.Node] == NoNode && runsChecks(G, E.Node))
       continue;
     // Parts of its definition do nothing that could be waited for in vain.
     if (BatchNorms && G.node(E.Node).Kind == Inserted::Definition &&
@@ -389,22 +421,11 @@ bool Checker::run() {
       Walk.at(N);
       checkConstant(Facts, N);
     }
-  for (FileWalk Walk(G); NodeId N : Facts.Order) {
-    Walk.at(N);
-    bool IsInserted = InputOf[N] == NoNode;
-    if (IsInserted)
-      checkInserted(Facts, N);
-    if (G.node(N).Count == Copies::Once)
-      checkOnce(Facts, N);
-    else
-      checkPerReplica(Facts, N);
-    if (IsInserted)
-      checkInsertedName(Facts, N);
-    else
-      checkName(Facts, N);
-  }
+  checkNodes(*this, Facts);
   return Errors == 0;
 }
+
+} // namespace
 
 bool certify(const InputGraph &Input, const Graph &Program,
              DiagnosticEngine &Diags) {

@@ -10,6 +10,7 @@
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Checker.h"
+#include "lib/graph/FileWalk.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -18,20 +19,74 @@ using namespace llvm;
 
 namespace graft {
 
+bool observes(const Graph &G, NodeId N) {
+  const OpDef *Def = G.opDef(N);
+  return Def &&
+         (!Def->isStateful() || Def->readsVariable() || G.isOp(N, "Assert"));
+}
+
+/// Whether \p N was inserted to run what compares copies, and nothing else.
+bool runsChecks(const Graph &G, NodeId N) {
+  return G.node(N).Kind == Inserted::Gate && G.node(N).NumData == 0 &&
+         !G.controlInputs(N).empty() &&
+         all_of(G.controlInputs(N), [&](Endpoint E) {
+           return G.node(E.Node).Kind == Inserted::Check;
+         });
+}
+
+namespace {
+
+class NodeChecker {
+public:
+  NodeChecker(Comparison &C, const ProgramFacts &Facts)
+      : C(C), In(C.In), G(C.G), Replicas(C.Replicas), InputOf(C.InputOf),
+        IsRead(C.IsRead), IsInside(C.IsInside), NamedAfter(C.NamedAfter) {
+    run(Facts);
+  }
+
+private:
+  void run(const ProgramFacts &Facts);
+  void error(NodeId N, const Twine &Message) { C.error(N, Message); }
+  Endpoint erase(Endpoint E) const { return C.erase(E); }
+  OpKind opKind(NodeId N) const { return C.opKind(N); }
+  bool isOpen(const RType &Type) const;
+  bool isExcused(const RType &Type) const;
+  bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
+  void checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op);
+  void checkInserted(const ProgramFacts &Facts, NodeId N);
+  bool isRefresh(const ProgramFacts &Facts, NodeId N) const;
+  bool onlyGatesWait(NodeId N) const;
+  bool isGate(NodeId N) const;
+  bool runsRefreshes(NodeId N) const;
+  bool overwrites(const ProgramFacts &Facts, NodeId N) const;
+  void checkOnce(const ProgramFacts &Facts, NodeId N);
+  void checkPerReplica(const ProgramFacts &Facts, NodeId N);
+  void checkName(const ProgramFacts &Facts, NodeId N);
+  void checkInsertedName(const ProgramFacts &Facts, NodeId N);
+
+  Comparison &C;
+  const InputGraph &In;
+  const Graph &G;
+  unsigned Replicas;
+  const std::vector<NodeId> &InputOf;
+  const std::vector<bool> &IsRead, &IsInside;
+  const DenseMap<NodeId, NodeId> &NamedAfter;
+};
+
 /// Whether a type is one that the input leaves open and a pass warned of. What
 /// an inserted node spoils has no excuse.
-bool Checker::isOpen(const RType &Type) const {
+bool NodeChecker::isOpen(const RType &Type) const {
   return Type.isVarying() && Type.Cause != NoNode &&
          G.node(Type.Cause).Kind == Inserted::No;
 }
 
 /// Whether a type is that of a true value, or of an open one.
-bool Checker::isExcused(const RType &Type) const {
+bool NodeChecker::isExcused(const RType &Type) const {
   return Type.isTrue() || isOpen(Type);
 }
 
 /// Whether every output has its true value under the name of the node.
-bool Checker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
+bool NodeChecker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
     if (Facts.Types.natural({N, Port}).isPlain())
       continue;
@@ -43,15 +98,9 @@ bool Checker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
   return true;
 }
 
-bool observes(const Graph &G, NodeId N) {
-  const OpDef *Def = G.opDef(N);
-  return Def &&
-         (!Def->isStateful() || Def->readsVariable() || G.isOp(N, "Assert"));
-}
-
 /// Whether the variable \p N assigns gets the value that it has, and nothing of
 /// the input makes that happen.
-bool Checker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
+bool NodeChecker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
   if (Facts.Vars.update(G, N).Kind != UpdateKind::Assign ||
       G.node(N).Count != Copies::PerReplica || G.node(N).NumInputs != 2)
     return false;
@@ -70,7 +119,7 @@ bool Checker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
 }
 
 /// Whether whatever waits for \p N was inserted to be waited for.
-bool Checker::onlyGatesWait(NodeId N) const {
+bool NodeChecker::onlyGatesWait(NodeId N) const {
   return !G.anyUse(N, [&](Use U) {
     return G.node(U.User).Kind != Inserted::Gate || !onlyGatesWait(U.User);
   });
@@ -84,14 +133,14 @@ static bool isCombine(StringRef Text) {
 }
 
 /// Whether \p N waits for something that was inserted, and does no more.
-bool Checker::isGate(NodeId N) const {
+bool NodeChecker::isGate(NodeId N) const {
   return opKind(N) == OpKind::NoOp && G.node(N).NumData == 0 &&
          any_of(G.controlInputs(N),
                 [&](Endpoint E) { return InputOf[E.Node] == NoNode; });
 }
 
 /// Whether \p N was inserted to run what refreshes copies.
-bool Checker::runsRefreshes(NodeId N) const {
+bool NodeChecker::runsRefreshes(NodeId N) const {
   return any_of(G.controlInputs(N), [&](Endpoint E) {
     Inserted Kind = G.node(E.Node).Kind;
     return Kind == Inserted::Refresh ||
@@ -100,7 +149,7 @@ bool Checker::runsRefreshes(NodeId N) const {
 }
 
 /// Whether \p N, of the input, writes a variable whose copies are refreshed.
-bool Checker::overwrites(const ProgramFacts &Facts, NodeId N) const {
+bool NodeChecker::overwrites(const ProgramFacts &Facts, NodeId N) const {
   if (InputOf[N] == NoNode || !Facts.Vars.isUpdate(G, N))
     return false;
   NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
@@ -109,21 +158,12 @@ bool Checker::overwrites(const ProgramFacts &Facts, NodeId N) const {
   });
 }
 
-/// Whether \p N was inserted to run what compares copies, and nothing else.
-bool Checker::runsChecks(NodeId N) const {
-  return G.node(N).Kind == Inserted::Gate && G.node(N).NumData == 0 &&
-         !G.controlInputs(N).empty() &&
-         all_of(G.controlInputs(N), [&](Endpoint E) {
-           return G.node(E.Node).Kind == Inserted::Check;
-         });
-}
-
 /// To take a value runs nothing that the input does not run for it: a gate
 /// waits for collectives only, and nothing else that was inserted waits but
 /// at a gate. What runs refreshes may run initializers of the input with
 /// them.
-void Checker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
-  if (Op == OpKind::NoOp && runsChecks(N))
+void NodeChecker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
+  if (Op == OpKind::NoOp && runsChecks(G, N))
     return;
   if (Op == OpKind::NoOp && onlyGatesWait(N) && runsRefreshes(N)) {
     for (Endpoint E : G.controlInputs(N))
@@ -145,9 +185,9 @@ void Checker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
 }
 
 /// What was inserted is of the form that its kind says.
-void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
+void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
-  OpKind Op = Kinds[This.Op];
+  OpKind Op = C.Kinds[This.Op];
   if (This.Kind == Inserted::Definition) {
     if (!BatchNormCheck::isDefinitionOp(G.opName(N)))
       error(N, "op " + G.opName(N) + " is no part of a definition");
@@ -193,7 +233,7 @@ void Checker::checkInserted(const ProgramFacts &Facts, NodeId N) {
 }
 
 /// What exists once takes true values.
-void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
+void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
     if (!Facts.Dims.isPlain({N, Port}) &&
@@ -224,7 +264,7 @@ void Checker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   }
 }
 
-void Checker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
+void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   if (Facts.Vars.isOnce(G, N) && !ownBatchAxes(G, N))
     error(N, "has an effect of its own and must exist once, not per replica");
   if (!Facts.Vars.isUpdate(G, N))
@@ -238,11 +278,11 @@ void Checker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
 }
 
 /// A name of the input has its true value or does not exist.
-void Checker::checkName(const ProgramFacts &Facts, NodeId N) {
+void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_ElidePrimary)
     error(N, "its copy 0 is passed over");
-  if (BatchNorms && BatchNorms->isRewritten(InputOf[N]) &&
+  if (C.BatchNorms && C.BatchNorms->isRewritten(InputOf[N]) &&
       !(This.Flags & NF_LocalName))
     error(N, "its name gives other values than in the input");
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
@@ -264,7 +304,7 @@ void Checker::checkName(const ProgramFacts &Facts, NodeId N) {
 }
 
 /// Nor does something inserted take it.
-void Checker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
+void NodeChecker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count == Copies::PerReplica && This.Flags & NF_LocalName)
     return;
@@ -274,12 +314,35 @@ void Checker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
     Endpoint E = erase({N, Port});
     if (E.Node == NoNode || InputOf[E.Node] != It->second || E.Port != Port ||
-        (BatchNorms && BatchNorms->isHollow({It->second, Port})))
+        (C.BatchNorms && C.BatchNorms->isHollow({It->second, Port})))
       error(N, "has the name of another node of the input");
   }
   if (!hasTrueOutputs(Facts, N))
     error(N, "its name gives a value that is not that of the single-device "
              "step");
+}
+
+void NodeChecker::run(const ProgramFacts &Facts) {
+  for (FileWalk Walk(G); NodeId N : Facts.Order) {
+    Walk.at(N);
+    bool IsInserted = InputOf[N] == NoNode;
+    if (IsInserted)
+      checkInserted(Facts, N);
+    if (G.node(N).Count == Copies::Once)
+      checkOnce(Facts, N);
+    else
+      checkPerReplica(Facts, N);
+    if (IsInserted)
+      checkInsertedName(Facts, N);
+    else
+      checkName(Facts, N);
+  }
+}
+
+} // namespace
+
+void checkNodes(Comparison &C, const ProgramFacts &Facts) {
+  NodeChecker(C, Facts);
 }
 
 } // namespace graft
