@@ -165,7 +165,7 @@ def test_batch_that_does_not_divide():
 def test_axis_that_is_not_clear():
     """Steps of time and the batch are both unknown: splitting the wrong one is refused, and a remark says what to do."""
     path = compare.export(Spec("time_major"), SOURCES["time_major"].build)
-    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--remarks",)).arguments()], check=False)
+    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--remarks", "--strict")).arguments()], check=False)
     assert done.returncode == 1 and "adds rows of one replica and rows that all have" in done.stderr, done.stderr
     assert "node 'x': split along axis 0 over 2 replicas; axis 1 is unknown too: if that is the batch, give --feed=x=split(1)" in done.stderr
 
