@@ -404,6 +404,13 @@ def read_graph_def(path: str) -> tf1.GraphDef:
     return graph
 
 
+def read_meta(path: str) -> tf1.MetaGraphDef:
+    meta = tf1.MetaGraphDef()
+    with open(path, "rb") as file:
+        meta.ParseFromString(file.read())
+    return meta
+
+
 def compare_graph_def(path: str, spec: Spec, options: Options):
     """Runs a rewritten GraphDef, by name only."""
     graph = tf.Graph()

@@ -68,13 +68,6 @@ def choose(level: str, every: List[mutations.Mutation], most: Optional[int], num
     return chosen
 
 
-def read_meta(path: str):
-    meta = tf1.MetaGraphDef()
-    with open(path, "rb") as file:
-        meta.ParseFromString(file.read())
-    return meta
-
-
 def write_meta(meta, suffix: str = ".meta") -> str:
     handle, path = tempfile.mkstemp(suffix=suffix, dir=harness.workdir())
     with os.fdopen(handle, "wb") as file:
@@ -104,7 +97,7 @@ class Subject:
         handle, self.input = tempfile.mkstemp(suffix=".meta", dir=harness.workdir())
         os.close(handle)
         mutation_models.build(spec).write(self.input)
-        meta = read_meta(self.input)
+        meta = harness.read_meta(self.input)
         mutation_models.sign(meta, spec.model)
         self.input = write_meta(meta)
         self.input_meta = meta
@@ -116,7 +109,7 @@ class Subject:
         self.program_path, self.lowered_path = f"{stem}.program.meta", f"{stem}.lowered.meta"
         harness.run_graft([self.input, f"--passes={pipeline}", "-o", self.program_path])
         harness.run_graft([self.input, *flags, "-o", self.lowered_path])
-        self.program, self.lowered = read_meta(self.program_path), read_meta(self.lowered_path)
+        self.program, self.lowered = harness.read_meta(self.program_path), harness.read_meta(self.lowered_path)
         self.relowered_path = self.lower(self.program_path)[0]
         self._reference = None
 

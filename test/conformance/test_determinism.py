@@ -6,22 +6,12 @@ import random
 import harness
 import models
 import pytest
-import tensorflow as tf
 from harness import Options, Rewritten
 from models import BATCH, MATRIX, Spec
 
-tf1 = tf.compat.v1
-
-
-def read_meta(path):
-    meta = tf1.MetaGraphDef()
-    with open(path, "rb") as file:
-        meta.ParseFromString(file.read())
-    return meta
-
 
 def shuffled(spec, seed, path):
-    meta = read_meta(harness.export(spec))
+    meta = harness.read_meta(harness.export(spec))
     nodes = list(meta.graph_def.node)
     random.Random(seed).shuffle(nodes)
     del meta.graph_def.node[:]
@@ -38,7 +28,7 @@ def content(path):
 
 def canonical(path, sort_controls):
     """The output in an order of its own: nodes by name; control inputs too, if they may differ in order."""
-    meta = read_meta(path)
+    meta = harness.read_meta(path)
     nodes = sorted(meta.graph_def.node, key=lambda node: node.name)
     assert len({node.name for node in nodes}) == len(nodes)
     if sort_controls:

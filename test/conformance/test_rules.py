@@ -347,17 +347,15 @@ def said_of(text):
     return set(re.findall(r"(?:error|warning|note): node '([^']+)'", text))
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    path = str(tmp_path_factory.mktemp("rules") / "rules.pb")
-    values, names, step, init = export(related, path)
+def run_alone(make, path):
+    """The graph of `make`: what export() says of it, and the values of its fetches."""
+    values, names, step, init = export(make, path)
     return path, values, names, step, init, run(harness.read_graph_def(path), values, names, init, 1)
 
 
-@pytest.mark.parametrize("replicas", [2, 3])
-def test_every_rule(program, replicas, tmp_path):
+def check_related(program, replicas, out):
+    """Rewritten to `out` without a warning of what is fetched, every fetch has the value of the single-device graph."""
     path, values, names, step, init, want = program
-    out = str(tmp_path / "out.pb")
     done = harness.run_graft([path, "-o", out, *options(replicas, [*names.values(), step, init])])
     warned = said_of(done.stderr)
     loose = [key for key, name in names.items() if name.split(":")[0] in warned]
@@ -369,13 +367,26 @@ def test_every_rule(program, replicas, tmp_path):
     assert not wrong, "\n".join(wrong)
 
 
-def test_unrelated(tmp_path):
-    """Refused, or warned of."""
-    path = str(tmp_path / "unrelated.pb")
-    _, names, step, init = export(unrelated, path)
+def check_unrelated(make, path):
+    """Each fetch of the graph of `make` is refused, or warned of."""
+    _, names, step, init = export(make, path)
     # Of warnings alike, --strict names all nodes.
     flags = ["--emit=none", "--strict", *options(3, [*names.values(), step, init])]
     done = harness.run_graft([path, *flags], check=False)
     warned = said_of(done.stderr)
     missed = [key for key, name in names.items() if name.split(":")[0] not in warned]
     assert not missed, f"related without a reason: {missed}"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return run_alone(related, str(tmp_path_factory.mktemp("rules") / "rules.pb"))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_every_rule(program, replicas, tmp_path):
+    check_related(program, replicas, str(tmp_path / "out.pb"))
+
+
+def test_unrelated(tmp_path):
+    check_unrelated(unrelated, str(tmp_path / "unrelated.pb"))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import test_rules
-from test_rules import close, options, run, said_of
+from test_rules import options, run
 
 tf1 = tf.compat.v1
 raw = tf.raw_ops
@@ -218,27 +218,12 @@ def refused(f):
 @pytest.mark.parametrize("group", PROVED)
 @pytest.mark.parametrize("replicas", [2, 3])
 def test_proved(group, replicas, tmp_path):
-    path, out = str(tmp_path / "in.pb"), str(tmp_path / "out.pb")
-    values, names, step, init = test_rules.export(PROVED[group], path)
-    want = run(harness.read_graph_def(path), values, names, init, 1)
-    done = harness.run_graft([path, "-o", out, *options(replicas, [*names.values(), step, init])])
-    warned = said_of(done.stderr)
-    loose = [key for key, name in names.items() if name.split(":")[0] in warned]
-    assert not loose, f"not related: {loose}\n{done.stderr}"
-    got = run(harness.read_graph_def(out), values, names, init, replicas)
-    wrong = [
-        f"{key}: {got[key].ravel()[:4]}, not {want[key].ravel()[:4]}" for key in names if not close(got[key], want[key])
-    ]
-    assert not wrong, "\n".join(wrong)
+    program = test_rules.run_alone(PROVED[group], str(tmp_path / "in.pb"))
+    test_rules.check_related(program, replicas, str(tmp_path / "out.pb"))
 
 
 def test_refused(tmp_path):
-    path = str(tmp_path / "refused.pb")
-    _, names, step, init = test_rules.export(refused, path)
-    flags = ["--emit=none", "--strict", *options(3, [*names.values(), step, init])]
-    warned = said_of(harness.run_graft([path, *flags], check=False).stderr)
-    missed = [key for key, name in names.items() if name.split(":")[0] not in warned]
-    assert not missed, f"related without a reason: {missed}"
+    test_rules.check_unrelated(refused, str(tmp_path / "refused.pb"))
 
 
 @pytest.mark.parametrize("rows,said", [(12, False), (3, True), (None, True)])

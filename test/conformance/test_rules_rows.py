@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import test_rules
-from test_rules import close, options, run, said_of
 
 tf1 = tf.compat.v1
 raw = tf.raw_ops
@@ -189,22 +188,11 @@ GROUPS = {"recurrent": recurrent, "images": images, "matrices": matrices}
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_rows(group, tmp_path):
-    path, out = str(tmp_path / "in.pb"), str(tmp_path / "out.pb")
-
     def make(f):
         return {f"{op}.{i}": t for op, tensors in GROUPS[group](f).items() for i, t in enumerate(tensors)}
 
-    values, names, step, init = test_rules.export(make, path)
-    want = run(harness.read_graph_def(path), values, names, init, 1)
-    done = harness.run_graft([path, "-o", out, *options(3, [*names.values(), step, init])])
-    warned = said_of(done.stderr)
-    loose = [key for key, name in names.items() if name.split(":")[0] in warned]
-    assert not loose, f"not related: {loose}\n{done.stderr}"
-    got = run(harness.read_graph_def(out), values, names, init, 3)
-    wrong = [
-        f"{key}: {got[key].ravel()[:4]}, not {want[key].ravel()[:4]}" for key in names if not close(got[key], want[key])
-    ]
-    assert not wrong, "\n".join(wrong)
+    program = test_rules.run_alone(make, str(tmp_path / "in.pb"))
+    test_rules.check_related(program, 3, str(tmp_path / "out.pb"))
 
 
 def test_complete():

@@ -62,13 +62,6 @@ def build(blocks: int):
     return meta
 
 
-def read_meta(path: str):
-    meta = tf1.MetaGraphDef()
-    with open(path, "rb") as file:
-        meta.ParseFromString(file.read())
-    return meta
-
-
 def batches(count: int = 3):
     rng = np.random.default_rng(7)
     rows = np.linspace(0.5, 1.5, ROWS)[:, None]
@@ -79,7 +72,7 @@ def batches(count: int = 3):
 @pytest.mark.parametrize("nodes", [200, 1000])
 def test_generator_is_tensorflow(nodes):
     """Node for node what TensorFlow builds, and about as many nodes as asked for."""
-    got = read_meta(generated(nodes))
+    got = harness.read_meta(generated(nodes))
     assert abs(len(got.graph_def.node) - nodes) <= 60
     blocks = sum(node.name.endswith("/residual/add") for node in got.graph_def.node)
     want = build(blocks)
