@@ -78,17 +78,6 @@ unsigned bitsOf(unsigned Type) {
   }
 }
 
-/// AttrValue bytes of a string scalar.
-std::string encodeText(StringRef Text) {
-  std::string Tensor, Value;
-  wire::appendTag(Tensor, 1, wire::Type::Varint);
-  wire::appendVarint(Tensor, DT_STRING);
-  wire::appendBytes(Tensor, 2, "");
-  wire::appendBytes(Tensor, 8, Text);
-  wire::appendBytes(Value, 8, Tensor);
-  return Value;
-}
-
 void CheckCopies::findRows() {
   OfBatch.assign(G->size(), false);
   std::vector<NodeId> Work;
@@ -160,9 +149,8 @@ NodeId CheckCopies::check(NodeId Var) {
   unsigned Type = *G->typeAttr(Var, "dtype"), Bits = bitsOf(Type);
   Prefix = (CheckName + "/" + G->name(Var)).str();
   Last = Var;
-  AttrRun Of, Pick, Cast, Compare, Flatten, All, Assert;
+  AttrRun Of, Cast, Compare, Flatten, All, Assert;
   Of.type(IsHandle ? "dtype" : "T", Type);
-  Pick.type("T", Type).string("combine", "pick");
   Cast.type("T", Type).type("type", Bits);
   Compare.type("T", Bits);
   Flatten.type("T", DT_BOOL).type("Tshape", DT_INT32);
@@ -173,9 +161,7 @@ NodeId CheckCopies::check(NodeId Var) {
   };
   NodeId Read = insert(IsHandle ? "ReadVariableOp" : "Identity", "/read",
                        Endpoint{Var, 0}, Of);
-  NodeId Value =
-      insert("_FromReplicas", "/value", Endpoint{Read, 0}, Pick, Copies::Once);
-  G->node(Value).Kind = Inserted::Merge;
+  NodeId Value = Last = insertPick(*G, Prefix + "/value", {Read, 0}, Last);
   Read = Bitcast(Read, "/bits");
   Value = Bitcast(Value, "/value_bits");
   NodeId Same = insert("Equal", "/same", {{Read, 0}, {Value, 0}}, Compare);
@@ -183,12 +169,13 @@ NodeId CheckCopies::check(NodeId Var) {
                           encodeIntTensor(DT_INT32, int64_t(1), int64_t(-1)));
   NodeId Axis =
       constant("/axis", DT_INT32, encodeIntTensor(DT_INT32, {}, int64_t(0)));
-  NodeId Text = constant(
-      "/message", DT_STRING,
-      encodeText(("the copies of variable '" + G->name(Var) +
-                  "' are not equal: run graft/refresh_copies after a restore "
-                  "or an assignment that was built after the import")
-                     .str()));
+  NodeId Text =
+      constant("/message", DT_STRING,
+               encodeStringTensor(
+                   ("the copies of variable '" + G->name(Var) +
+                    "' are not equal: run graft/refresh_copies after a restore "
+                    "or an assignment that was built after the import")
+                       .str()));
   Same = insert("Reshape", "/flat", {{Same, 0}, {Shape, 0}}, Flatten);
   Same = insert("All", "/all", {{Same, 0}, {Axis, 0}}, All);
   return insert("Assert", "/assert", {{Same, 0}, {Text, 0}}, Assert);

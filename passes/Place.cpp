@@ -38,40 +38,13 @@ public:
       {}};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
-
-private:
-  NodeId target(const Graph &G, NodeId N, StringRef Name);
-  bool stays(const Graph &G, NodeId N, StringRef Class);
-
-  NodeId Last = NoNode; ///< The target that was asked for last.
 };
 
-/// The node called \p Name. It mostly is the one that was asked for last, \p N
-/// itself, or what \p N or the node that \p N follows reads first.
-NodeId Place::target(const Graph &G, NodeId N, StringRef Name) {
-  auto Is = [&](NodeId Guess) { return G.name(Guess) == Name; };
-  auto ReadsFirst = [&](NodeId User) {
-    return G.node(User).NumData > 0 ? G.input(User, 0).Node : User;
-  };
-  if (Last != NoNode && Is(Last))
-    return Last;
-  NodeId After = G.node(N).After;
-  if (Is(N))
-    Last = N;
-  else if (NodeId First = ReadsFirst(N); Is(First))
-    Last = First;
-  else if (After != NoNode && G.isLive(After) && Is(ReadsFirst(After)))
-    Last = ReadsFirst(After);
-  else
-    Last = G.find(Name);
-  return Last;
-}
-
-/// Whether the colocation \p Class of the per-replica node \p N stays.
-bool Place::stays(const Graph &G, NodeId N, StringRef Class) {
-  if (!Class.consume_front("loc:@"))
+/// Whether the colocation \p Class of a per-replica node stays.
+static bool stays(const Graph &G, StringRef Class) {
+  if (!Class.consume_front(ClassPrefix))
     return true;
-  NodeId With = target(G, N, Class);
+  NodeId With = G.find(Class);
   return With == NoNode || G.node(With).Count == Copies::PerReplica;
 }
 
@@ -100,7 +73,6 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
     return PassResult::Unchanged;
   bool Changed = keepWithTables(G);
   uint64_t *Dropped = nullptr;
-  Last = NoNode;
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
     if (This.Count == Copies::Once) {
@@ -127,14 +99,14 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
     wire::Field Item;
     for (wire::Reader R(List->Bytes); R.next(Item);)
       if (Item.Number == ListString)
-        AllStay &= stays(G, N, Item.Bytes);
+        AllStay &= stays(G, Item.Bytes);
     if (AllStay)
       continue;
     count(Dropped, "colocations dropped");
     Changed = true;
     SmallVector<StringRef, 2> Kept;
     for (wire::Reader R(List->Bytes); R.next(Item);)
-      if (Item.Number == ListString && stays(G, N, Item.Bytes))
+      if (Item.Number == ListString && stays(G, Item.Bytes))
         Kept.push_back(Item.Bytes);
     if (Kept.empty())
       G.removeAttr(N, "_class");

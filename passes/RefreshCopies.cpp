@@ -107,13 +107,10 @@ NodeId RefreshCopies::refresh(NodeId Var, Endpoint Read) {
   Name += G->name(Var);
   size_t Length = Name.size();
   Name += "/value";
-  AttrRun Pick, Assign;
-  Pick.type("T", Type).string("combine", "pick");
+  AttrRun Assign;
   NodeId Value = Read.Node;
-  if (G->node(Value).Count == Copies::PerReplica) {
-    Value = G->insertNode(Name, "_FromReplicas", Read, Var, Pick);
-    G->node(Value).Kind = Inserted::Merge;
-  }
+  if (G->node(Value).Count == Copies::PerReplica)
+    Value = insertPick(*G, Name, Read, Var);
   Name.truncate(Length);
   Assign.type(IsHandle ? "dtype" : "T", Type);
   NodeId N = G->insertNode(Name, IsHandle ? "AssignVariableOp" : "Assign",

@@ -97,14 +97,7 @@ DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order,
 }
 
 void DimRules::run() {
-  constexpr size_t Ahead = 6;
-  FileWalk Walk(G);
-  for (size_t I = 0; I < Order.size(); ++I) {
-    if (I + Ahead < Order.size())
-      G.prefetchAttrs(Order[I + Ahead]);
-    Walk.at(Order[I]);
-    visit(Order[I]);
-  }
+  walkAttrs(G, Order, [&](NodeId Node) { visit(Node); });
   FirstRound = false;
   // One or two rounds settle ordinary graphs; the bound is for safety only.
   // Conflicts are those of a whole round.

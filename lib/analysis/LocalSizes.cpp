@@ -13,17 +13,23 @@ using namespace llvm;
 
 namespace graft {
 
+int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas) {
+  int64_t Times = 1;
+  auto S = Table.sym(D);
+  for (int P = 0; S && P < S->globalPower(); ++P)
+    Times *= Replicas;
+  return Times;
+}
+
 /// \p Shape with the rows of one replica where \p Sizes follow the batch.
 static SmallVector<int64_t, 4> localShape(const DimTable &Table,
                                           ArrayRef<DimId> Sizes,
                                           ArrayRef<int64_t> Shape,
                                           unsigned Replicas) {
   SmallVector<int64_t, 4> Result(Shape);
-  for (size_t I = 0; I < Result.size() && I < Sizes.size(); ++I) {
-    auto S = Table.sym(Sizes[I]);
-    for (int P = 0; Result[I] > 0 && S && P < S->globalPower(); ++P)
-      Result[I] /= Replicas;
-  }
+  for (size_t I = 0; I < Result.size() && I < Sizes.size(); ++I)
+    if (Result[I] > 0)
+      Result[I] /= timesLarger(Table, Sizes[I], Replicas);
   return Result;
 }
 

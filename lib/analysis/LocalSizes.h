@@ -14,6 +14,10 @@
 
 namespace graft {
 
+/// How many times as large as the rows of one of \p Replicas the size \p D is
+/// in the single-device step.
+int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas);
+
 /// Gives the constant \p N, all of whose elements have one value, the rows of
 /// one of \p Replicas, makes it per-replica and records its value. False, and
 /// no change, if its elements differ.

@@ -6,6 +6,7 @@
 
 #include "lib/analysis/LoopCheck.h"
 
+#include "lib/analysis/LocalSizes.h"
 #include "lib/graph/AttrWire.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -60,11 +61,9 @@ static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
   if (Was.size() != Now.size() || Sizes.size() != Now.size())
     return false;
   for (size_t I = 0; I < Now.size(); ++I) {
-    int64_t Want = Now[I];
-    auto S = Dims.table().sym(Sizes[I]);
-    for (int P = 0; Want > 0 && S && P < S->globalPower(); ++P)
-      Want *= Replicas;
-    if (Want != Was[I])
+    int64_t Times =
+        Now[I] > 0 ? timesLarger(Dims.table(), Sizes[I], Replicas) : 1;
+    if (Now[I] * Times != Was[I])
       return false;
   }
   return true;

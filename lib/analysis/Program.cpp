@@ -6,6 +6,8 @@
 
 #include "lib/analysis/Program.h"
 
+#include "lib/graph/AttrRun.h"
+
 #include "lib/analysis/Loops.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -116,6 +118,14 @@ bool combinesReplicas(const Graph &G, NodeId N) {
     return false;
   StringRef Op = G.opName(N);
   return Op == "_FromReplicas" || Op == "_Reduce" || Op == "_Gather";
+}
+
+NodeId insertPick(Graph &G, StringRef Name, Endpoint E, NodeId After) {
+  AttrRun Attrs;
+  Attrs.type("T", G.outputType(E.Node, E.Port)).string("combine", "pick");
+  NodeId N = G.insertNode(Name, "_FromReplicas", E, After, Attrs);
+  G.node(N).Kind = Inserted::Merge;
+  return N;
 }
 
 StringRef originName(const Graph &G, NodeId N) {

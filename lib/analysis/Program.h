@@ -72,6 +72,9 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
 /// the ops that combine them.
 bool combinesReplicas(const Graph &G, NodeId N);
 
+/// Adds a node with the value of \p E, which is equal on all replicas.
+NodeId insertPick(Graph &G, llvm::StringRef Name, Endpoint E, NodeId After);
+
 /// The name that copies of \p N are called after: its name in the input.
 llvm::StringRef originName(const Graph &G, NodeId N);
 

@@ -74,16 +74,11 @@ static void dropOld(List &L, size_t Old, Fn IsGone) {
 
 bool TypeRules::round() {
   if (FirstRound) {
-    constexpr size_t Ahead = 6;
-    FileWalk Walk(G);
-    for (size_t I = 0; I < Order.size(); ++I) {
-      if (I + Ahead < Order.size())
-        G.prefetchAttrs(Order[I + Ahead]);
-      Walk.at(Order[I]);
+    walkAttrs(G, Order, [&](NodeId Node) {
       if (Loops)
-        Due[Order[I]] = false;
-      visit(Order[I]);
-    }
+        Due[Node] = false;
+      visit(Node);
+    });
     FirstRound = false;
     while (Loops && (sweep() || fillUnwritten()))
       ;
@@ -241,8 +236,7 @@ void TypeRules::infer() {
       if (auto Value = D.value(out(Port))) {
         // Shape arithmetic: the local value is used unchanged as a size.
         RType Type = RType::replicated();
-        Type.Symbolic =
-            any_of(*Value, [&](DimId Dim) { return !D.table().isSame(Dim); });
+        Type.Symbolic = hasLocalSize(*Value);
         setAll(Type);
         return;
       }
@@ -366,21 +360,23 @@ RType TypeRules::whole(unsigned I) {
 // Results
 //===----------------------------------------------------------------------===//
 
-void TypeRules::set(unsigned Port, RType Type) {
-  if (Port >= D.numOutputs(N))
-    return;
+/// \p Type as a result of the node at hand has it.
+RType TypeRules::asResult(RType Type) const {
   Type.Assumes |= Assumes;
   // Only what takes row numbers can say that its result is such.
   if (Type.isVarying() && !SetsNumbers)
     Type.Order = RType::InOrder;
-  T.Types[D.outputIndex(out(Port))] = Type;
+  return Type;
+}
+
+void TypeRules::set(unsigned Port, RType Type) {
+  if (Port < D.numOutputs(N))
+    T.Types[D.outputIndex(out(Port))] = asResult(Type);
 }
 
 void TypeRules::setAll(RType Type) {
-  Type.Assumes |= Assumes;
-  if (Type.isVarying() && !SetsNumbers)
-    Type.Order = RType::InOrder;
-  std::fill_n(T.Types.begin() + D.outputIndex(out()), D.numOutputs(N), Type);
+  std::fill_n(T.Types.begin() + D.outputIndex(out()), D.numOutputs(N),
+              asResult(Type));
 }
 
 RType TypeRules::varying(const Twine &Why) {

@@ -64,6 +64,7 @@ private:
   RType gathered(unsigned I, RType Is);
   RType scaled(unsigned I, RType Is, int ToK);
 
+  RType asResult(RType Type) const;
   void set(unsigned Port, RType Type);
   void setAll(RType Type);
   RType varying(const llvm::Twine &Why);
@@ -82,6 +83,7 @@ private:
   RType elementwise(llvm::ArrayRef<unsigned> Operands);
   int localAxis(Endpoint E) const;
   bool isSize(unsigned I) const;
+  bool hasLocalSize(llvm::ArrayRef<DimId> Value) const;
   RType sizes(unsigned Port);
   RType alike(bool Zero);
   RType fill();

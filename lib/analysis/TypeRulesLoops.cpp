@@ -261,9 +261,7 @@ void TypeRules::localHandle() {
     if (Flow.isVarying())
       X = varyingLike(Flow);
     else if (auto Value = D.value(out()))
-      X.Symbolic = any_of(*Value, [&](DimId Dim) {
-        return D.table().hasSym(Dim) || !D.table().isKnown(Dim);
-      });
+      X.Symbolic = hasLocalSize(*Value);
     else
       X = varying("counts elements");
     set(0, X);

@@ -42,6 +42,12 @@ bool TypeRules::isSize(unsigned I) const {
   return X.isReplicated() && (X.K == 0 || X.Zero);
 }
 
+/// Whether an element of \p Value is another on replicas than in the
+/// single-device step, or may be.
+bool TypeRules::hasLocalSize(ArrayRef<DimId> Value) const {
+  return any_of(Value, [&](DimId Dim) { return !D.table().isSame(Dim); });
+}
+
 /// Shape, Size and their like.
 RType TypeRules::sizes(unsigned Port) {
   RType Type = RType::replicated();

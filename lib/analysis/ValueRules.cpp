@@ -43,6 +43,28 @@ DimRules::ValueRule DimRules::valueRuleOf(StringRef Op) {
       .Default(ValueRule::None);
 }
 
+void DimRules::constant() {
+  if (A.Shapes[A.outputIndex({N, 0})].Known)
+    return;
+  auto Tensor = constValue(G, N);
+  if (!Tensor)
+    return;
+  A.ZeroConsts[N] = Tensor->AllZero;
+  DimList Shape;
+  for (size_t I = 0; I < Tensor->Shape.Dims.size(); ++I)
+    Shape.push_back(number(I, Tensor->Shape.Dims[I]));
+  setShape(0, Shape);
+  if (!Tensor->HasInts || Shape.size() > 1)
+    return;
+  // Every element is a variable of its own, also an element that is 1.
+  DimList Elements;
+  for (size_t I = 0; I < Tensor->Ints.size(); ++I) {
+    Elements.push_back(bareSlot(64 + I));
+    A.Dims.assignNumber(Elements.back(), Tensor->Ints[I]);
+  }
+  setValue(0, Elements);
+}
+
 /// Only what reads a tracked value can make one; Shape, Range and their like
 /// make theirs together with their shapes.
 void DimRules::valueRule(ValueRule Rule) {

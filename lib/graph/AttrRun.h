@@ -33,7 +33,7 @@ public:
   AttrRun &strings(llvm::StringRef Key, llvm::StringRef Value) {
     uint64_t List = wire::bytesFieldSize(Value.size());
     char *P = entry(Key, wire::bytesFieldSize(List));
-    *P++ = tag(AttrList);
+    *P++ = wire::bytesTag(AttrList);
     P = wire::putVarint(P, List);
     putBytes(P, ListString, Value);
     return *this;
@@ -49,16 +49,13 @@ public:
   uint8_t flags() const { return Flags; }
 
 private:
-  static constexpr char tag(unsigned Field) {
-    return static_cast<char>(Field << 3 | unsigned(wire::Type::Bytes));
-  }
   static char *put(char *P, llvm::StringRef Text) {
     if (!Text.empty())
       std::memcpy(P, Text.data(), Text.size());
     return P + Text.size();
   }
   static char *putBytes(char *P, unsigned Field, llvm::StringRef Text) {
-    *P++ = tag(Field);
+    *P++ = wire::bytesTag(Field);
     return put(wire::putVarint(P, Text.size()), Text);
   }
 
@@ -73,7 +70,7 @@ private:
     char *P = Bytes.data() + Old;
     *P++ = NodeAttrTag;
     P = putBytes(wire::putVarint(P, Body), 1, Key);
-    *P++ = tag(2);
+    *P++ = wire::bytesTag(2);
     return wire::putVarint(P, Size);
   }
   AttrRun &number(llvm::StringRef Key, unsigned Field, uint64_t Value) {

@@ -29,9 +29,13 @@ enum : unsigned {
   NodeAttrField = 5,
 };
 
-constexpr char NodeAttrTag = '\x2a';
-constexpr char EntryKeyTag = '\x0a';
-constexpr char EntryValueTag = '\x12';
+constexpr char NodeAttrTag = wire::bytesTag(NodeAttrField);
+constexpr char EntryKeyTag = wire::bytesTag(1);
+constexpr char EntryValueTag = wire::bytesTag(2);
+
+constexpr llvm::StringLiteral ClassKey = "_class", ClassPrefix = "loc:@";
+/// The key field of the entry.
+constexpr llvm::StringLiteral ClassField = "\x0a\x06_class";
 
 /// The last field \p Number of \p Message.
 inline std::optional<wire::Field> findField(llvm::StringRef Message,
@@ -50,9 +54,9 @@ inline std::optional<llvm::StringRef> bytesField(llvm::StringRef Message,
                                                  unsigned Number) {
   // Most messages have this one field.
   const char *P = Message.begin();
-  auto Tag = static_cast<char>(Number << 3 | unsigned(wire::Type::Bytes));
   llvm::StringRef Contents;
-  if (wire::takeBytes(P, Message.end(), Tag, Contents) && P == Message.end())
+  if (wire::takeBytes(P, Message.end(), wire::bytesTag(Number), Contents) &&
+      P == Message.end())
     return Contents;
   if (auto F = findField(Message, Number, wire::Type::Bytes))
     return F->Bytes;
@@ -90,6 +94,22 @@ inline bool parseEntry(const wire::Field &F, AttrEntry &Entry) {
       Entry.Value = Part.Bytes;
   }
   return !R.failed();
+}
+
+/// The name in the entry of a `_class` with one short name; empty if it is not
+/// of that form.
+inline llvm::StringRef shortClass(llvm::StringRef Entry) {
+  // Tag and length of the value, of its list, of the name.
+  constexpr size_t Key = ClassKey.size() + 2, Heads = Key + 6;
+  auto Holds = [&](size_t At, unsigned Field) {
+    return Entry[At] == wire::bytesTag(Field) &&
+           static_cast<size_t>(Entry[At + 1]) == Entry.size() - At - 2;
+  };
+  if (Entry.size() <= Heads || Entry.size() >= 128 ||
+      !Entry.starts_with(ClassField) || !Holds(Key, 2) || !Holds(Key + 2, 1) ||
+      !Holds(Key + 4, 2))
+    return {};
+  return Entry.drop_front(Heads);
 }
 
 inline ShapeValue parseShape(llvm::StringRef Bytes) {

@@ -38,6 +38,19 @@ private:
   NodeId Next;                ///< The node to look at next.
 };
 
+/// Calls \p Visit with each node of \p Order, which reads attributes.
+template <typename Fn>
+void walkAttrs(const Graph &G, llvm::ArrayRef<NodeId> Order, Fn Visit) {
+  constexpr size_t Ahead = 6;
+  FileWalk Walk(G);
+  for (size_t I = 0; I < Order.size(); ++I) {
+    if (I + Ahead < Order.size())
+      G.prefetchAttrs(Order[I + Ahead]);
+    Walk.at(Order[I]);
+    Visit(Order[I]);
+  }
+}
+
 } // namespace graft
 
 #endif // GRAFT_LIB_GRAPH_FILEWALK_H

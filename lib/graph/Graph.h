@@ -264,9 +264,10 @@ public:
   }
   /// The attributes of \p N are asked for soon: they are far from the node.
   void prefetchAttrs(NodeId N) const {
-    const char *Data = Nodes[N].AttrData;
-    __builtin_prefetch(Data);
-    __builtin_prefetch(Data + 64);
+    // A number, as there is no arithmetic on null.
+    auto Data = reinterpret_cast<uintptr_t>(Nodes[N].AttrData);
+    __builtin_prefetch(reinterpret_cast<const void *>(Data));
+    __builtin_prefetch(reinterpret_cast<const void *>(Data + 64));
   }
   /// All attributes, in the order of the file.
   llvm::SmallVector<AttrEntry, 8> attrs(NodeId N) const;
@@ -401,6 +402,8 @@ private:
                  llvm::StringRef &Op);
   void addInput(Inputs &In, llvm::StringRef Text);
   llvm::Error indexNames();
+  template <typename T, typename Fn>
+  bool lookUp(llvm::ArrayRef<T> List, Fn F) const;
   llvm::Error resolveInputs(const Inputs &In);
   void addClass(Inputs &In, llvm::StringRef Entry);
   void resolveClasses(const Inputs &In);
@@ -514,6 +517,8 @@ std::optional<std::string> resizeSplat(llvm::StringRef Value,
 /// The single element of a numeric Const node, if it has one.
 std::optional<double> constScalar(const Graph &G, NodeId N);
 
+/// AttrValue bytes of a string scalar.
+std::string encodeStringTensor(llvm::StringRef Value);
 /// AttrValue bytes of an integer or floating tensor.
 std::string encodeIntTensor(unsigned Type, llvm::ArrayRef<int64_t> Shape,
                             llvm::ArrayRef<int64_t> Values);

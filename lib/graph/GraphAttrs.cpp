@@ -418,7 +418,7 @@ void Graph::setTypeAttr(NodeId N, StringRef Key, unsigned Type) {
 }
 void Graph::setStringAttr(NodeId N, StringRef Key, StringRef Value) {
   char *Out = putAttr(N, Key, wire::bytesFieldSize(Value.size()));
-  *Out++ = static_cast<char>(AttrString << 3 | unsigned(wire::Type::Bytes));
+  *Out++ = wire::bytesTag(AttrString);
   Out = wire::putVarint(Out, Value.size());
   std::copy(Value.begin(), Value.end(), Out);
 }

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/graph/Graph.h"
+#include "lib/graph/AttrWire.h"
 
 #include "lib/support/Wire.h"
 
@@ -44,10 +44,6 @@ StringRef leadingKey(StringRef Entry) {
   return Entry.substr(2, static_cast<size_t>(Entry[1]));
 }
 
-constexpr char tagOf(unsigned Field) {
-  return static_cast<char>(Field << 3 | unsigned(wire::Type::Bytes));
-}
-
 } // namespace
 
 uint8_t Graph::attrFlags(StringRef Key) {
@@ -59,25 +55,22 @@ uint8_t Graph::attrFlags(StringRef Key) {
 
 /// What is known of inputs while nodes are read.
 struct Graph::Inputs {
-  /// An input whose source is not known yet. Its edge has the place of its text
-  /// in the bytes of its user.
-  struct Open {
-    uint32_t Edge;
-    NodeId User;
-    uint32_t Hash; ///< Of the name, which is somewhere in the text.
-    uint32_t Port;
-    uint32_t Offset;
-    uint32_t Size;
-  };
-  std::vector<Open> Unknown;
-  /// A node whose `_class` names another, and that name's place in its bytes.
-  struct Class {
+  /// A name in the bytes of a node.
+  struct Reference {
     NodeId Node;
     uint32_t Hash;
     uint32_t Offset;
     uint32_t Size;
   };
-  std::vector<Class> Classes;
+  /// An input whose source is not known yet. Its edge has the place of its text
+  /// in the bytes of its user, which has the name somewhere in it.
+  struct Open : Reference {
+    uint32_t Edge;
+    uint32_t Port;
+  };
+  std::vector<Open> Unknown;
+  /// What `_class` of nodes names.
+  std::vector<Reference> Classes;
   /// The first data input after a control input, one of the unknown;
   /// UINT32_MAX: there is none.
   uint32_t Misplaced = UINT32_MAX;
@@ -111,28 +104,19 @@ void Graph::addInput(Inputs &In, StringRef Text) {
     return static_cast<uint32_t>(Part.data() - This.RawData);
   };
   EdgeSources.push_back({At(Text), static_cast<uint32_t>(Text.size())});
-  In.Unknown.push_back({Edge, N, hashBytes(Name), Port, At(Name),
-                        static_cast<uint32_t>(Name.size())});
+  In.Unknown.push_back(
+      {{N, hashBytes(Name), At(Name), static_cast<uint32_t>(Name.size())},
+       Edge,
+       Port});
 }
 
 /// Takes a note of what the node that is being read is colocated with, while
 /// its bytes are in the cache. Only the form of an attribute `_class` with one
 /// short name, which is nearly every one, is of interest.
 void Graph::addClass(Inputs &In, StringRef Entry) {
-  // Key, value, list, string: a tag and a length each.
-  constexpr size_t Key = 8, Heads = Key + 6;
-  constexpr StringLiteral Prefix = "loc:@";
-  auto Holds = [&](size_t At, unsigned Field) {
-    return Entry[At] == tagOf(Field) &&
-           static_cast<uint8_t>(Entry[At + 1]) == Entry.size() - At - 2;
-  };
   NodeId N = size() - 1;
-  if (Entry.size() >= 128 || Entry.size() <= Heads + Prefix.size() ||
-      Entry[0] != tagOf(1) || !Holds(Key, 2) || !Holds(Key + 2, 1) ||
-      !Holds(Key + 4, 2))
-    return;
-  StringRef Name = Entry.drop_front(Heads);
-  if (!Name.consume_front(Prefix) || Name.empty())
+  StringRef Name = shortClass(Entry);
+  if (!Name.consume_front(ClassPrefix) || Name.empty())
     return;
   In.Classes.push_back({N, hashBytes(Name),
                         static_cast<uint32_t>(Name.data() - Nodes[N].RawData),
@@ -201,17 +185,17 @@ Graph::Fault Graph::parseNode(Inputs &In, StringRef Body) {
   This.NumData = UINT32_MAX;
   const char *P = Body.begin(), *End = Body.end();
   StringRef Name, Op, Text;
-  if (wire::takeBytes(P, End, tagOf(NodeName), Name)) {
+  if (wire::takeBytes(P, End, wire::bytesTag(NodeName), Name)) {
     This.NameData = Name.data();
     This.NameSize = static_cast<uint32_t>(Name.size());
   }
-  wire::takeBytes(P, End, tagOf(NodeOp), Op);
-  while (wire::takeBytes(P, End, tagOf(NodeInput), Text))
+  wire::takeBytes(P, End, wire::bytesTag(NodeOp), Op);
+  while (wire::takeBytes(P, End, wire::bytesTag(NodeInput), Text))
     addInput(In, Text);
-  if (wire::takeBytes(P, End, tagOf(NodeDevice), Text))
+  if (wire::takeBytes(P, End, wire::bytesTag(NodeDevice), Text))
     This.Device = internDevice(Text);
   const char *Run = P;
-  while (wire::takeBytes(P, End, tagOf(NodeAttr), Text))
+  while (wire::takeBytes(P, End, wire::bytesTag(NodeAttr), Text))
     // A glance at the first letters, where the key most often is.
     if (Text.size() > 3 && Text[2] == '_' &&
         (Text[3] == 'c' || Text[3] == 'g')) {
@@ -378,65 +362,66 @@ Error Graph::indexNames() {
   return Error::success();
 }
 
-/// Finds the sources that are not known yet. A lookup misses the cache in the
-/// table, at the node and at its name; here the misses of many overlap.
-Error Graph::resolveInputs(const Inputs &In) {
+/// Calls \p F with each reference of \p List and the node that it names, until
+/// \p F returns false. A lookup misses the cache in the table, at the node and
+/// at its name; here the misses of many overlap.
+template <typename T, typename Fn>
+bool Graph::lookUp(ArrayRef<T> List, Fn F) const {
   constexpr size_t Step = 8;
-  ArrayRef<Inputs::Open> Unknown = In.Unknown;
   auto Guess = [&](size_t I) {
-    return I < Unknown.size() ? Names.guess(Unknown[I].Hash) : NameTable::None;
+    return I < List.size() ? Names.guess(List[I].Hash) : NameTable::None;
   };
-  for (size_t I = 0; I < Unknown.size(); ++I) {
-    if (I + 3 * Step < Unknown.size())
-      Names.prefetch(Unknown[I + 3 * Step].Hash);
+  for (size_t I = 0; I < List.size(); ++I) {
+    if (I + 3 * Step < List.size())
+      Names.prefetch(List[I + 3 * Step].Hash);
     if (NodeId N = Guess(I + 2 * Step); N != NameTable::None)
       __builtin_prefetch(&Nodes[N]);
     if (NodeId N = Guess(I + Step); N != NameTable::None) {
-      const Inputs::Open &Ahead = Unknown[I + Step];
+      const T &Ahead = List[I + Step];
       __builtin_prefetch(Nodes[N].NameData);
-      __builtin_prefetch(Nodes[Ahead.User].RawData + Ahead.Offset);
+      __builtin_prefetch(Nodes[Ahead.Node].RawData + Ahead.Offset);
     }
-    const Inputs::Open &L = Unknown[I];
-    StringRef Name(Nodes[L.User].RawData + L.Offset, L.Size);
-    NodeId Source = Names.find(Name, L.Hash, nameOf());
-    StringRef Text(Nodes[L.User].RawData + EdgeSources[L.Edge].Node,
-                   EdgeSources[L.Edge].Port);
-    if (Source == NoNode)
-      return failure(formatv("node '{0}': input '{1}' does not exist",
-                             name(L.User), Text));
-    if (L.Edge == In.Misplaced)
-      return failure(
-          formatv("node '{0}': data input '{1}' comes after a control input",
-                  name(L.User), Text));
-    EdgeSources[L.Edge] = {Source, L.Port};
+    const T &R = List[I];
+    StringRef Name(Nodes[R.Node].RawData + R.Offset, R.Size);
+    if (!F(R, Names.find(Name, R.Hash, nameOf())))
+      return false;
   }
-  return Error::success();
+  return true;
 }
 
-/// Finds what nodes are colocated with, in the manner of resolveInputs.
+/// Finds the sources that are not known yet.
+Error Graph::resolveInputs(const Inputs &In) {
+  const Inputs::Open *Wrong = nullptr;
+  lookUp(ArrayRef(In.Unknown), [&](const Inputs::Open &L, NodeId Source) {
+    if (Source == NoNode || L.Edge == In.Misplaced) {
+      Wrong = &L;
+      return false;
+    }
+    EdgeSources[L.Edge] = {Source, L.Port};
+    return true;
+  });
+  if (!Wrong)
+    return Error::success();
+  Endpoint Place = EdgeSources[Wrong->Edge];
+  StringRef Text(Nodes[Wrong->Node].RawData + Place.Node, Place.Port);
+  // One that is there, in the wrong place.
+  if (findEndpoint(Text))
+    return failure(
+        formatv("node '{0}': data input '{1}' comes after a control input",
+                name(Wrong->Node), Text));
+  return failure(formatv("node '{0}': input '{1}' does not exist",
+                         name(Wrong->Node), Text));
+}
+
+/// Finds what nodes are colocated with.
 void Graph::resolveClasses(const Inputs &In) {
-  constexpr size_t Step = 8;
-  ArrayRef<Inputs::Class> Classes = In.Classes;
-  if (Classes.empty())
+  if (In.Classes.empty())
     return;
   Colocated.assign(size(), NoNode);
-  auto Guess = [&](size_t I) {
-    return I < Classes.size() ? Names.guess(Classes[I].Hash) : NameTable::None;
-  };
-  for (size_t I = 0; I < Classes.size(); ++I) {
-    if (I + 3 * Step < Classes.size())
-      Names.prefetch(Classes[I + 3 * Step].Hash);
-    if (NodeId N = Guess(I + 2 * Step); N != NameTable::None)
-      __builtin_prefetch(&Nodes[N]);
-    if (NodeId N = Guess(I + Step); N != NameTable::None) {
-      __builtin_prefetch(Nodes[N].NameData);
-      __builtin_prefetch(Nodes[Classes[I + Step].Node].RawData +
-                         Classes[I + Step].Offset);
-    }
-    const Inputs::Class &C = Classes[I];
-    StringRef Name(Nodes[C.Node].RawData + C.Offset, C.Size);
-    Colocated[C.Node] = Names.find(Name, C.Hash, nameOf());
-  }
+  lookUp(ArrayRef(In.Classes), [&](const Inputs::Reference &C, NodeId With) {
+    Colocated[C.Node] = With;
+    return true;
+  });
 }
 
 /// Links every input with its source, in order.

@@ -200,6 +200,12 @@ std::string encodeIntTensor(unsigned Type, ArrayRef<int64_t> Shape,
   return encodeTensor(Type, Shape, Field);
 }
 
+std::string encodeStringTensor(StringRef Value) {
+  std::string Field;
+  wire::appendBytes(Field, TensorString, Value);
+  return encodeTensor(DT_STRING, {}, Field);
+}
+
 std::string encodeFloatTensor(unsigned Type, ArrayRef<int64_t> Shape,
                               ArrayRef<double> Values) {
   std::string Packed, Field;

@@ -101,8 +101,7 @@ bool ReplicaExpander::isAsRead(NodeId N) const {
 
 void ReplicaExpander::sizes(
     function_ref<void(uint64_t Bytes, uint64_t Times)> F) const {
-  ClassFinder Finder(G);
-  NodeRenderer Renderer(*this, Finder);
+  NodeRenderer Renderer(*this);
   FileWalk Walk(G);
   for (NodeId N : Order) {
     Walk.at(N);
@@ -239,9 +238,8 @@ bool ReplicaExpander::writeShort(Twins &Pair, NodeId N, Chunk &Out) const {
 }
 
 void ReplicaExpander::write(size_t Begin, size_t End, Chunk &Out) const {
-  ClassFinder Finder(G);
-  NodeRenderer Renderer(*this, Finder);
-  auto Pair = std::make_unique<Twins>(*this, Finder);
+  NodeRenderer Renderer(*this);
+  auto Pair = std::make_unique<Twins>(*this);
   SmallVector<uint32_t, 32> NumbersAt, DevicesAt;
   SmallVector<char, 0> Model;
   // What a node needs of others comes from all over the graph: their records

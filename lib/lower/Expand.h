@@ -41,6 +41,7 @@ public:
 private:
   friend class NodeRenderer;
   friend class Twins;
+  friend struct NameForm;
 
   /// A replica's number as text.
   struct Number {

@@ -55,19 +55,15 @@ bool takeField(StringRef &Text, unsigned Field, StringRef &Contents) {
 
 /// Makes \p I, which has the name of \p Source, its copies' name.
 void NodeRenderer::fillName(Item &I, const Node &Source) const {
-  if (E.isOnce(Source))
-    return;
-  I.Numbered = true;
-  I.Split = std::min(Source.NameSplit, Source.NameSize);
-  I.Where = I.Split == 0 ? Item::Before : Item::Inside;
-  if (Source.Flags & NF_LocalName) {
-    I.Local = true;
-    if (isRenamedLocal(Source))
-      I.Where = Item::Short;
-  }
-  I.Length += Item::infixSize(I.Where);
-  if (I.Local)
-    I.FirstLength = I.Length + 1;
+  NameForm C(E, Source);
+  I.Split = C.Split;
+  I.Where = C.Where;
+  I.Numbered = C.Where != Item::None;
+  I.Local = C.Local;
+  // There may be more in the field than the name.
+  auto Rest = static_cast<uint32_t>(I.Length - C.Name.size());
+  I.FirstLength = static_cast<uint32_t>(C.firstSize()) + Rest;
+  I.Length = static_cast<uint32_t>(C.otherSize(0)) + Rest;
 }
 
 Item &NodeRenderer::copyName(Item::Kind What, const Node &Source,
@@ -214,7 +210,8 @@ void NodeRenderer::attribute(StringRef Key, StringRef Value) {
 
 void NodeRenderer::className(StringRef Text) {
   StringRef Name = Text;
-  NodeId With = Name.consume_front(ClassPrefix) ? Finder.find(N, Name) : NoNode;
+  NodeId With =
+      Name.consume_front(ClassPrefix) ? findClass(G, N, Name) : NoNode;
   auto Size = static_cast<uint32_t>(With == NoNode ? Text.size() : Name.size());
   Classes.push_back({With == NoNode ? Text.data() : Name.data(), Size,
                      static_cast<uint32_t>(Text.size()),

@@ -10,22 +10,17 @@
 #ifndef GRAFT_LIB_LOWER_RENDER_H
 #define GRAFT_LIB_LOWER_RENDER_H
 
+#include "lib/graph/AttrWire.h"
 #include "lib/io/Chunk.h"
 #include "lib/lower/Expand.h"
 #include "lib/lower/Twins.h"
-#include "lib/support/Wire.h"
 
 namespace graft {
 
-/// Tag of a field of a few bytes' type, as written.
-constexpr char bytesTag(unsigned Field) {
-  return static_cast<char>(Field << 3 | 2);
-}
+using wire::bytesTag;
 
-constexpr llvm::StringLiteral ClassKey = "_class", ClassPrefix = "loc:@";
-/// The key fields of entries.
-constexpr llvm::StringLiteral ClassField = "\x0a\x06_class",
-                              StringField = "\x0a\x0bshared_name";
+/// The key field of an entry.
+constexpr llvm::StringLiteral StringField = "\x0a\x0bshared_name";
 
 /// Attributes that copies may have in another form.
 inline bool mayDiffer(llvm::StringRef Key) {
@@ -58,22 +53,6 @@ inline bool usualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
     return false;
   Entry = llvm::StringRef(Text.data() + Head, Length);
   return true;
-}
-
-/// The name in the entry of a `_class` with one short name; empty if it is not
-/// of that form.
-inline llvm::StringRef shortClass(llvm::StringRef Entry) {
-  // Tag and length of the value, of its list, of the name.
-  constexpr size_t Key = ClassKey.size() + 2, Heads = Key + 6;
-  auto Holds = [&](size_t At, unsigned Field) {
-    return Entry[At] == bytesTag(Field) &&
-           static_cast<size_t>(Entry[At + 1]) == Entry.size() - At - 2;
-  };
-  if (Entry.size() <= Heads || Entry.size() >= 128 ||
-      !Entry.starts_with(ClassField) || !Holds(Key, 2) || !Holds(Key + 2, 1) ||
-      !Holds(Key + 4, 2))
-    return {};
-  return Entry.drop_front(Heads);
 }
 
 /// Writes to room that is large enough, and remembers where the replica's
@@ -158,12 +137,47 @@ struct Item {
   bool Each;     ///< An input from each copy but copy 0.
 };
 
+/// How the copies of a node are called (see Item).
+struct NameForm {
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  NameForm(const ReplicaExpander &E, const Node &Source)
+      : Name(Source.NameData, Source.NameSize) {
+    if (E.isOnce(Source))
+      return;
+    Split = std::min(Source.NameSplit, Source.NameSize);
+    Where = Split == 0 ? Item::Before : Item::Inside;
+    if (Source.Flags & NF_LocalName) {
+      Local = true;
+      if (isRenamedLocal(Source))
+        Where = Item::Short;
+    }
+  }
+
+  llvm::StringRef Name;
+  uint32_t Split = 0;
+  Item::Infix Where = Item::None;
+  bool Local = false;
+
+  size_t firstSize() const {
+    return Name.size() + (Local ? Item::infixSize(Where) + 1 : 0);
+  }
+  size_t otherSize(unsigned NumDigits) const {
+    return Name.size() +
+           (Where == Item::None ? 0 : Item::infixSize(Where) + NumDigits);
+  }
+};
+
+/// The node called \p Name, which is in a `_class` of \p User, or NoNode.
+inline NodeId findClass(const Graph &G, NodeId User, llvm::StringRef Name) {
+  NodeId With = G.colocatedWith(User);
+  return With != NoNode ? With : G.find(Name);
+}
+
 /// Renders nodes of a program, one after the other.
 class NodeRenderer {
 public:
-  NodeRenderer(const ReplicaExpander &E, ClassFinder &Finder)
-      : E(E), G(E.G), Finder(Finder),
-        Count(static_cast<unsigned>(E.Devices.size())) {
+  explicit NodeRenderer(const ReplicaExpander &E)
+      : E(E), G(E.G), Count(static_cast<unsigned>(E.Devices.size())) {
     Items.resize_for_overwrite(32);
   }
 
@@ -235,7 +249,6 @@ private:
 
   const ReplicaExpander &E;
   const Graph &G;
-  ClassFinder &Finder;
   unsigned Count; ///< Of replicas.
 
   NodeId N = NoNode;

@@ -14,59 +14,6 @@ using namespace llvm;
 
 namespace graft {
 
-NodeId ClassFinder::find(NodeId User, StringRef Name) {
-  if (NodeId With = G.colocatedWith(User); With != NoNode)
-    return With;
-  // Many name an input of their own node, and a few names are in many lists one
-  // after the other.
-  for (Endpoint Input : G.inputs(User).take_front(2))
-    if (G.name(Input.Node) == Name)
-      return Input.Node;
-  auto Tail = static_cast<uint32_t>(Name.size()), Size = Tail;
-  if (Size >= sizeof(Tail))
-    std::memcpy(&Tail, Name.end() - sizeof(Tail), sizeof(Tail));
-  NodeId &Place = Recent[((Tail ^ Size) * 0x9e3779b1U) >> 24];
-  if (Place >= G.size() || !G.isLive(Place) || G.name(Place) != Name) {
-    NodeId Found = G.find(Name);
-    if (Found == NoNode)
-      return NoNode;
-    Place = Found;
-  }
-  return Place;
-}
-
-/// How the copies of a node are called (see Item).
-struct Twins::Form {
-  StringRef Name;
-  uint32_t Split = 0;
-  Item::Infix Where = Item::None;
-  bool Local = false;
-
-  size_t firstSize() const {
-    return Name.size() + (Local ? Item::infixSize(Where) + 1 : 0);
-  }
-  size_t otherSize(unsigned NumDigits) const {
-    return Name.size() +
-           (Where == Item::None ? 0 : Item::infixSize(Where) + NumDigits);
-  }
-};
-
-LLVM_ATTRIBUTE_ALWAYS_INLINE Twins::Form
-Twins::formOf(const Node &Source) const {
-  Form F;
-  F.Name = {Source.NameData, Source.NameSize};
-  if (E.isOnce(Source))
-    return F;
-  F.Split = std::min(Source.NameSplit, Source.NameSize);
-  F.Where = F.Split == 0 ? Item::Before : Item::Inside;
-  if (Source.Flags & NF_LocalName) {
-    F.Local = true;
-    if (isRenamedLocal(Source))
-      F.Where = Item::Short;
-  }
-  return F;
-}
-
 /// Writes to both places; lives in registers while a node is rendered.
 struct Twins::Pen {
   char *First, *Other;
@@ -106,7 +53,7 @@ struct Twins::Pen {
   }
   /// A name with a number in it; \p Mark says where the number begins.
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  static char *numbered(char *P, const Form &F, const char *Digits,
+  static char *numbered(char *P, const NameForm &F, const char *Digits,
                         unsigned NumDigits, char *&Mark) {
     if (F.Where == Item::Before) {
       P = put(P, "replica_");
@@ -121,12 +68,12 @@ struct Twins::Pen {
     return put(P, F.Name.drop_front(F.Split));
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  void firstName(const Form &F) {
+  void firstName(const NameForm &F) {
     char *Mark;
     First = F.Local ? numbered(First, F, "0", 1, Mark) : put(First, F.Name);
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  void otherName(const Form &F) {
+  void otherName(const NameForm &F) {
     if (F.Where == Item::None) {
       Other = put(Other, F.Name);
       return;
@@ -158,7 +105,7 @@ struct Twins::Pen {
     unsigned Size = 0;
   };
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  void firstInput(const Form &F, uint32_t Port) {
+  void firstInput(const NameForm &F, uint32_t Port) {
     PortText Suffix(Port);
     First = inputHead(First, F.firstSize(), Port, Suffix.Size);
     firstName(F);
@@ -166,7 +113,7 @@ struct Twins::Pen {
       First = put(First, Suffix.Text, Suffix.Size);
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  void otherInput(const Form &F, uint32_t Port) {
+  void otherInput(const NameForm &F, uint32_t Port) {
     PortText Suffix(Port);
     Other = inputHead(Other, F.otherSize(NumDigits), Port, Suffix.Size);
     otherName(F);
@@ -182,7 +129,7 @@ struct Twins::Pen {
 template <bool Both>
 LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::input(Pen &P, Endpoint Input) const {
   const Node &Source = G.node(Input.Node);
-  Form F = formOf(Source);
+  NameForm F(E, Source);
   if (!P.takes(F.Name.size()))
     return false;
   if (E.isSplit(Source)) {
@@ -206,7 +153,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::input(Pen &P, Endpoint Input) const {
   while (G.node(Real.Node).Flags & NF_ElidePrimary &&
          !E.isSplit(G.node(Real.Node)))
     Real = G.input(Real.Node, 0);
-  Form RealForm = formOf(G.node(Real.Node));
+  NameForm RealForm(E, G.node(Real.Node));
   uint32_t Port = E.isSplit(G.node(Real.Node)) ? 0 : Real.Port;
   if (!P.takes(RealForm.Name.size()))
     return false;
@@ -229,7 +176,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::control(Pen &P, NodeId Source) const {
   const Node &From = G.node(Source);
   if (From.Flags & NF_ElidePrimary)
     return false;
-  Form F = formOf(From);
+  NameForm F(E, From);
   bool IsEach = !Both && F.Where != Item::None && !(From.Flags & NF_Led);
   if (!P.takes(IsEach ? (F.Name.size() + FieldExtra) * Count : F.Name.size()))
     return false;
@@ -243,7 +190,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::control(Pen &P, NodeId Source) const {
 
 /// Control inputs of copy 0, or of a node that exists once, from all copies but
 /// copy 0.
-void Twins::others(Pen &P, const Form &F) const {
+void Twins::others(Pen &P, const NameForm &F) const {
   char *Mark;
   for (unsigned R = 1; R < Count; ++R) {
     const auto &Number = E.Numbers[R];
@@ -307,11 +254,11 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
       if (Key == ClassKey) {
         StringRef Name = shortClass(Entry);
         NodeId With =
-            Name.consume_front(ClassPrefix) ? Finder.find(N, Name) : NoNode;
+            Name.consume_front(ClassPrefix) ? findClass(G, N, Name) : NoNode;
         if (HasClass || With == NoNode || !P.takes(Name.size()))
           return false;
         HasClass = true;
-        Form F = formOf(G.node(With));
+        NameForm F(E, G.node(With));
         Flush(Start);
         P.First = classHeads(P.First, F.firstSize());
         P.firstName(F);
@@ -332,7 +279,7 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
       if (!G.isOp(N, "VarHandleOp") &&
           G.stringAttr(N, Key).value_or("").empty())
         continue;
-      Form F = formOf(This);
+      NameForm F(E, This);
       if (!P.takes(F.Name.size()))
         return false;
       Flush(Start);
@@ -363,7 +310,7 @@ template <bool Both> bool Twins::renderAs(NodeId N, unsigned Replica) {
     P.Digits = E.Numbers[Replica].Text;
     P.NumDigits = E.Numbers[Replica].Size;
   }
-  Form Own = formOf(This);
+  NameForm Own(E, This);
   StringRef Op = E.OpFields[This.Op];
   if (!P.takes(Own.Name.size() + Op.size()))
     return false;

@@ -13,27 +13,14 @@
 
 #include "lib/lower/Expand.h"
 
-#include <array>
-
 namespace graft {
 
-/// Finds the nodes that names in `_class` stand for.
-class ClassFinder {
-public:
-  explicit ClassFinder(const Graph &G) : G(G) { Recent.fill(0); }
-  /// The node called \p Name, which is in a `_class` of \p User, or NoNode.
-  NodeId find(NodeId User, llvm::StringRef Name);
-
-private:
-  const Graph &G;
-  std::array<NodeId, 256> Recent;
-};
+struct NameForm;
 
 class Twins {
 public:
-  Twins(const ReplicaExpander &E, ClassFinder &Finder)
-      : E(E), G(E.G), Finder(Finder),
-        Count(static_cast<unsigned>(E.Devices.size())) {}
+  explicit Twins(const ReplicaExpander &E)
+      : E(E), G(E.G), Count(static_cast<unsigned>(E.Devices.size())) {}
 
   /// Renders copy 0 and copy \p Replica of \p N, or a node that exists once;
   /// false if it needs the long way, which does not depend on \p Replica.
@@ -53,8 +40,6 @@ public:
   struct Pen;
 
 private:
-  struct Form;
-
   /// Bytes of names and attributes of a node; of a device; what a field has
   /// beside its text, at most.
   static constexpr size_t MaxText = 8 << 10, MaxDevice = 1 << 10;
@@ -62,16 +47,14 @@ private:
   static constexpr size_t Room =
       Head + MaxText + MaxDevice + (MaxFields + 8) * FieldExtra;
 
-  Form formOf(const Node &Source) const;
   template <bool Both> bool input(Pen &P, Endpoint Input) const;
   template <bool Both> bool control(Pen &P, NodeId Source) const;
-  void others(Pen &P, const Form &F) const;
+  void others(Pen &P, const NameForm &F) const;
   template <bool Both> bool attributes(Pen &P, NodeId N) const;
   template <bool Both> bool renderAs(NodeId N, unsigned Replica);
 
   const ReplicaExpander &E;
   const Graph &G;
-  ClassFinder &Finder;
   unsigned Count; ///< Of replicas.
   char *FirstBegin = nullptr, *OtherBegin = nullptr;
   size_t FirstSize = 0, OtherSize = 0, NumNumbers = 0;

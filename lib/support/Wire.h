@@ -40,6 +40,11 @@ inline uint64_t bytesFieldSize(uint64_t Len) {
   return 1 + varintSize(Len) + Len;
 }
 
+/// The tag of a length-delimited field, of one byte.
+constexpr char bytesTag(unsigned Field) {
+  return static_cast<char>(Field << 3 | unsigned(Type::Bytes));
+}
+
 inline char *putVarint(char *P, uint64_t V) {
   while (V >= 0x80) {
     *P++ = static_cast<char>(V | 0x80);
