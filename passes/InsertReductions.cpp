@@ -224,6 +224,15 @@ void InsertReductions::report(const ProgramFacts &Facts) {
     if (Cause != NoNode)
       D.Notes.push_back({G->name(Cause).str(), Types.reason(Cause)});
   }
+  for (auto [N, Predicate] : Types.localEffects()) {
+    Diagnostic &D = Diags->unproved(
+        "effect", G->name(N),
+        "runs under a predicate that replicas may disagree on, so its effect "
+        "may come when the single-device step has none, or be missing");
+    NodeId Cause = Types.type(Predicate).Cause;
+    if (Cause != NoNode)
+      D.Notes.push_back({G->name(Cause).str(), Types.reason(Cause)});
+  }
   for (auto [N, Bits] : Types.assumptions()) {
     // One replica has all rows and draws what the input draws.
     if (Replicas == 1)

@@ -36,7 +36,7 @@ static OpKind opKindOf(StringRef Op) {
       .Case("IdentityN", OpKind::IdentityN)
       .Case("NoOp", OpKind::NoOp)
       .Case("_GraftMesh", OpKind::Mesh)
-      .Default(OpKind::Other);
+      .Default(isSeededDraw(Op) ? OpKind::SeededDraw : OpKind::Other);
 }
 
 bool isErasable(Inserted Kind, OpKind Op) {

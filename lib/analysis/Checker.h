@@ -36,6 +36,7 @@ enum class OpKind : uint8_t {
   IdentityN,
   NoOp,
   Mesh,
+  SeededDraw,
 };
 /// Whether \p Op does to true values what a node of \p Kind does: nothing. What
 /// the parameters of the op make of local values is for the types to say.

@@ -10,6 +10,7 @@
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Checker.h"
+#include "lib/analysis/Draws.h"
 #include "lib/graph/FileWalk.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -267,6 +268,14 @@ void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
 void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   if (Facts.Vars.isOnce(G, N) && !ownBatchAxes(G, N))
     error(N, "has an effect of its own and must exist once, not per replica");
+  // Its numbers are assumed to be others for the rows of each replica.
+  if (opKind(N) == OpKind::SeededDraw && Replicas > 1 &&
+      Facts.Dims.batchAxis({N, 0}) >= 0) {
+    Endpoint Seed = G.input(N, drawOperands(G.opName(N)).Seed);
+    if (!offsetsSeed(G, Seed.Node, Replicas))
+      error(N, "draws the same numbers for the rows of every replica: its seed "
+               "lacks the number of the replica");
+  }
   if (!Facts.Vars.isUpdate(G, N))
     return;
   NodeId Var = Facts.Vars.variableOf(G.input(N, 0));

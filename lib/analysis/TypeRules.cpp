@@ -102,7 +102,7 @@ std::string TypeRules::takeReason(NodeId Node) {
 /// Visits the nodes that are due, once.
 bool TypeRules::sweep() {
   size_t OldAsked = Asked.size(), OldUnproved = T.Unproved.size(),
-         OldSources = T.Sources.size();
+         OldSources = T.Sources.size(), OldEffects = T.LocalEffects.size();
   bool Any = false;
   for (NodeId Node : Order) {
     if (!Due[Node])
@@ -121,6 +121,8 @@ bool TypeRules::sweep() {
   dropOld(Asked, OldAsked, [&](const Demand &A) { return Visited[A.Because]; });
   dropOld(T.Unproved, OldUnproved, [&](auto &E) { return Visited[E.first]; });
   dropOld(T.Sources, OldSources, [&](auto &E) { return Visited[E.first]; });
+  dropOld(T.LocalEffects, OldEffects,
+          [&](auto &E) { return Visited[E.first]; });
   Visited.assign(G.size(), false);
   return true;
 }
@@ -182,10 +184,11 @@ void TypeRules::infer() {
   const OpRule &Op = Ops[This.Op];
   bool PerReplica = This.Count == Copies::PerReplica;
   Assumes = 0;
-  if (When && runsLocally(N)) {
-    infersLocally();
-    return;
-  }
+  if (When)
+    if (auto Predicate = localPredicate(N)) {
+      infersLocally(*Predicate);
+      return;
+    }
   if (Loops && (Op.Rule == TypeRule::LocalHandle || Loops->isLoopMerge(N))) {
     for (unsigned I = 0; I < This.NumData; ++I)
       Assumes |= operand(I).Assumes;

@@ -129,8 +129,8 @@ private:
   void batchNormGrad();
   RType draw();
   RType crossing();
-  bool runsLocally(NodeId Node) const;
-  void infersLocally();
+  std::optional<Endpoint> localPredicate(NodeId Node) const;
+  void infersLocally(Endpoint Predicate);
   void switches();
   void merges();
   bool isReady() const;

@@ -165,6 +165,10 @@ RType TypeRules::relayout() {
   RType X = operand(0);
   if (X.isVarying())
     return varyingLike(X);
+  // Sizes are followed in scalars and vectors; elsewhere they are numbers.
+  if (X.Symbolic && !D.value(out()))
+    if (RType Number = T.number(G.input(N, 0)); !Number.isVarying())
+      X = Number;
   if (numData() > 1 && !operand(1).isTrue()) {
     // Sizes that follow the batch are for what is split, and for zeros.
     bool Fits = isSize(1) && G.isOp(N, "Reshape");

@@ -18,21 +18,27 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether \p Node runs under a predicate that replicas may disagree on. (One
-/// that is partial is reduced for the Switch.)
-bool TypeRules::runsLocally(NodeId Node) const {
-  return any_of(When->of(Node), [&](uint32_t P) {
-    return any_of(When->tensors(P), [&](Endpoint E) {
+/// The predicate that \p Node runs under and replicas may disagree on, if there
+/// is one. (One that is partial is reduced for the Switch.)
+std::optional<Endpoint> TypeRules::localPredicate(NodeId Node) const {
+  for (uint32_t P : When->of(Node))
+    for (Endpoint E : When->tensors(P)) {
       // A predicate in a loop may not have a type yet.
       if (Loops && !Defined[E.Node])
-        return false;
-      RType Type = T.type(E);
-      return Type.isVarying() || Type.isSharded();
-    });
-  });
+        continue;
+      if (RType Type = T.type(E); Type.isVarying() || Type.isSharded())
+        return E;
+    }
+  return std::nullopt;
 }
 
-void TypeRules::infersLocally() {
+void TypeRules::infersLocally(Endpoint Predicate) {
+  if (G.node(N).Count == Copies::Once && G.opDef(N) &&
+      G.opDef(N)->isStateful() && T.Vars.isOnce(G, N) &&
+      none_of(G.dataInputs(N), [&](Endpoint E) {
+        return G.node(E.Node).Count == Copies::PerReplica;
+      }))
+    T.LocalEffects.push_back({N, Predicate});
   if (T.Vars.isUpdate(G, N))
     for (unsigned I = T.Vars.update(G, N).NumVars; I < numData(); ++I)
       T.Unproved.push_back({N, I});
@@ -94,7 +100,7 @@ void TypeRules::merges() {
   RType Which = RType::replicated();
   for (Endpoint E : G.dataInputs(N))
     if (When && T.type(E).isVarying() &&
-        (runsLocally(E.Node) || When->predicateOf(E.Node) != ~0u))
+        (localPredicate(E.Node) || When->predicateOf(E.Node) != ~0u))
       Which = varyingLike(T.type(E));
   for (unsigned Port = 1; Port < D.numOutputs(N); ++Port)
     set(Port, Which);

@@ -177,6 +177,13 @@ public:
     return Sources;
   }
 
+  /// Ops that exist once for their effect and run under a predicate that
+  /// replicas may disagree on, although no value that they take says so: (node,
+  /// predicate), in node order.
+  const std::vector<std::pair<NodeId, Endpoint>> &localEffects() const {
+    return LocalEffects;
+  }
+
 private:
   friend class TypeRules;
   static RType reducedType(RType Type) {
@@ -202,6 +209,7 @@ private:
   llvm::DenseMap<NodeId, std::string> Reasons;
   std::vector<std::pair<NodeId, unsigned>> Unproved;
   std::vector<std::pair<NodeId, uint8_t>> Sources;
+  std::vector<std::pair<NodeId, Endpoint>> LocalEffects;
 };
 
 } // namespace graft

@@ -264,10 +264,10 @@ public:
   }
   /// The attributes of \p N are asked for soon: they are far from the node.
   void prefetchAttrs(NodeId N) const {
-    // A number, as there is no arithmetic on null.
-    auto Data = reinterpret_cast<uintptr_t>(Nodes[N].AttrData);
-    __builtin_prefetch(reinterpret_cast<const void *>(Data));
-    __builtin_prefetch(reinterpret_cast<const void *>(Data + 64));
+    if (const char *Data = Nodes[N].AttrData) {
+      __builtin_prefetch(Data);
+      __builtin_prefetch(Data + 64);
+    }
   }
   /// All attributes, in the order of the file.
   llvm::SmallVector<AttrEntry, 8> attrs(NodeId N) const;

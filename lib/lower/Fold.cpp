@@ -214,7 +214,9 @@ void Folder::make(Group &Gr) {
     bool Shared =
         A.Key == "shared_name" || A.Key == "seed2" || A.Key == "frame_name";
     NodeId From = Shared && !Once && Gr.Copies[0] != NoNode ? Gr.Copies[0] : M;
-    P->setAttr(N, A.Key, *L.attr(From, A.Key));
+    // Copies of a handle without a name of its own have one.
+    if (auto Value = L.attr(From, A.Key))
+      P->setAttr(N, A.Key, *Value);
   }
   if (!Once && L.hasAttr(M, "frame_name"))
     takeFrame(Gr);

@@ -168,6 +168,7 @@ def others(f):
     cell = raw.LSTMBlockCell(
         x=f.x, cs_prev=f.y, h_prev=f.x, w=tf.ones([8, 16]) * 0.1, wci=f.row, wcf=f.row, wco=f.row, b=tf.ones([16])
     )
+    rows = tf.shape(f.x)[0]
     return {
         "mirror_pad": raw.MirrorPad(input=f.image, paddings=pads, mode="REFLECT"),
         "mirror_pad_grad": raw.MirrorPadGrad(input=f.image, paddings=pads, mode="REFLECT"),
@@ -176,6 +177,9 @@ def others(f):
         "squeeze_axis": tf.squeeze(f.x[:, :1], [1]),
         "squeeze_all_of_sum": tf.squeeze(f.part[None]),
         "squeeze_many_rows": tf.squeeze(tf.reshape(f.x, [-1, 1])),
+        "rows_matrix": f.x / tf.cast(tf.expand_dims(tf.expand_dims(rows, 0), 1), tf.float32),
+        "rows_reshaped": f.x / tf.cast(tf.reshape(rows, [1, 1]), tf.float32),
+        "rows_column": f.x / tf.cast(tf.expand_dims(tf.shape(f.x)[:1], 1), tf.float32),
         "argmax_pool": place.output,
         "argmax_index": place.argmax,
         "crop": raw.CropAndResize(image=f.image, boxes=boxes, box_ind=number, crop_size=[2, 2]),
