@@ -34,6 +34,7 @@
 #include "lib/analysis/Loops.h"
 #include "lib/analysis/OwnBatch.h"
 #include "lib/analysis/Program.h"
+#include "lib/analysis/SampledRows.h"
 #include "lib/analysis/SparseFeeds.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
@@ -405,6 +406,7 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   VariableIndex Vars(*G);
   for (Endpoint Rows : keepSparseOnce(*G, Vars, Feeds))
     split(Rows.Node, Rows.Port, 0);
+  keepSampledOnce(*G, Vars, [&](Endpoint E) { split(E.Node, E.Port, 0); });
   if (!mergeNamed(Vars) || !localiseConstants())
     return PassResult::Failure;
   Vars.extend(*G);

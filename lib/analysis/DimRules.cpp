@@ -332,15 +332,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
     convolution();
     break;
   case ShapeRule::FromSizes0:
-    if (Dims V = val(0))
-      setShape(0, *V);
-    break;
   case ShapeRule::FromSizes1:
-    if (Dims V = val(1))
-      setShape(0, *V);
-    break;
   case ShapeRule::FromSizes2:
-    if (Dims V = val(2))
+    if (Dims V = val(unsigned(Rule) - unsigned(ShapeRule::FromSizes0)))
       setShape(0, *V);
     break;
   case ShapeRule::SizesThenShape:
@@ -568,6 +562,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   case ShapeRule::Blocks:
     blocks();
+    break;
+  case ShapeRule::Candidates:
+    candidates();
     break;
   case ShapeRule::Cell:
   case ShapeRule::Sequence:

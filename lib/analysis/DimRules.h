@@ -98,6 +98,7 @@ private:
   DimId bareSlot(unsigned Slot);
   DimId slotFrom(unsigned Slot, llvm::ArrayRef<DimId> From);
   DimId total(unsigned Slot, llvm::ArrayRef<DimId> Parts);
+  std::optional<DimId> sizeAfter(DimId Whole, DimId First) const;
   bool isSingle() const;
   DimId number(unsigned Slot, int64_t Value);
   DimId product(unsigned Slot, DimId X, DimId Y);
@@ -124,6 +125,7 @@ private:
   void decode();
   void parseExample();
   void sparseMatMul();
+  void candidates();
   void split();
   void slice();
   void stridedSlice(bool OfValue);
@@ -178,6 +180,9 @@ private:
   const VariantDims *Variant = nullptr;
   /// By array: its size. By stack: the integers that are pushed.
   llvm::DenseMap<NodeId, DimRun> HeldValues;
+
+  /// By size of two joined parts, of which not both are numbers: theirs.
+  llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
 
   DimId One = 0;
   NodeId N = NoNode;

@@ -371,7 +371,21 @@ void DimRules::concat() {
   }
   if (numData() > 2)
     List[At] = Known ? number(0, Sum) : total(1, Parts);
+  if (!Known && Parts.size() == 2)
+    Joined[A.Dims.find(List[At])] = {Parts[0], Parts[1]};
   setShape(0, List);
+}
+
+/// What is left of \p Whole after \p First, if that is the first part of it.
+std::optional<DimId> DimRules::sizeAfter(DimId Whole, DimId First) const {
+  auto It = Joined.find(A.Dims.find(Whole));
+  if (It == Joined.end())
+    return std::nullopt;
+  auto [Begin, Rest] = It->second;
+  bool Same = A.Dims.find(Begin) == A.Dims.find(First) ||
+              (A.Dims.hasSym(Begin) && A.Dims.hasSym(First) &&
+               A.Dims.sym(Begin) == A.Dims.sym(First));
+  return Same ? std::optional(Rest) : std::nullopt;
 }
 
 void DimRules::split() {
@@ -409,7 +423,7 @@ void DimRules::split() {
 }
 
 void DimRules::slice() {
-  Dims X = in(0), Size = val(2);
+  Dims X = in(0), Size = val(2), From = val(1);
   auto Begin = nums(1);
   if (!X || !Size || Size->size() != X->size())
     return;
@@ -420,6 +434,13 @@ void DimRules::slice() {
       List.push_back((*X)[I]);
     else if (ToEnd && Begin)
       List.push_back(slotFrom(I, (*X)[I]));
+    else if (auto Rest = ToEnd && From && I < From->size()
+                             ? sizeAfter((*X)[I], (*From)[I])
+                             : std::nullopt)
+      List.push_back(*Rest);
+    else if (ToEnd && From && I < From->size() &&
+             A.Dims.number((*From)[I]) == 0 && !A.Dims.hasSym((*From)[I]))
+      List.push_back((*X)[I]);
     else if (ToEnd)
       List.push_back(slot(I));
     else

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/DimRules.h"
+#include "lib/analysis/Variables.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
@@ -86,6 +87,16 @@ void DimRules::blocks() {
   setShape(0, List);
 }
 
+/// The candidates that a sampler draws, and how often it is expected to draw
+/// the true classes, and them.
+void DimRules::candidates() {
+  passShape(1, inRun(0));
+  if (auto Count = G.intAttr(N, "num_sampled")) {
+    setShape(0, number(0, *Count));
+    setShape(2, number(0, *Count));
+  }
+}
+
 /// Crossing ops: the slice of one replica, or what all replicas have together.
 void DimRules::crossing() {
   Dims X = in(0);
@@ -115,8 +126,19 @@ void DimRules::crossing() {
     if (Number != UnknownSize && Number % Replicas == 0)
       A.Dims.assignNumber(New, Number / Replicas);
   } else {
-    A.Dims.assign(New, {1, 1, 0});
-    A.Dims.assign(Old, {1, 1, 1});
+    // A part of what exists once may have several rows for each of the batch.
+    NodeId From = G.input(N, 0).Node;
+    bool IsPart = rulesOf(G.opName(From)).Type == TypeRule::Part &&
+                  G.hasAttr(From, OnceAttr);
+    auto All = A.Dims.sym(Old), Own = A.Dims.sym(New);
+    if (All && All->B > 0 && All->R > 0)
+      A.Dims.assign(New, {All->C, All->B, int8_t(All->R - 1)});
+    else if (Own && Own->B > 0)
+      A.Dims.assign(Old, {Own->C, Own->B, int8_t(Own->R + 1)});
+    if (!IsPart) {
+      A.Dims.assign(New, {1, 1, 0});
+      A.Dims.assign(Old, {1, 1, 1});
+    }
     if (Number != UnknownSize && Number % Replicas == 0)
       A.Dims.assignNumber(New, Number / Replicas);
   }

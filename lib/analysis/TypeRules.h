@@ -110,6 +110,8 @@ private:
   void rows();
   bool range();
   bool byRowNumbers(TypeRule Rule);
+  void hits();
+  bool byHits(TypeRule Rule);
   RType rowIndices(NodeId Cause);
   int indexedAxis(unsigned I) const;
   bool hasRows(Endpoint E, unsigned Axis) const;

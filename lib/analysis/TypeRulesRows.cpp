@@ -185,6 +185,15 @@ RType TypeRules::tensorScatter() {
 RType TypeRules::unsortedSegment(TypeRule Rule) {
   bool Sum = Rule == TypeRule::UnsortedSegmentSum;
   RType X = Sum ? numeric(0) : plain(0), Ids = plain(1);
+  if (X.isVarying() && Ids.isReplicated() && D.batchAxis(G.input(N, 0)) == 0 &&
+      !(Loops && Loops->givesInside(G.input(N, 0).Node))) {
+    // Not proved, but the ids are as many as the rows of all replicas.
+    Demand A;
+    A.Kind = Demand::Gather;
+    A.Source = G.input(N, 0);
+    A.User = A.Because = N;
+    Asked.push_back(A);
+  }
   if (X.isVarying() || Ids.isVarying())
     return varyingLike(X.isVarying() ? X : Ids);
   bool Fixed = operand(2).isTrue();
@@ -206,6 +215,93 @@ RType TypeRules::unsortedSegment(TypeRule Rule) {
              : RType::partial(0, Rule == TypeRule::UnsortedSegmentMax
                                      ? Combine::Max
                                      : Combine::Min);
+}
+
+//===----------------------------------------------------------------------===//
+// Hits: a sparse matrix with the rows of one replica
+//===----------------------------------------------------------------------===//
+
+/// ComputeAccidentalHits: which of the sampled classes are labels, by row.
+void TypeRules::hits() {
+  RType Labels = plain(0), Sampled = plain(1);
+  if (Labels.isVarying() || Sampled.isVarying())
+    return setAll(varyingLike(Labels.isVarying() ? Labels : Sampled));
+  if (Labels.isReplicated() && Sampled.isReplicated())
+    return setAll(RType::replicated());
+  RType Type = varying("numbers the rows of one replica");
+  bool Fits = Labels.isSharded() && !Labels.isJoined() && Labels.Axis == 0 &&
+              Sampled.isReplicated() && hasRows(G.input(N, 0), 0);
+  if (!Fits)
+    return setAll(Type);
+  SetsNumbers = true;
+  Type.Order = RType::HitValues;
+  setAll(Type);
+  Type.Order = RType::HitRows;
+  set(0, Type);
+  SetsNumbers = false;
+}
+
+/// What takes hits: true when the types are set.
+bool TypeRules::byHits(TypeRule Rule) {
+  RType First = T.type(G.input(N, 0)), Result = First;
+  bool IsRows = First.isOfHits(RType::HitRows),
+       IsIndices = First.isOfHits(RType::HitIndices);
+  if (!IsRows && !IsIndices && !First.isOfHits(RType::HitValues))
+    return false;
+  auto IsIndex = [](std::optional<unsigned> Type) {
+    return Type == DT_INT32 || Type == DT_INT64;
+  };
+  auto IsColumn = [&](unsigned I) {
+    auto Shape = D.shape(G.input(N, I));
+    return Shape && Shape->size() == 2 && D.table().isOne(Shape->back());
+  };
+  switch (Rule) {
+  case TypeRule::Pass:
+    if (numData() != 1)
+      return false;
+    break;
+  case TypeRule::Cast:
+    if (!First.isOfHits(RType::HitValues) &&
+        (!IsIndex(G.typeAttr(N, "SrcT")) || !IsIndex(G.typeAttr(N, "DstT"))))
+      return false;
+    break;
+  case TypeRule::Relayout: {
+    // One element after the other, in a column or not.
+    auto Shape = D.numbers(G.input(N, 1));
+    if (!G.isOp(N, "Reshape") || IsIndices || !operand(1).isTrue() || !Shape ||
+        (*Shape)[0] != -1 ||
+        !(Shape->size() == 1 || (Shape->size() == 2 && (*Shape)[1] == 1)))
+      return false;
+    break;
+  }
+  case TypeRule::Join: {
+    RType Columns = T.type(G.input(N, 1));
+    auto Axis = D.numbers(G.input(N, numData() - 1));
+    if (!G.isOp(N, "ConcatV2") || numData() != 3 || !IsRows ||
+        !Columns.isOfHits(RType::HitValues) || Columns.Cause != First.Cause ||
+        !Axis || Axis->size() != 1 || ((*Axis)[0] != 1 && (*Axis)[0] != -1) ||
+        !operand(2).isTrue() || !IsColumn(0) || !IsColumn(1))
+      return false;
+    Result.Order = RType::HitIndices;
+    break;
+  }
+  case TypeRule::Whole: {
+    // Rows that are made of the elements of their own.
+    RType Values = G.isOp(N, "SparseToDense") ? T.type(G.input(N, 2)) : First;
+    if (!IsIndices || !Values.isOfHits(RType::HitValues) ||
+        Values.Cause != First.Cause || !isSize(1) || localAxis(out()) != 0 ||
+        !hasRows(out(), 0) || rank(out()) != 2 || !plain(3).isReplicated())
+      return false;
+    Result = RType::sharded(0);
+    break;
+  }
+  default:
+    return false;
+  }
+  SetsNumbers = true;
+  setAll(Result);
+  SetsNumbers = false;
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -275,7 +371,7 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
     if (RType X = T.type(E); X.isRowNumbers() || X.isRowIndices())
       Cause = X.Cause;
   if (Cause == NoNode)
-    return false;
+    return byHits(Rule);
   auto IsRows = [](const RType &X, int Axis) {
     return X.isSharded() && !X.isJoined() && X.Axis == Axis;
   };

@@ -402,6 +402,9 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(X);
     return;
   }
+  case TypeRule::Hits:
+    hits();
+    return;
   case TypeRule::Switch:
     switches();
     return;

@@ -59,6 +59,13 @@ struct RType {
   /// ones, plus where the rows of the replica begin, concatenated along Axis
   /// are the true value; of RowIndices only the first of the last axis.
   enum : uint8_t { RowNumbers = 1, RowIndices = 2 };
+  /// The same of a sparse matrix with the rows of the replica, as Cause gives
+  /// it: the rows of its elements, what else there is of each, and rows before
+  /// columns. They belong together in their order.
+  enum : uint8_t { HitRows = 3, HitValues = 4, HitIndices = 5 };
+  bool isOfHits(uint8_t What) const {
+    return L == Layout::Varying && Order == What;
+  }
   bool isRowNumbers() const {
     return L == Layout::Varying && Order == RowNumbers;
   }

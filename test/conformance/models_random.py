@@ -65,24 +65,11 @@ def noise(b: Builder):
     models_more.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
 
 
-def sampled_softmax(b: Builder):
-    x, y = b.inputs([5], [1], y_dtype=tf.int64)
-    table, bias = b.variable("table", [20, 5]), b.constant("bias", [20], 0.1, True)
-    losses = tf.nn.sampled_softmax_loss(table, bias, y, x, 6, 20, seed=3)
-    draw = tf.identity(losses, name="draw")
-    models_more.descend(b, b.loss(b.total(draw)))
-
-
 def shuffled(b: Builder):
     x, y = b.inputs([5], [1])
     draw = tf.identity(tf.random.shuffle(x, seed=3), name="draw")
     error = tf.matmul(draw, b.variable("w", [5, 1])) - y
     models_more.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
-
-
-def classes(rng, dtype):
-    x, _ = models.regression(5, 1)(rng, dtype)
-    return x, rng.integers(0, 20, (models.BATCH, 1))
 
 
 VECTORS = models.regression(5, 1)

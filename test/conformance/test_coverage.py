@@ -19,6 +19,7 @@ import models_functions
 import models_loops
 import models_more
 import models_random
+import test_sampled
 from models import Spec
 
 SCRIPT = os.path.join(harness.ROOT, "tools", "scripts", "rule_coverage.py")
@@ -38,6 +39,7 @@ def graphs():
     for more in (models_more.MORE, models_loops.LOOPS, models_batches.SOURCES, models_bn.FUSED, models_bn.EXACT):
         fills.update({f"{name} {len(fills)}": model.build for name, model in more.items()})
     fills.update({name: fill for draws in (models_random.ROWS, models_random.ONE) for name, fill in draws.items()})
+    fills.update({f"sampled_{name}": test_sampled.sampled(sampler=name) for name in test_sampled.SAMPLERS})
     for name, fill in fills.items():
         yield compare.export(Spec(name.replace(" ", "_")), fill)
     for more in (models_functions.BRANCHES, models_functions.FUNCTIONS, models_functions.LOOPS):

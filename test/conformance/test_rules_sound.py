@@ -229,9 +229,57 @@ def row_numbers(f):
     }
 
 
-CASES = {"row_numbers": row_numbers, "sizes": sizes, "ragged": ragged, "orders": orders, "zeros": zeros}
+def hits(f):
+    """Which labels were sampled: a sparse matrix with the rows of a replica, and what is not one."""
+    labels = tf.cast(f.ids, tf.int64)
+    two = tf.stack([labels, labels // 2], 1)
+    batch, classes = tf.shape(f.ids)[0], tf.constant([0, 3, 1], tf.int64)
+    hit = raw.ComputeAccidentalHits(true_classes=two, sampled_candidates=classes, num_true=2)
+    same = raw.ComputeAccidentalHits(true_classes=two[::1], sampled_candidates=classes, num_true=2)
+    rows, columns = tf.reshape(hit.indices, [-1, 1]), tf.reshape(tf.cast(hit.ids, tf.int32), [-1, 1])
+    indices, shape = tf.concat([rows, columns], 1), tf.stack([batch, 3])
+
+    def dense(at, size, values, default=0.0):
+        return raw.SparseToDense(
+            sparse_indices=at, output_shape=size, sparse_values=values, default_value=default, validate_indices=False
+        )
+
+    weights = tf.cast(hit.ids, tf.float32)
+    return {
+        "dense": dense(indices, shape, weights),
+        "dense_weights": raw.SparseToDense(
+            sparse_indices=indices,
+            output_shape=shape,
+            sparse_values=hit.weights,
+            default_value=0.0,
+            validate_indices=False,
+        ),
+        "dense_sum": tf.reduce_sum(dense(indices, shape, weights, 0.5) * f.x[:, :3], 0),
+        "default": dense(indices, shape, weights, f.part[0]),
+        "turned": dense(tf.concat([columns, rows], 1), tf.stack([12, batch]), weights),
+        "numbered": dense(tf.concat([rows, rows], 1), tf.stack([batch, 12]), weights),
+        "numbers": dense(indices, shape, tf.cast(hit.indices, tf.float32)),
+        "one": dense(indices, shape, 1.0),
+        "others": dense(indices, shape, tf.cast(same.ids, tf.float32)),
+        "other_columns": dense(tf.concat([rows, tf.cast(same.ids, tf.int32)[:, None]], 1), shape, weights),
+        "all_rows": dense(indices, [12, 3], weights),
+        "twice": dense(indices, tf.stack([batch * 2, 3]), weights),
+        "rows": hit.indices,
+        "rows_sum": tf.reduce_sum(hit.indices),
+        "columns": hit.ids,
+        "columns_sum": tf.reduce_sum(hit.ids),
+        "look_up": tf.gather(f.x, hit.indices),
+        "two_columns": tf.reshape(hit.ids, [1, -1]),
+        "of_part": raw.ComputeAccidentalHits(
+            true_classes=classes[:, None], sampled_candidates=labels, num_true=1
+        ).ids,
+    }
+
+
+CASES = {"hits": hits, "row_numbers": row_numbers, "sizes": sizes, "ragged": ragged, "orders": orders, "zeros": zeros}
 # What must be proved: a warning here is a rule that is lost.
 PROVED = {
+    "hits": "dense dense_weights dense_sum default",
     "row_numbers": "pick pick_grad pick_mean pick_concat pick_rows pick_tiled pick_same look_up look_up_column"
     " scatter scatter_rows segment",
     "sizes": "fill fill_number tile_table pad_value resize",
