@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/DimRules.h"
-#include "lib/analysis/Variables.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
@@ -126,10 +125,13 @@ void DimRules::crossing() {
     if (Number != UnknownSize && Number % Replicas == 0)
       A.Dims.assignNumber(New, Number / Replicas);
   } else {
-    // A part of what exists once may have several rows for each of the batch.
+    // A part of rows that were joined may have several for each of the batch.
     NodeId From = G.input(N, 0).Node;
-    bool IsPart = rulesOf(G.opName(From)).Type == TypeRule::Part &&
-                  G.hasAttr(From, OnceAttr);
+    Dims Whole = rulesOf(G.opName(From)).Type == TypeRule::Part
+                     ? A.shape(G.input(From, 0))
+                     : std::nullopt;
+    bool IsPart = Whole && !Whole->empty() &&
+                  Joined.contains(A.Dims.find(Whole->front()));
     auto All = A.Dims.sym(Old), Own = A.Dims.sym(New);
     if (All && All->B > 0 && All->R > 0)
       A.Dims.assign(New, {All->C, All->B, int8_t(All->R - 1)});
