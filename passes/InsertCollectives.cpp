@@ -18,7 +18,8 @@
 // holds only a part blocks for ever. Keys follow the order of names, so they do
 // not depend on the order of nodes.
 //
-// Relies on: shapes that are equal on all replicas, which the types prove.
+// Relies on: shapes that are equal on all replicas, which the types prove. Rows
+// of which each replica has another number (uneven) are gathered by adding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,7 +99,8 @@ void InsertCollectives::read(NodeId N) {
                 This.Type == DT_HALF || This.Type == DT_INT32 ||
                 This.Type == DT_INT64;
   This.HasCollective =
-      Gather ? Common && This.Axis == 0
+      Gather ? Common && This.Axis == 0 &&
+                   !G->boolAttr(N, "uneven").value_or(false)
              : (Common || This.Type == DT_BFLOAT16) && This.Combine == "sum";
 }
 
@@ -112,7 +114,7 @@ StringRef InsertCollectives::nameOf(NodeId N, StringRef Suffix) {
 void InsertCollectives::becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs) {
   Node &Reduction = G->node(N);
   if (Stripped.empty()) {
-    for (StringRef Key : {"combine", "power", "axis"})
+    for (StringRef Key : {"combine", "power", "axis", "uneven"})
       G->removeAttr(N, Key);
     G->removeAttr(N, AssumedAttr);
     Stripped = {Reduction.AttrData, Reduction.AttrSize};

@@ -177,7 +177,14 @@ void InsertReductions::insert(const Demand &D) {
   if (D.Kind == Demand::Gather) {
     NodeId N = Chain("_Gather", "/gather", Inserted::Gather);
     G->setIntAttr(N, "axis", D.Axis);
+    if (D.Uneven)
+      G->setBoolAttr(N, "uneven", true);
     ++Statistics["gathers"];
+  }
+  if (D.Kind == Demand::Count) {
+    NodeId N = Chain("_Reduce", "/reduce", Inserted::Reduce);
+    G->setStringAttr(N, "combine", "sum");
+    count(Reductions, "reductions");
   }
   if (D.Power != 0) {
     NodeId N = Chain("_Scale", "/scale", Inserted::Scale);

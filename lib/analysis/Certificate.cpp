@@ -316,6 +316,7 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
   for (const Demand &D : Facts.Types.demands()) {
     const char *What = D.Kind == Demand::Reduce   ? "reduced"
                        : D.Kind == Demand::Gather ? "gathered"
+                       : D.Kind == Demand::Count  ? "added up"
                                                   : "scaled";
     error(D.Source.Node,
           formatv("output {0} is {1} and must be {2} for '{3}'", D.Source.Port,

@@ -74,7 +74,8 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
 /// only at what is known of a size.
 static bool comparesSizes(StringRef Op) {
   return StringSwitch<bool>(Op)
-      .Cases("StridedSlice", "Reshape", "Split", "SplitV", true)
+      .Cases("StridedSlice", "StridedSliceGrad", "Reshape", true)
+      .Cases("Split", "SplitV", true)
       .Cases("BroadcastGradientArgs", "Maximum", "Minimum", true)
       .Cases("FloorDiv", "TruncateDiv", "Merge", true)
       .Default(false);

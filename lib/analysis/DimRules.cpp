@@ -128,12 +128,15 @@ DimId DimRules::total(unsigned Slot, ArrayRef<DimId> Parts) {
       Number = UnknownSize;
   for (DimId Part : Parts) {
     auto S = A.Dims.sym(Part);
-    bool Fits = S && (Sum.C == 0 || (S->B == Sum.B && S->R == Sum.R)) &&
+    bool Fits = S &&
+                (Sum.C == 0 ||
+                 (S->B == Sum.B && S->R == Sum.R && S->Ragged == Sum.Ragged)) &&
                 S->C > 0 && !AddOverflow(Sum.C, S->C, Sum.C);
     if (!Fits)
       return D;
     Sum.B = S->B;
     Sum.R = S->R;
+    Sum.Ragged = S->Ragged;
   }
   A.Dims.assign(D, Sum);
   A.Dims.assignNumber(D, Number);
@@ -158,8 +161,8 @@ DimId DimRules::product(unsigned Slot, DimId X, DimId Y) {
   if (NX != UnknownSize && NY != UnknownSize && !MulOverflow(NX, NY, Result))
     A.Dims.assignNumber(D, Result);
   auto SX = A.Dims.sym(X), SY = A.Dims.sym(Y);
-  if (SX && SY && !MulOverflow(SX->C, SY->C, Result))
-    A.Dims.assign(D, {Result, int8_t(SX->B + SY->B), int8_t(SX->R + SY->R)});
+  if (SX && SY && SX->multiply(*SY))
+    A.Dims.assign(D, *SX);
   else if (A.Dims.isSame(X) && A.Dims.isSame(Y))
     A.Dims.markSame(D);
   return D;
@@ -168,11 +171,14 @@ DimId DimRules::product(unsigned Slot, DimId X, DimId Y) {
 DimId DimRules::quotient(unsigned Slot, DimId X, DimId Y) {
   if (A.Dims.isOne(Y))
     return X;
-  if (A.Dims.find(X) == A.Dims.find(Y) && A.Dims.isKnown(X))
+  // There may be no ragged rows on a replica.
+  bool ByRagged = A.Dims.isRagged(Y);
+  if (!ByRagged && A.Dims.find(X) == A.Dims.find(Y) && A.Dims.isKnown(X))
     return One;
   auto SX = A.Dims.sym(X), SY = A.Dims.sym(Y);
   bool Symbolic = A.Dims.hasSym(X) || A.Dims.hasSym(Y);
-  bool Exact = SX && SY && SY->C > 0 && SX->C % SY->C == 0 && SX->B >= SY->B &&
+  bool Exact = !ByRagged && SX && SY && (SX->Ragged == 0 || SY->isNumber()) &&
+               SY->C > 0 && SX->C % SY->C == 0 && SX->B >= SY->B &&
                SX->R >= SY->R;
   if (Symbolic && !Exact)
     return slotFrom(Slot | OpaqueSlot, {X, Y});
@@ -181,16 +187,23 @@ DimId DimRules::quotient(unsigned Slot, DimId X, DimId Y) {
   if (NX != UnknownSize && NY != UnknownSize && NY > 0 && NX >= 0)
     A.Dims.assignNumber(D, NX / NY);
   if (Exact)
-    A.Dims.assign(
-        D, {SX->C / SY->C, int8_t(SX->B - SY->B), int8_t(SX->R - SY->R)});
+    A.Dims.assign(D, {SX->C / SY->C, int8_t(SX->B - SY->B),
+                      int8_t(SX->R - SY->R), SX->Ragged});
   return D;
+}
+
+/// Two sizes that must be equal are not. Ragged ones may be on all replicas
+/// together, and the types see to it where they are not on each.
+void DimRules::conflict(DimId X, DimId Y) {
+  if ((A.Dims.hasSym(X) || A.Dims.hasSym(Y)) && !A.Dims.isRagged(X) &&
+      !A.Dims.isRagged(Y))
+    A.Conflicts.push_back({N, X, Y});
 }
 
 void DimRules::same(DimId X, DimId Y) {
   if (A.Dims.unify(X, Y))
     return;
-  if (A.Dims.hasSym(X) || A.Dims.hasSym(Y))
-    A.Conflicts.push_back({N, X, Y});
+  conflict(X, Y);
 }
 
 void DimRules::sameShapes(ArrayRef<DimId> X, ArrayRef<DimId> Y) {
@@ -198,25 +211,6 @@ void DimRules::sameShapes(ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     return;
   for (size_t I = 0; I < X.size(); ++I)
     same(X[I], Y[I]);
-}
-
-/// The size of a dimension of an element-wise result. A size that may be 1 at
-/// run time is not taken to be the other operand's.
-DimId DimRules::broadcastDim(DimId X, DimId Y) {
-  if (A.Dims.isOne(X))
-    return Y;
-  if (A.Dims.isOne(Y))
-    return X;
-  if (A.Dims.find(X) == A.Dims.find(Y))
-    return X;
-  bool KnowsX = A.Dims.isKnown(X), KnowsY = A.Dims.isKnown(Y);
-  if (KnowsX && KnowsY)
-    same(X, Y);
-  // Of two unknown sizes, what comes out is that of all replicas only if both
-  // are.
-  if (!KnowsX && !KnowsY)
-    return A.Dims.isSame(X) ? Y : X;
-  return KnowsX ? X : Y;
 }
 
 //===----------------------------------------------------------------------===//
@@ -502,6 +496,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   case ShapeRule::Einsum:
     einsum();
+    break;
+  case ShapeRule::Where:
+    where();
     break;
   case ShapeRule::Unique:
     setShape(0, slot(0));

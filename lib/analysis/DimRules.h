@@ -10,6 +10,7 @@
 #include "lib/analysis/Dims.h"
 #include "lib/analysis/Loops.h"
 #include "lib/analysis/OpRules.h"
+#include "lib/analysis/RaggedRows.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -104,6 +105,7 @@ private:
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);
   DimId broadcastDim(DimId X, DimId Y);
+  void conflict(DimId X, DimId Y);
   void same(DimId X, DimId Y);
   void sameShapes(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
 
@@ -132,6 +134,7 @@ private:
   void pad();
   void gather();
   void gatherNd();
+  void where();
   void einsum();
   void blocks();
   void cell(bool OverTime);
@@ -183,6 +186,7 @@ private:
 
   /// By size of two joined parts, of which not both are numbers: theirs.
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
+  RaggedRows Selected;
 
   DimId One = 0;
   NodeId N = NoNode;

@@ -9,10 +9,22 @@
 #include "lib/analysis/Dims.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 
 namespace graft {
+
+bool Sym::multiply(const Sym &O) {
+  // Ragged rows times a number.
+  if ((Ragged != 0 && !O.isNumber()) || (O.Ragged != 0 && !isNumber()) ||
+      MulOverflow(C, O.C, C))
+    return false;
+  B = static_cast<int8_t>(B + O.B);
+  R = static_cast<int8_t>(R + O.R);
+  Ragged |= O.Ragged;
+  return true;
+}
 
 DimTable::Wide DimTable::get(uint32_t Size) const {
   if (isWide(Size))
@@ -74,6 +86,10 @@ bool DimTable::unify(DimId A, DimId B) {
       return false;
     if (R.HasSym && C.HasSym && !(R.Value == C.Value))
       return false;
+    // A number is the same on all replicas.
+    if ((R.HasSym && R.Value.Ragged != 0 && C.Number != UnknownSize) ||
+        (C.HasSym && C.Value.Ragged != 0 && R.Number != UnknownSize))
+      return false;
     // Whoever read the one that knew less must read it again.
     bool TellsChild = (R.HasSym && !C.HasSym) ||
                       (R.Number != UnknownSize && C.Number == UnknownSize);
@@ -109,6 +125,9 @@ bool DimTable::assign(DimId D, Sym S) {
   Wide W = get(Entries[D].Size);
   if (W.HasSym)
     return W.Value == S;
+  if (S.Ragged != 0 && W.Number != UnknownSize)
+    return false;
+  AnyRagged |= S.Ragged != 0;
   W.HasSym = true;
   W.Value = S;
   set(Entries[D], W);
@@ -120,7 +139,8 @@ bool DimTable::assign(DimId D, Sym S) {
 void DimTable::assignNumber(DimId D, int64_t Number) {
   D = find(D);
   Wide W = get(Entries[D].Size);
-  if (W.Number != UnknownSize || Number == UnknownSize)
+  if (W.Number != UnknownSize || Number == UnknownSize ||
+      (W.HasSym && W.Value.Ragged != 0))
     return;
   W.Number = Number;
   set(Entries[D], W);
@@ -184,6 +204,14 @@ bool DimAnalysis::isLocal(Endpoint E) const {
   });
 }
 
+bool DimAnalysis::isUneven(Endpoint E, unsigned Axis) const {
+  if (!Dims.hasRagged())
+    return false;
+  auto S = shape(E);
+  auto Size = S && Axis < S->size() ? Dims.sym((*S)[Axis]) : std::nullopt;
+  return !Size || Size->Ragged != 0;
+}
+
 int DimAnalysis::batchAxis(Endpoint E) const {
   if (!shapeRun(E).Symbolic)
     return -1;
@@ -201,6 +229,8 @@ std::string DimAnalysis::describe(DimId D) const {
   std::string Text = std::to_string(S->C);
   if (S->B)
     Text += S->B == 1 ? "*b" : formatv("*b^{0}", int(S->B)).str();
+  if (S->Ragged)
+    Text += " of rows that '" + G.name(S->Ragged - 1).str() + "' selects";
   if (S->R)
     Text += S->R == 1 ? "*N" : formatv("*N^{0}", int(S->R)).str();
   return Text;

@@ -11,6 +11,10 @@
 // A symbolic size is c * b^B * N^R: b is the rows of one replica, N the number
 // of replicas (so b * N is the global batch). b >= 1, hence max(n, 1) = n.
 //
+// Rows that are counted by their values (Where of a condition on the batch) are
+// ragged: of each condition a class of its own, of which every replica has
+// another number, possibly none. In a size of theirs, b stands for that number.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef GRAFT_LIB_ANALYSIS_DIMS_H
@@ -32,13 +36,16 @@ struct Sym {
   int64_t C = 1;
   int8_t B = 0;
   int8_t R = 0;
+  uint32_t Ragged = 0; ///< The class of rows that b counts; 0: the batch.
   bool isNumber() const { return B == 0 && R == 0; }
   /// Whether the size follows the rows of one replica.
   bool isLocal() const { return B != 0 && R == 0; }
   /// The power of N by which the true (single-device) value exceeds this one.
   int globalPower() const { return B - R; }
+  /// Multiplies by \p O; false if that is no such size.
+  bool multiply(const Sym &O);
   bool operator==(const Sym &O) const {
-    return C == O.C && B == O.B && R == O.R;
+    return C == O.C && B == O.B && R == O.R && Ragged == O.Ragged;
   }
 };
 
@@ -82,6 +89,12 @@ public:
   bool hasSymAny(llvm::ArrayRef<DimId> List) const {
     return llvm::any_of(List, [this](DimId D) { return hasSym(D); });
   }
+  /// Whether the size is of rows that are counted by their values.
+  bool isRagged(DimId D) const {
+    uint32_t Size = Entries[find(D)].Size;
+    return hasSymOf(Size) && Others[Size & ~Aside].Value.Ragged != 0;
+  }
+  bool hasRagged() const { return AnyRagged; }
   bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
   bool isKnown(DimId D) const { return Entries[find(D)].Size < UnknownSame; }
   /// Whether the size is that of the single-device step on every replica.
@@ -141,6 +154,7 @@ private:
 
   std::vector<Entry> Entries; ///< By size.
   std::vector<Wide> Others;
+  bool AnyRagged = false;
   std::vector<DimId> Changed;
   DimId Fresh = 0;
 };
@@ -166,6 +180,8 @@ struct DimOptions {
   Endpoint Suppose;
   /// N, to divide the numbers of what `_ToReplicas` splits.
   unsigned Replicas = 1;
+  /// Where nodes that select among the rows of all replicas.
+  std::vector<NodeId> Whole;
 };
 
 /// Shapes and integer values of all tensors of a program. The shape of a
@@ -196,6 +212,9 @@ public:
   bool isZero(NodeId N) const { return ZeroConsts[N]; }
   /// The first dimension whose size follows the rows of one replica, or -1.
   int batchAxis(Endpoint E) const;
+  /// Whether the replicas may have different numbers of the rows along axis
+  /// \p Axis of \p E, which is split.
+  bool isUneven(Endpoint E, unsigned Axis) const;
   /// Whether no size or element of \p E follows the batch.
   bool isPlain(Endpoint E) const {
     return !shapeRun(E).Symbolic && !valueRun(E).Symbolic;

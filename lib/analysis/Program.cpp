@@ -41,8 +41,29 @@ static DimOptions optionsOf(const Graph &G) {
   return Options;
 }
 
+/// Options with the Where nodes that must select among the rows of all
+/// replicas: every other one finds row numbers that its readers can use.
+static DimOptions settled(const Graph &G, ArrayRef<NodeId> Order,
+                          const VariableIndex &Vars, DimOptions Options) {
+  uint32_t Op = 0;
+  while (Op < G.numOps() && G.opNameOf(Op) != "Where")
+    ++Op;
+  if (Op == G.numOps())
+    return Options;
+  for (;;) {
+    DimAnalysis Dims(G, Order, Options);
+    if (!Dims.table().hasRagged())
+      return Options;
+    TypeAnalysis Types(G, Order, Dims, Vars);
+    if (Types.unusableNumbers().empty())
+      return Options;
+    append_range(Options.Whole, Types.unusableNumbers());
+  }
+}
+
 ProgramFacts::ProgramFacts(const Graph &G, DimOptions Options)
-    : Order(topologicalOrder(G)), Vars(G), Dims(G, Order, Options),
+    : Order(topologicalOrder(G)), Vars(G),
+      Dims(G, Order, settled(G, Order, Vars, std::move(Options))),
       Types(G, Order, Dims, Vars) {}
 
 ProgramFacts::ProgramFacts(const Graph &G) : ProgramFacts(G, optionsOf(G)) {}

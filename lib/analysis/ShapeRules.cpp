@@ -170,14 +170,13 @@ void DimRules::spread(ArrayRef<DimId> From, ArrayRef<DimId> To) {
   Sym Total;
   for (DimId D : From) {
     auto S = A.Dims.sym(D);
-    if (!S || MulOverflow(Total.C, S->C, Total.C))
+    if (!S || !Total.multiply(*S))
       return;
-    Total.B += S->B;
-    Total.R += S->R;
   }
   for (DimId D : To.drop_front()) {
     auto S = A.Dims.sym(D);
-    if (!S || S->C <= 0 || Total.C % S->C != 0)
+    if (!S || S->C <= 0 || Total.C % S->C != 0 || S->Ragged != 0 ||
+        (Total.Ragged != 0 && !S->isNumber()))
       return;
     Total.C /= S->C;
     Total.B -= S->B;
@@ -195,7 +194,8 @@ bool DimRules::sameProduct(ArrayRef<DimId> X, ArrayRef<DimId> Y) const {
   for (unsigned Side : {0, 1})
     for (DimId D : Side == 0 ? X : Y) {
       auto S = A.Dims.sym(D);
-      if (!S || S->R < 0 || MulOverflow(C[Side], S->C, C[Side]))
+      if (!S || S->R < 0 || S->Ragged != 0 ||
+          MulOverflow(C[Side], S->C, C[Side]))
         return true;
       Rows[Side] += S->B;
       for (int Power = 0; Power < S->R; ++Power)
@@ -252,10 +252,8 @@ void DimRules::matchGroups(ArrayRef<DimId> AllX, ArrayRef<DimId> AllY) {
       }
       auto Next = SizeOf(GrowX ? X[I++] : Y[J++]);
       Sym &Grown = GrowX ? *SX : *SY;
-      if (!Next || MulOverflow(Grown.C, Next->C, Grown.C))
+      if (!Next || !Grown.multiply(*Next))
         return;
-      Grown.B += Next->B;
-      Grown.R += Next->R;
     }
     if (!SX || !SY)
       return;

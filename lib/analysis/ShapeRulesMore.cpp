@@ -38,6 +38,25 @@ void DimRules::hintFromAttr() {
   }
 }
 
+/// The size of a dimension of an element-wise result. A size that may be 1 at
+/// run time is not taken to be the other operand's.
+DimId DimRules::broadcastDim(DimId X, DimId Y) {
+  if (A.Dims.isOne(X))
+    return Y;
+  if (A.Dims.isOne(Y))
+    return X;
+  if (A.Dims.find(X) == A.Dims.find(Y))
+    return X;
+  bool KnowsX = A.Dims.isKnown(X), KnowsY = A.Dims.isKnown(Y);
+  if (KnowsX && KnowsY)
+    same(X, Y);
+  // Of two unknown sizes, what comes out is that of all replicas only if both
+  // are.
+  if (!KnowsX && !KnowsY)
+    return A.Dims.isSame(X) ? Y : X;
+  return KnowsX ? X : Y;
+}
+
 void DimRules::einsum() {
   auto Text = G.stringAttr(N, "equation");
   auto E = parseEquation(Text.value_or(""), numData());
@@ -117,7 +136,7 @@ void DimRules::crossing() {
   int64_t Replicas = A.Options.Unpatched ? 1 : A.Options.Replicas;
   if (Concat) {
     if (auto S = A.Dims.sym(Old))
-      A.Dims.assign(New, {S->C, S->B, int8_t(S->R + 1)});
+      A.Dims.assign(New, {S->C, S->B, int8_t(S->R + 1), S->Ragged});
     if (Number != UnknownSize)
       A.Dims.assignNumber(New, Number * Replicas);
   } else if (G.node(G.input(N, 0).Node).Kind == Inserted::Definition) {
@@ -146,6 +165,23 @@ void DimRules::crossing() {
   }
   List[Axis] = New;
   setShape(0, List);
+}
+
+/// The indices of what is true: a row each, of as many columns as there are
+/// axes.
+void DimRules::where() {
+  Dims X = in(0);
+  if (!X)
+    return;
+  DimId Rows = slot(0);
+  bool OfRows = any_of(*X, [&](DimId D) {
+    auto S = A.Dims.sym(D);
+    return S && S->isLocal();
+  });
+  if (OfRows && !A.Options.Unpatched && G.node(N).Count == Copies::PerReplica &&
+      !(Loops && Loops->givesInside(N)) && !is_contained(A.Options.Whole, N))
+    A.Dims.assign(Rows, {1, 1, 0, Selected.classOf(G, N)});
+  setShape(0, {Rows, number(1, int64_t(X->size()))});
 }
 
 /// The branches of a conditional: a size that is not the same in all is another

@@ -262,11 +262,13 @@ void TypeRules::infer() {
     setAll(Type);
     return;
   }
-  if (AnyVarying && PerReplica && byRowNumbers(Op.Rule))
-    return;
-  if (AnyOrdered)
+  bool Counts = AnyVarying && PerReplica && byRowNumbers(Op.Rule);
+  if (!Counts && D.table().hasRagged() && mixesRows(Op.Rule))
+    setAll(varying("combines rows that are counted by their values with other "
+                   "rows"));
+  else if (!Counts && AnyOrdered)
     applyOrdered(Op.Rule);
-  else
+  else if (!Counts)
     apply(Op.Rule);
 }
 
@@ -317,6 +319,13 @@ RType TypeRules::reduced(unsigned I) {
   A.Kind = Demand::Reduce;
   A.Source = hoist(G.input(N, I));
   A.Because = N;
+  // Others read it as a size.
+  if (operand(I).Symbolic) {
+    A.Kind = Demand::Count;
+    A.Source = G.input(N, I);
+    A.User = N;
+    A.Index = I;
+  }
   if (Loops && Loops->givesInside(A.Source.Node))
     refuseInside(I, "needs the " + Type.str() +
                         " of all replicas inside a loop that each runs by "

@@ -35,6 +35,7 @@ public:
   /// The reductions that the last round asked for, by source; of those for one
   /// source the one that the first node asked for comes first.
   std::vector<Demand> takeReductions();
+  void findUnusable(std::vector<NodeId> &Found);
   /// What was asked for and not taken.
   std::vector<Demand> Asked;
 
@@ -112,9 +113,13 @@ private:
   bool byRowNumbers(TypeRule Rule);
   void hits();
   bool byHits(TypeRule Rule);
-  RType rowIndices(NodeId Cause);
+  bool hasBatchRows(Endpoint E) const;
+  RType rowIndices(const RType &Numbers);
   int indexedAxis(unsigned I) const;
-  bool hasRows(Endpoint E, unsigned Axis) const;
+  bool hasRows(Endpoint E, unsigned Axis, const RType &Numbers) const;
+  RType numbersOf(Endpoint E, unsigned Axis, NodeId Cause);
+  void where();
+  bool mixesRows(TypeRule Rule) const;
   RType toBlocks();
   RType fromBlocks();
   RType gather();

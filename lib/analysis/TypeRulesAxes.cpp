@@ -106,6 +106,9 @@ RType TypeRules::reduction(TypeRule Rule) {
     case TypeRule::SumReduction:
       return RType::partial(X.K);
     case TypeRule::MeanReduction:
+      // Parts of different lengths; one without rows has no mean.
+      if (D.isUneven(G.input(N, 0), X.Axis))
+        return gathered(0, X);
       // The mean of a part; parts have equally many rows.
       if (!isFloating(G.outputType(N, 0)))
         return varying("rounds the mean of each replica's rows");
@@ -202,11 +205,8 @@ RType TypeRules::relayout() {
     Sym Product;
     for (DimId Dim : Dims) {
       auto S = D.table().sym(Dim);
-      if (!S)
+      if (!S || !Product.multiply(*S))
         return std::nullopt;
-      Product.C *= S->C;
-      Product.B += S->B;
-      Product.R += S->R;
     }
     return Product;
   };
@@ -442,6 +442,10 @@ void TypeRules::batchNorm() {
     set(0, RType::sharded(0));
     return;
   }
+  if (D.isUneven(G.input(N, 0), 0)) {
+    setAll(varying("normalises rows that are counted by their values"));
+    return;
+  }
   Assumes |= AssumesLocalBatchNorm;
   T.Sources.push_back({N, AssumesLocalBatchNorm});
   set(0, RType::sharded(0));
@@ -466,6 +470,8 @@ void TypeRules::batchNormGrad() {
     set(0, Dy);
     set(1, RType::sharded(0, Dy.K));
     set(2, RType::sharded(0, Dy.K));
+  } else if (SameAxis && D.isUneven(G.input(N, 1), X.Axis)) {
+    setAll(varying("normalises rows that are counted by their values"));
   } else if (SameAxis && X.Axis == 0 && Scale.isReplicated()) {
     set(0, RType::sharded(0, Dy.K));
     set(1, RType::partial(Dy.K));
@@ -513,6 +519,9 @@ RType TypeRules::crossing() {
       Collective ? "sum" : G.stringAttr(N, "combine").value_or("sum");
   if (Op == "_FromReplicas" && Combine == "pick")
     return X.isReplicated() ? X : varying("picks one of different values");
+  if (Op == "CollectiveGather" && X.isSharded() &&
+      D.isUneven(G.input(N, 0), X.Axis))
+    return varying("gathers rows, of which each replica has another number");
   if (Combine == "concat" || Op == "_Gather" || Op == "CollectiveGather")
     return X.isSharded() && X.Axis == Axis()
                ? RType::replicated(X.K)

@@ -117,6 +117,7 @@ RType TypeRules::gathered(unsigned I, RType Is) {
   A.User = N;
   A.Index = I;
   A.Axis = Is.Axis;
+  A.Uneven = D.isUneven(A.Source, Is.Axis);
   A.Power = -Is.K;
   if (Loops && Loops->givesInside(A.Source.Node))
     refuseInside(I, "needs the rows of all replicas inside a loop that each "
@@ -281,7 +282,9 @@ RType TypeRules::ownPart(unsigned I, RType X) {
     return Shape && Axis < Shape->size() ? D.table().sym((*Shape)[Axis])
                                          : std::nullopt;
   };
-  auto Known = [](const TypeAnalysis::OrderedPart &P) { return P.Size == 0; };
+  auto Known = [](const TypeAnalysis::OrderedPart &P) {
+    return P.Size == 0 && P.Rows.Ragged == 0;
+  };
   if (!all_of(Parts, Known))
     return None;
   RType Own = X;

@@ -2,13 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The families that look rows up, scatter them, or add them up by row numbers.
-//
-// Range(0, b), b the rows of one replica, numbers them from 0 on each replica.
-// That is no relation to the true value for anything but what looks up, in rows
-// of that replica, or scatters to them: there the local numbers are the right
-// ones. Each is off by as much as all others of the replica, so that reshaping
-// and joining with other indices keeps them what they are.
+// The families that look rows up, scatter them, or add them up by row numbers;
+// for numbers of the rows of one replica see TypeRulesNumbers.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -221,6 +216,14 @@ RType TypeRules::unsortedSegment(TypeRule Rule) {
 // Hits: a sparse matrix with the rows of one replica
 //===----------------------------------------------------------------------===//
 
+/// Whether axis 0 of \p E is the rows of one replica.
+bool TypeRules::hasBatchRows(Endpoint E) const {
+  auto Shape = D.shape(E);
+  auto S =
+      Shape && !Shape->empty() ? D.table().sym(Shape->front()) : std::nullopt;
+  return S && *S == Sym{1, 1, 0};
+}
+
 /// ComputeAccidentalHits: which of the sampled classes are labels, by row.
 void TypeRules::hits() {
   RType Labels = plain(0), Sampled = plain(1);
@@ -230,7 +233,7 @@ void TypeRules::hits() {
     return setAll(RType::replicated());
   RType Type = varying("numbers the rows of one replica");
   bool Fits = Labels.isSharded() && !Labels.isJoined() && Labels.Axis == 0 &&
-              Sampled.isReplicated() && hasRows(G.input(N, 0), 0);
+              Sampled.isReplicated() && hasBatchRows(G.input(N, 0));
   if (!Fits)
     return setAll(Type);
   SetsNumbers = true;
@@ -290,175 +293,9 @@ bool TypeRules::byHits(TypeRule Rule) {
     RType Values = G.isOp(N, "SparseToDense") ? T.type(G.input(N, 2)) : First;
     if (!IsIndices || !Values.isOfHits(RType::HitValues) ||
         Values.Cause != First.Cause || !isSize(1) || localAxis(out()) != 0 ||
-        !hasRows(out(), 0) || rank(out()) != 2 || !plain(3).isReplicated())
+        !hasBatchRows(out()) || rank(out()) != 2 || !plain(3).isReplicated())
       return false;
     Result = RType::sharded(0);
-    break;
-  }
-  default:
-    return false;
-  }
-  SetsNumbers = true;
-  setAll(Result);
-  SetsNumbers = false;
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Row numbers of one replica
-//===----------------------------------------------------------------------===//
-
-/// Whether axis \p Axis of \p E is the rows of one replica.
-bool TypeRules::hasRows(Endpoint E, unsigned Axis) const {
-  auto Shape = D.shape(E);
-  if (!Shape || Axis >= Shape->size())
-    return false;
-  auto S = D.table().sym((*Shape)[Axis]);
-  return S && *S == Sym{1, 1, 0};
-}
-
-/// Range(0, b, 1).
-bool TypeRules::range() {
-  auto Start = D.numbers(G.input(N, 0)), Delta = D.numbers(G.input(N, 2));
-  if (!Start || !Delta || Start->size() != 1 || (*Start)[0] != 0 ||
-      Delta->size() != 1 || (*Delta)[0] != 1 || !operand(0).isTrue() ||
-      !operand(2).isTrue() || !isSize(1) || !hasRows(out(), 0))
-    return false;
-  RType Type = varying("numbers the rows of one replica");
-  Type.Order = RType::RowNumbers;
-  SetsNumbers = true;
-  setAll(Type);
-  SetsNumbers = false;
-  return true;
-}
-
-/// Pack, Concat: row numbers, which count as rows, before other indices, along
-/// the last axis.
-RType TypeRules::rowIndices(NodeId Cause) {
-  RType All = join(), Type = RType::varying(Cause);
-  bool Pack = G.isOp(N, "Pack");
-  int Rank = rank(out());
-  if (!All.isSharded() || All.isJoined() || All.K != 0 || Rank < 2 ||
-      All.Axis + 1 >= Rank || (!Pack && !G.isOp(N, "ConcatV2")))
-    return Type;
-  int64_t Axis = Pack ? G.intAttr(N, "axis").value_or(0)
-                      : (*D.numbers(G.input(N, numData() - 1)))[0];
-  auto Shape = D.shape(G.input(N, 0));
-  if ((Axis < 0 ? Axis + Rank : Axis) + 1 != Rank ||
-      (!Pack && (!Shape || !D.table().isOne(Shape->back()))))
-    return Type;
-  Type.Order = RType::RowIndices;
-  Type.Axis = All.Axis;
-  return Type;
-}
-
-/// The axis of operand \p I, indices of which the first is a row number; -1.
-int TypeRules::indexedAxis(unsigned I) const {
-  Endpoint E = G.input(N, I);
-  RType X = T.type(E);
-  auto Shape = D.shape(E);
-  bool Single = X.isRowNumbers() && Shape && !Shape->empty() &&
-                D.table().isOne(Shape->back());
-  return Shape && (Single || X.isRowIndices()) && X.Axis + 1u < Shape->size()
-             ? X.Axis
-             : -1;
-}
-
-/// What takes row numbers: true when the types are set.
-bool TypeRules::byRowNumbers(TypeRule Rule) {
-  NodeId Cause = NoNode;
-  for (Endpoint E : G.dataInputs(N))
-    if (RType X = T.type(E); X.isRowNumbers() || X.isRowIndices())
-      Cause = X.Cause;
-  if (Cause == NoNode)
-    return byHits(Rule);
-  auto IsRows = [](const RType &X, int Axis) {
-    return X.isSharded() && !X.isJoined() && X.Axis == Axis;
-  };
-  auto IsIndex = [](std::optional<unsigned> Type) {
-    return Type == DT_INT32 || Type == DT_INT64;
-  };
-  auto Result = RType::varying(Cause);
-  RType First = T.type(G.input(N, 0));
-  switch (Rule) {
-  case TypeRule::Pass:
-    SetsNumbers = true;
-    for (unsigned I = 0; I < numData(); ++I)
-      set(I, operand(I));
-    SetsNumbers = false;
-    return true;
-  case TypeRule::Cast:
-    if (!IsIndex(G.typeAttr(N, "SrcT")) || !IsIndex(G.typeAttr(N, "DstT")))
-      return false;
-    Result = First;
-    break;
-  case TypeRule::Relayout:
-  case TypeRule::Tile:
-  case TypeRule::Part:
-  case TypeRule::Join:
-    // Zeros that fill are no row numbers, nor are they indices of columns.
-    if (!First.isRowNumbers() ||
-        (Rule == TypeRule::Part && !G.isOp(N, "StridedSlice")))
-      return false;
-    for (Endpoint E : G.dataInputs(N).drop_front())
-      if (T.type(E).isVarying())
-        return false;
-    // Elements move, and are joined, as if they were rows.
-    T.Types[D.outputIndex(G.input(N, 0))] = RType::sharded(First.Axis);
-    if (Rule == TypeRule::Join) {
-      Result = rowIndices(Cause);
-    } else {
-      apply(Rule);
-      RType Moved = T.natural(out());
-      if (Moved.isSharded() && !Moved.isJoined() && Moved.K == 0) {
-        Result.Order = RType::RowNumbers;
-        Result.Axis = Moved.Axis;
-      }
-    }
-    T.Types[D.outputIndex(G.input(N, 0))] = First;
-    break;
-  case TypeRule::Gather: {
-    RType Table = operand(0), Index = T.type(G.input(N, 1));
-    if (!Index.isRowNumbers() || !Table.isSharded())
-      return false;
-    int64_t Axis = 0;
-    if (G.isOp(N, "GatherV2")) {
-      auto V = D.numbers(G.input(N, 2));
-      int Rank = rank(G.input(N, 0));
-      if (!V || V->size() != 1 || !operand(2).isTrue() || Rank < 0 ||
-          G.intAttr(N, "batch_dims").value_or(0) != 0)
-        return false;
-      Axis = (*V)[0] < 0 ? (*V)[0] + Rank : (*V)[0];
-    }
-    if (!IsRows(Table, static_cast<int>(Axis)) ||
-        !hasRows(G.input(N, 0), Table.Axis))
-      return false;
-    Result = RType::sharded(Table.Axis + Index.Axis, Table.K);
-    break;
-  }
-  case TypeRule::GatherNd: {
-    RType Table = operand(0);
-    int Axis = indexedAxis(1);
-    if (Axis < 0 || !IsRows(Table, 0) || !hasRows(G.input(N, 0), 0))
-      return false;
-    Result = RType::sharded(Axis, Table.K);
-    break;
-  }
-  case TypeRule::ScatterNd: {
-    RType X = operand(1);
-    int Axis = indexedAxis(0);
-    if (Axis < 0 || !IsRows(X, Axis) || !isSize(2) || localAxis(out()) != 0 ||
-        !hasRows(out(), 0))
-      return false;
-    Result = RType::sharded(0, X.K);
-    break;
-  }
-  case TypeRule::UnsortedSegmentSum: {
-    RType X = operand(0), Ids = T.type(G.input(N, 1));
-    if (!Ids.isRowNumbers() || !IsRows(X, Ids.Axis) || !isSize(2) ||
-        localAxis(out()) != 0 || !hasRows(out(), 0))
-      return false;
-    Result = RType::sharded(0, X.K);
     break;
   }
   default:

@@ -368,6 +368,9 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::TensorScatter:
     setAll(tensorScatter());
     return;
+  case TypeRule::Where:
+    where();
+    return;
   case TypeRule::Unique: {
     RType X = plain(0);
     if (X.isSharded())

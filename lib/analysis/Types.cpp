@@ -80,6 +80,8 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   }
   llvm::sort(Sources);
   llvm::sort(Unproved);
+  if (Dims.table().hasRagged())
+    Rules.findUnusable(Unusable);
   // Gathers and scales are for one consumer, so what it asked last counts.
   append_range(Demands, Rules.Asked);
   llvm::stable_sort(Demands, [](const Demand &A, const Demand &B) {
@@ -112,8 +114,20 @@ RType TypeAnalysis::number(Endpoint E) const {
   if (!Value || Value->empty())
     return RType::varying(E.Node);
   std::optional<int> Power;
+  // Ragged rows of all replicas together are those of the true value.
+  auto IsCount = [&](DimId D) {
+    auto S = Dims.table().sym(D);
+    return S && S->Ragged != 0 && S->isLocal();
+  };
+  if (all_of(*Value, IsCount)) {
+    RType Sum = RType::partial(0);
+    Sum.Assumes = Type.Assumes;
+    return Sum;
+  }
   for (DimId D : *Value) {
     auto S = Dims.table().sym(D);
+    if (IsCount(D))
+      return RType::varying(E.Node);
     bool Same = Dims.table().isSame(D);
     if (!S && !Same)
       return RType::varying(E.Node);

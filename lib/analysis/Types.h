@@ -48,8 +48,8 @@ struct RType {
   bool Symbolic : 1 = false; ///< An integer made of local sizes.
   uint8_t Order : 6 = 0;     ///< Of Sharded: of the rows, see below.
   uint8_t Axis = 0;          ///< Of Sharded, and of row numbers.
-  int8_t K = 0;              ///< The power of N, see above.
-  NodeId Cause = NoNode;     ///< Of Varying: where it began.
+  int8_t K = 0; ///< The power of N, see above; of row numbers: of which rows.
+  NodeId Cause = NoNode; ///< Of Varying: where it began.
 
   /// Orders of rows: that of the true value; any, since all rows are equal; the
   /// others are those of parts that were joined along the axis (TypeAnalysis).
@@ -72,6 +72,7 @@ struct RType {
   bool isRowIndices() const {
     return L == Layout::Varying && Order == RowIndices;
   }
+  bool countsRows() const { return isRowNumbers() || isRowIndices(); }
   bool isJoined() const {
     return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;
   }
@@ -131,6 +132,8 @@ struct Demand {
     Reduce,
     Gather, ///< Input Index of User is gathered along Axis, for it alone.
     Scale,  ///< Input Index of User is multiplied by N^Power, for it alone.
+    Count,  ///< Input Index of User, a number of rows, is added up, for it
+            ///< alone.
   };
   KindTy Kind;
   Endpoint Source;
@@ -138,6 +141,7 @@ struct Demand {
   unsigned Index = 0;
   int Power = 0;
   unsigned Axis = 0;
+  bool Uneven = false; ///< Gather: of which each replica may have other many.
   Combine Op = Combine::Sum;
   NodeId Because = NoNode; ///< The node whose rule asked.
 };
@@ -191,6 +195,10 @@ public:
     return LocalEffects;
   }
 
+  /// Where nodes whose row numbers, each replica's own, somebody cannot use:
+  /// they must select among the rows of all replicas. Each of them once.
+  const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
+
 private:
   friend class TypeRules;
   static RType reducedType(RType Type) {
@@ -213,6 +221,8 @@ private:
     bool operator==(const OrderedPart &O) const = default;
   };
   std::vector<llvm::SmallVector<OrderedPart, 2>> Orders; ///< By RType::Order.
+  std::vector<NodeId> Unusable;
+  std::vector<Sym> Numbered; ///< The sizes of axes that are numbered, by K.
   llvm::DenseMap<NodeId, std::string> Reasons;
   std::vector<std::pair<NodeId, unsigned>> Unproved;
   std::vector<std::pair<NodeId, uint8_t>> Sources;

@@ -110,6 +110,10 @@ void DimRules::valueRule(ValueRule Rule) {
     return;
   }
   case ValueRule::Same: {
+    // What replicas add up is no size of one.
+    if (G.isOp(N, "_FromReplicas") &&
+        G.stringAttr(N, "combine") != StringRef("pick"))
+      return;
     Dims S = A.shape({N, 0});
     for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
       if (S && S->size() <= 1)
@@ -199,10 +203,13 @@ DimId DimRules::arithmeticElement(StringRef Op, unsigned Slot, DimId X,
   if (Op == "Maximum") {
     if (A.Dims.find(X) == A.Dims.find(Y))
       return X;
-    // Sizes are at least 1.
-    if (A.Dims.hasSym(X) && !A.Dims.hasSym(Y) && NY != UnknownSize && NY <= 1)
+    // Sizes are at least 1, but for ragged rows.
+    auto IsSize = [&](DimId D) {
+      return A.Dims.hasSym(D) && !A.Dims.isRagged(D);
+    };
+    if (IsSize(X) && !A.Dims.hasSym(Y) && NY != UnknownSize && NY <= 1)
       return X;
-    if (A.Dims.hasSym(Y) && !A.Dims.hasSym(X) && NX != UnknownSize && NX <= 1)
+    if (IsSize(Y) && !A.Dims.hasSym(X) && NX != UnknownSize && NX <= 1)
       return Y;
     // A number that may yet turn out to be the batch keeps its identity.
     if (Numbers)
@@ -252,7 +259,11 @@ void DimRules::arithmetic(StringRef Op) {
 }
 
 /// StridedSlice of a tensor's shape, or of the elements of a tracked vector.
+/// StridedSliceGrad takes a tensor of the shape that the slice has.
 void DimRules::stridedSlice(bool OfValue) {
+  bool OfGrad = G.isOp(N, "StridedSliceGrad");
+  if (Dims V = val(0); V && OfGrad)
+    setShape(0, *V);
   auto Begin = nums(1), Stride = nums(3);
   Dims EndSizes = val(2);
   if (!Begin || !EndSizes || !Stride || Begin->size() != EndSizes->size() ||
@@ -287,10 +298,10 @@ void DimRules::stridedSlice(bool OfValue) {
     setValue(0, X->slice(From, std::max<int64_t>(0, To - From)));
     return;
   }
-  Dims X = in(0);
+  Dims X = OfGrad ? val(0) : in(0);
   if (!X)
     return;
-  DimList List;
+  DimList Whole(X->begin(), X->end()), List;
   size_t Axis = 0, Count = Begin->size();
   unsigned Inserted = 0;
   for (size_t I = 0; I < Count; ++I)
@@ -300,17 +311,17 @@ void DimRules::stridedSlice(bool OfValue) {
       size_t Rest = 0;
       for (size_t K = I + 1; K < Count; ++K)
         Rest += !(NewAxis >> K & 1);
-      while (Axis + Rest < X->size())
-        List.push_back((*in(0))[Axis++]);
+      while (Axis + Rest < Whole.size())
+        List.push_back(Whole[Axis++]);
       continue;
     }
     if (NewAxis >> I & 1) {
       List.push_back(One);
       continue;
     }
-    if (Axis >= X->size())
+    if (Axis >= Whole.size())
       return;
-    DimId Old = (*in(0))[Axis++];
+    DimId Old = Whole[Axis++];
     if (Shrink >> I & 1)
       continue;
     int64_t Size = A.Dims.number(Old);
@@ -339,9 +350,12 @@ void DimRules::stridedSlice(bool OfValue) {
         To > From ? (To - From + (*Stride)[I] - 1) / (*Stride)[I] : 0;
     List.push_back(number(I, Length));
   }
-  while (Axis < X->size())
-    List.push_back((*in(0))[Axis++]);
-  setShape(0, List);
+  while (Axis < Whole.size())
+    List.push_back(Whole[Axis++]);
+  if (!OfGrad)
+    setShape(0, List);
+  else if (Dims Dy = in(4))
+    sameShapes(*Dy, List);
 }
 
 /// Axes along which a broadcast operand's gradient is summed
