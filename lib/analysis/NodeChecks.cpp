@@ -60,6 +60,7 @@ private:
   bool isGate(NodeId N) const;
   bool runsRefreshes(NodeId N) const;
   bool overwrites(const ProgramFacts &Facts, NodeId N) const;
+  bool initializes(const ProgramFacts &Facts, NodeId N) const;
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
   void checkName(const ProgramFacts &Facts, NodeId N);
@@ -159,18 +160,39 @@ bool NodeChecker::overwrites(const ProgramFacts &Facts, NodeId N) const {
   });
 }
 
+/// Whether \p N, of the input, can be run for what it does: to take a value
+/// that waits for nothing is no initialization.
+bool NodeChecker::initializes(const ProgramFacts &Facts, NodeId N) const {
+  if (InputOf[N] == NoNode)
+    return false;
+  const OpDef *Op = G.opDef(N);
+  return opKind(N) == OpKind::NoOp || Facts.Vars.isUpdate(G, N) || !Op ||
+         G.node(N).NumInputs != G.node(N).NumData ||
+         (Op->isStateful() && !isVariableOp(Op->Name) && !Op->readsVariable());
+}
+
 /// To take a value runs nothing that the input does not run for it: a gate
 /// waits for collectives only, and nothing else that was inserted waits but
-/// at a gate. What runs refreshes may run initializers of the input with
-/// them.
+/// at a gate. What refreshes copies waits for the refreshes alone; who runs it
+/// may run initializers of the input with it.
 void NodeChecker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
   if (Op == OpKind::NoOp && runsChecks(G, N))
     return;
   if (Op == OpKind::NoOp && onlyGatesWait(N) && runsRefreshes(N)) {
-    for (Endpoint E : G.controlInputs(N))
+    bool Refreshes = any_of(G.controlInputs(N), [&](Endpoint E) {
+      return G.node(E.Node).Kind == Inserted::Refresh;
+    });
+    for (Endpoint E : G.controlInputs(N)) {
+      Inserted Kind = G.node(E.Node).Kind;
       if (overwrites(Facts, E.Node))
         error(N, "refreshes copies and waits for '" + G.name(E.Node) +
                      "', which writes them");
+      else if (Refreshes
+                   ? Kind != Inserted::Refresh
+                   : Kind != Inserted::Gate && !initializes(Facts, E.Node))
+        error(N, "refreshes copies and waits for '" + G.name(E.Node) +
+                     "', which has no part in that");
+    }
     return;
   }
   for (Endpoint E : G.controlInputs(N)) {

@@ -183,22 +183,22 @@ std::optional<unsigned> FunctionLibrary::portOf(StringRef Op,
   unsigned Port = 0;
   if (const OpDef *Def = findOp(Op)) {
     for (const ArgDef &A : Def->outputs()) {
-      if (Output == A.Name)
-        return Port + Index;
-      if (!*A.NumberAttr && !*A.TypeListAttr) {
-        ++Port;
-        continue;
+      unsigned Count = 1;
+      if (*A.NumberAttr || *A.TypeListAttr) {
+        auto It = Attrs.find(*A.NumberAttr ? A.NumberAttr : A.TypeListAttr);
+        if (It == Attrs.end())
+          return std::nullopt;
+        Count = *A.NumberAttr ? static_cast<unsigned>(It->second.i())
+                              : It->second.list().type_size();
       }
-      auto It = Attrs.find(*A.NumberAttr ? A.NumberAttr : A.TypeListAttr);
-      if (It == Attrs.end())
-        return std::nullopt;
-      Port += *A.NumberAttr ? static_cast<unsigned>(It->second.i())
-                            : It->second.list().type_size();
+      if (Output == A.Name)
+        return Index < Count ? std::optional(Port + Index) : std::nullopt;
+      Port += Count;
     }
   } else if (const tensorflow::FunctionDef *Def = find(Op)) {
     for (const auto &Arg : Def->signature().output_arg()) {
       if (Output == Arg.name())
-        return Port + Index;
+        return Index == 0 ? std::optional(Port) : std::nullopt;
       ++Port;
     }
   }

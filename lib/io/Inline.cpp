@@ -379,6 +379,9 @@ void Inliner::call(NodeId N, const FunctionRef &F, uint32_t Chain) {
 /// Has the users of the call \p N use \p B. The call's name stays where it is
 /// asked for, or is that of a result.
 void Inliner::replace(NodeId N, const Body &B) {
+  // A body that is wrong stands for nothing; the call stays as it is.
+  if (!Result.Errors.empty())
+    return;
   bool HadUses = G.hasUses(N);
   bool HasControlUses = false;
   for (uint32_t Port = 0; Port < B.Outputs.size(); ++Port)

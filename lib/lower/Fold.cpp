@@ -62,6 +62,7 @@ private:
              std::vector<Endpoint> &Result);
   bool controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
                 std::vector<Endpoint> &Result);
+  std::optional<int64_t> axisAt(Endpoint E) const;
   bool combined(Group &Gr, std::vector<Endpoint> &Result);
   bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
               Endpoint &Result);
@@ -214,7 +215,7 @@ void Folder::make(Group &Gr) {
     bool Shared =
         A.Key == "shared_name" || A.Key == "seed2" || A.Key == "frame_name";
     NodeId From = Shared && !Once && Gr.Copies[0] != NoNode ? Gr.Copies[0] : M;
-    // Copies of a handle without a name of its own have one.
+    // Copies of a handle without a shared name have one, and copy 0 has none.
     if (auto Value = L.attr(From, A.Key))
       P->setAttr(N, A.Key, *Value);
   }
@@ -338,6 +339,14 @@ bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
   return true;
 }
 
+/// The constant that \p E is, if it can be an axis: a scalar.
+std::optional<int64_t> Folder::axisAt(Endpoint E) const {
+  auto Value = constValue(L, E.Node);
+  if (!Value || Value->Ints.size() != 1 || !Value->Shape.Dims.empty())
+    return std::nullopt;
+  return Value->Ints[0];
+}
+
 /// A merge: copies 0 to N-1 of one tensor in order.
 bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   NodeId N = Gr.Once, Values = N;
@@ -366,8 +375,12 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
     return error(N, "does not combine all replicas");
   for (unsigned R = 0; R < Count; ++R) {
     Endpoint E = L.input(Values, R), First = L.input(Values, 0), To;
-    if (GroupOf[E.Node] != GroupOf[First.Node] || E.Port != First.Port ||
-        ReplicaOf[E.Node] != int(R))
+    // The parts of a split are outputs of one node; source() counts them.
+    uint32_t From = GroupOf[E.Node];
+    bool IsPart = From != NoGroup && Groups[From].Once != NoNode &&
+                  P->node(Groups[From].Program).Kind == Inserted::Split;
+    if (From != GroupOf[First.Node] ||
+        (!IsPart && (E.Port != First.Port || ReplicaOf[E.Node] != int(R))))
       return error(N, "does not combine the copies of one tensor in order");
     if (!source(E, N, R, false, To))
       return false;
@@ -379,10 +392,10 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
       Gr.Program, "T",
       L.outputType(L.input(Values, 0).Node, L.input(Values, 0).Port));
   if (Combine == "concat") {
-    auto Axis = constValue(L, L.input(N, Count).Node);
-    if (!Axis || Axis->Ints.size() != 1)
+    auto Axis = axisAt(L.input(N, Count));
+    if (!Axis)
       return error(N, "concatenates along an unknown axis");
-    P->setIntAttr(Gr.Program, "axis", Axis->Ints[0]);
+    P->setIntAttr(Gr.Program, "axis", *Axis);
   }
   return controls(Gr, N, 0, true, Result);
 }
@@ -437,12 +450,12 @@ bool Folder::connect(Group &Gr) {
     }
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Split) {
-    auto Axis = constValue(L, L.input(M, 0).Node);
-    if (!Axis || Axis->Ints.size() != 1)
+    auto Axis = axisAt(L.input(M, 0));
+    if (!Axis)
       return error(M, "splits along an unknown axis");
     if (L.intAttr(M, "num_split") != Replicas)
       return error(M, "does not split for the replicas");
-    P->setIntAttr(Gr.Program, "axis", Axis->Ints[0]);
+    P->setIntAttr(Gr.Program, "axis", *Axis);
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Scale) {
     auto Factor = constScalar(L, L.input(M, 1).Node);
