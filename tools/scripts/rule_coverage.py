@@ -136,15 +136,27 @@ def fallen(covered):
     return [f"{name}: {now[name]} ops are covered, not {recorded[name]}" for name in now if now[name] < recorded[name]]
 
 
-def lacking(path, covered, graft_opt):
-    """The ops of a graph, and those that are not covered with how often they occur."""
+def summary(path, graft_opt):
+    """Name, op and inputs of each node of a graph."""
     command = [graft_opt, path, "--passes=inline-functions", "--emit=summary", "-o", "-"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{path}: {done.stderr.strip()}")
-    nodes = {name: (op, inputs(text)) for name, op, text in SUMMARY_ROW.findall(done.stdout)}
-    if not nodes:
+    rows = SUMMARY_ROW.findall(done.stdout)
+    if not rows:
         sys.exit(f"{path}: no ops in its summary")
+    return rows
+
+
+def untested(paths, covered, graft_opt):
+    """The ops with a rule that are in none of the graphs."""
+    ops = {op for path in paths for _, op, _ in summary(path, graft_opt)}
+    return sorted(op for op, kind in covered.items() if kind == "rule" and op not in ops)
+
+
+def lacking(path, covered, graft_opt):
+    """The ops of a graph, and those that are not covered with how often they occur."""
+    nodes = {name: (op, inputs(text)) for name, op, text in summary(path, graft_opt)}
     users = collections.defaultdict(list)
     for name, (_, operands) in nodes.items():
         for operand in operands:
@@ -182,6 +194,7 @@ def main():
     default = os.path.join(ROOT, "build", "release", "bin", "graft-opt")
     parser.add_argument("--graft-opt", default=os.environ.get("GRAFT_OPT", default), help="the compiler")
     parser.add_argument("--missing", action="store_true", help="list the ops of the registry that are not covered")
+    parser.add_argument("--untested", action="store_true", help="list the rules whose ops no GRAPH has, no more")
     parser.add_argument("--write", action="store_true", help="write docs/Coverage.md")
     parser.add_argument("--check", action="store_true", help="compare with docs/Coverage.md")
     parser.add_argument("graphs", nargs="*", metavar="GRAPH")
@@ -196,6 +209,9 @@ def main():
         errors = fallen(covered)
         print("\n".join(errors) or f"{sum(kind is not None for kind in covered.values())} ops are covered")
         return int(bool(errors))
+    if options.untested:
+        print("\n".join(untested(options.graphs, covered, options.graft_opt)))
+        return 0
     if not options.graphs:
         print(page(covered), end="")
     if options.missing:
