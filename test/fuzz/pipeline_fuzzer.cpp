@@ -1,0 +1,113 @@
+//===- test/fuzz/pipeline_fuzzer.cpp - any graph distributed ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes are a graph file, or else choices that make a graph with variables,
+// conditionals and functions (support/RandomGraph.h). It goes through the
+// pipeline of a strategy. That may refuse it, for a reason; else the result is
+// legal, the certificate holds, and it holds of the file that is written.
+//
+//===----------------------------------------------------------------------===//
+
+#include "support/RandomGraph.h"
+#include "support/Require.h"
+
+#include "lib/graph/Verifier.h"
+#include "lib/io/Inline.h"
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/Read.h"
+#include "lib/io/Write.h"
+#include "lib/lower/Fold.h"
+#include "lib/pass/PassManager.h"
+#include "lib/strategy/Pipeline.h"
+
+using namespace graft;
+
+namespace {
+
+const PassRegistry &registry() {
+  static const PassRegistry Registry = [] {
+    PassRegistry R;
+    registerAllPasses(R);
+    return R;
+  }();
+  return Registry;
+}
+
+std::string text(const DiagnosticEngine &Diags) {
+  std::string Text;
+  for (const Diagnostic &D : Diags.all())
+    if (D.Level == Severity::Error)
+      Text += D.Pass + ": " + D.Node + ": " + D.Message + "\n";
+  return Text;
+}
+
+llvm::Expected<Module> read(llvm::StringRef Bytes, InputKind Kind) {
+  return readModule(llvm::MemoryBuffer::getMemBufferCopy(Bytes, "fuzz"),
+                    {.Kind = Kind});
+}
+
+std::string write(const Module &M) {
+  StringSink Sink;
+  if (llvm::Error E = writeModule(M, OutputFormat::Binary, Sink))
+    require(false, "writing a result: " + llvm::toString(std::move(E)));
+  return std::move(Sink.Text);
+}
+
+/// Runs one pipeline on \p Bytes, which are a legal graph.
+void distribute(llvm::StringRef Bytes, InputKind Kind,
+                const StrategyOptions &Options) {
+  auto M = llvm::cantFail(read(Bytes, Kind));
+  DiagnosticEngine Diags;
+  require(verifyModule(M, Diags), "a graph is legal: " + text(Diags));
+  M.graph().markVerified();
+  // An input whose types are wrong is refused by the certificate at the end.
+  DiagnosticEngine Ignored;
+  bool IsTyped = verifyTypes(M.graph(), Ignored);
+  PassManager Manager(registry());
+  requireSuccess(Manager.parse(buildPipeline(Options)), "a pipeline");
+  if (!Manager.run(M, Diags, {})) {
+    require(Diags.hasErrors(), "who refuses says why");
+    return;
+  }
+  require(verifyModule(M, Diags), "a program is legal: " + text(Diags));
+  std::string Written = write(M);
+  auto Again = read(Written, M.Kind);
+  if (!Again)
+    return require(false,
+                   "a result is read: " + llvm::toString(Again.takeError()));
+  require(verifyModule(*Again, Diags, &M), "a result is legal: " + text(Diags));
+  Graph Input;
+  requireSuccess(Input.parse(M.graphBytes()), "reading the input again");
+  inlineCalls(Input, {.Kept = {}, .Like = &Again->graph()});
+  require(!IsTyped || certifyLowered(Input, Again->graph(), Diags),
+          "a result is certified: " + text(Diags));
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *Data, size_t Size) {
+  llvm::StringRef Bytes(reinterpret_cast<const char *>(Data), Size);
+  // The last byte chooses the pipeline: text and files have it too.
+  unsigned Way = Size == 0 ? 0 : Data[Size - 1];
+  StrategyOptions Options;
+  Options.Replicas = 2 + Way % 2;
+  Options.DeviceType = "CPU";
+  Options.Strategy = Way & 2 ? "ps" : "all-reduce";
+  Options.Reduction = Way & 4 ? "add" : "collective";
+  Options.CheckCopies = Way & 8;
+  Options.BatchNorm = Way & 16 ? "sync" : "";
+  Options.NoGradientSlots = Way & 32;
+  auto M = read(Bytes, InputKind::Auto);
+  if (M) {
+    DiagnosticEngine Diags;
+    if (M->graph().size() <= 2000 && verifyModule(*M, Diags))
+      distribute(Bytes, M->Kind, Options);
+    return 0;
+  }
+  llvm::consumeError(M.takeError());
+  fuzz::Choices C(Data, Size);
+  tensorflow::GraphDef G = fuzz::randomGraph(C);
+  distribute(G.SerializeAsString(), InputKind::GraphDef, Options);
+  return 0;
+}

@@ -1,0 +1,96 @@
+//===- test/fuzz/reader_fuzzer.cpp - any bytes as a file --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes are read as each kind of file, verified, and written in each
+// format. None of it may crash, and what no pass touched has the bytes that
+// were read. A file that says that graft wrote it is folded too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "support/Require.h"
+
+#include "lib/io/Inline.h"
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/Read.h"
+#include "lib/io/Write.h"
+#include "lib/lower/Fold.h"
+
+#include <optional>
+
+using namespace graft;
+
+namespace {
+
+std::string write(const Module &M, OutputFormat Format) {
+  StringSink Sink;
+  requireSuccess(writeModule(M, Format, Sink), "writing what was read");
+  return std::move(Sink.Text);
+}
+
+/// As text, or nothing: strings that are not UTF-8 have none.
+std::optional<std::string> print(const Module &M) {
+  StringSink Sink;
+  if (llvm::Error E = writeModule(M, OutputFormat::Text, Sink)) {
+    require(!llvm::toString(std::move(E)).empty(), "an error has a message");
+    return std::nullopt;
+  }
+  return std::move(Sink.Text);
+}
+
+llvm::Expected<Module> read(llvm::StringRef Bytes, const ReadOptions &Options) {
+  return readModule(llvm::MemoryBuffer::getMemBuffer(
+                        Bytes, "fuzz", /*RequiresNullTerminator=*/false),
+                    Options);
+}
+
+/// Text that was printed is read as the same module, but for what text cannot
+/// say: fields that no one knows.
+void checkText(const Module &M) {
+  std::optional<std::string> Text = print(M);
+  if (!Text)
+    return;
+  auto Again =
+      read(*Text, {.Kind = M.Kind, .Form = ReadOptions::Encoding::Text});
+  if (!Again)
+    return llvm::consumeError(Again.takeError());
+  require(print(*Again) == Text, "text is printed as it was read");
+}
+
+void check(llvm::StringRef Bytes, InputKind Kind) {
+  auto M = read(Bytes, {.Kind = Kind});
+  if (!M) {
+    require(!llvm::toString(M.takeError()).empty(), "an error has a message");
+    return;
+  }
+  std::string Written = write(*M, OutputFormat::Binary);
+  require(M->Text || Written == Bytes, "an empty pipeline writes the input");
+  DiagnosticEngine Diags;
+  if (!verifyModule(*M, Diags)) {
+    require(Diags.hasErrors(), "who refuses says why");
+    return;
+  }
+  checkText(*M);
+  write(*M, OutputFormat::Summary);
+  write(*M, OutputFormat::Dot);
+  if (stampedReplicas(M->graph()) != 0)
+    certifyLowered(M->graph(), M->graph(), Diags);
+  if (!mayCall(M->graph()))
+    return;
+  // The normal form of a legal graph is legal, unless it says what is wrong.
+  M->graph().markVerified();
+  if (inlineCalls(M->graph()).Errors.empty()) {
+    write(*M, OutputFormat::Binary);
+    verifyModule(*M, Diags);
+  }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *Data, size_t Size) {
+  llvm::StringRef Bytes(reinterpret_cast<const char *>(Data), Size);
+  for (InputKind Kind : {InputKind::Auto, InputKind::GraphDef,
+                         InputKind::MetaGraph, InputKind::SavedModel})
+    check(Bytes, Kind);
+  return 0;
+}
