@@ -303,9 +303,6 @@ void DimRules::stridedSlice(bool OfValue) {
     return;
   DimList Whole(X->begin(), X->end()), List;
   size_t Axis = 0, Count = Begin->size();
-  unsigned Inserted = 0;
-  for (size_t I = 0; I < Count; ++I)
-    Inserted += (NewAxis >> I & 1) && !(Ellipsis >> I & 1);
   for (size_t I = 0; I < Count; ++I) {
     if (Ellipsis >> I & 1) {
       size_t Rest = 0;
