@@ -21,6 +21,7 @@
 
 #include "lib/io/Inline.h"
 #include "lib/io/Module.h"
+#include "lib/lower/Contexts.h"
 #include "lib/pass/Pass.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -86,6 +87,8 @@ PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
                              std::pair("loops lowered", Done.Loops)})
     if (Count != 0)
       Statistics[What] = Count;
+  if (Done.changed())
+    pruneContexts(M);
   return Done.changed() ? PassResult::Changed : PassResult::Unchanged;
 }
 

@@ -125,9 +125,40 @@ void ContextLowering::lower(tensorflow::WhileContextDef &C) {
   lowerAll(C.mutable_nested_contexts());
 }
 
+/// Takes the names of nodes that are gone out of contexts.
+class ContextPruning {
+public:
+  explicit ContextPruning(const Graph &G) : G(G) {}
+
+  template <typename Context> void lower(Context &C) {
+    tensorflow::ValuesDef &Values = *C.mutable_values_def();
+    auto IsGone = [this](StringRef Name) {
+      return G.find(Name.split(':').first) == NoNode;
+    };
+    auto &Names = *Values.mutable_values();
+    Names.erase(std::remove_if(Names.begin(), Names.end(), IsGone),
+                Names.end());
+    google::protobuf::Map<std::string, std::string> External;
+    for (const auto &[Outside, Inside] : Values.external_values())
+      if (!IsGone(Outside) && !IsGone(Inside))
+        External[Outside] = Inside;
+    Values.mutable_external_values()->swap(External);
+    for (tensorflow::ControlFlowContextDef &Inner :
+         *C.mutable_nested_contexts()) {
+      if (Inner.has_cond_ctxt())
+        lower(*Inner.mutable_cond_ctxt());
+      if (Inner.has_while_ctxt())
+        lower(*Inner.mutable_while_ctxt());
+    }
+  }
+
+private:
+  const Graph &G;
+};
+
 /// Parses each element of the collection, lowers it and puts it back.
-template <typename Context>
-void lowerCollection(Module &M, StringRef Key, ContextLowering &Lowering) {
+template <typename Context, typename How>
+void lowerCollection(Module &M, StringRef Key, How &Lowering) {
   auto It = M.metaGraph()->collection_def().find(Key.str());
   if (It == M.metaGraph()->collection_def().end())
     return;
@@ -148,14 +179,18 @@ void lowerCollection(Module &M, StringRef Key, ContextLowering &Lowering) {
 
 } // namespace
 
-void lowerContexts(Module &M) {
+template <typename How> static void lowerAllContexts(Module &M) {
   const tensorflow::MetaGraphDef *Meta = M.metaGraph();
   if (!Meta || (Meta->collection_def().count("cond_context") == 0 &&
                 Meta->collection_def().count("while_context") == 0))
     return;
-  ContextLowering Lowering(M.graph());
+  How Lowering(M.graph());
   lowerCollection<tensorflow::CondContextDef>(M, "cond_context", Lowering);
   lowerCollection<tensorflow::WhileContextDef>(M, "while_context", Lowering);
 }
+
+void lowerContexts(Module &M) { lowerAllContexts<ContextLowering>(M); }
+
+void pruneContexts(Module &M) { lowerAllContexts<ContextPruning>(M); }
 
 } // namespace graft

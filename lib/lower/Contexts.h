@@ -16,6 +16,10 @@ namespace graft {
 /// when it imports the graph.
 void lowerContexts(Module &M);
 
+/// Takes what is not in the graph any more, because it was inlined, out of what
+/// these collections name.
+void pruneContexts(Module &M);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_LOWER_CONTEXTS_H

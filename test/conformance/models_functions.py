@@ -24,13 +24,12 @@ def form(functional: bool):
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = before
 
 
-def without_contexts(fill):
-    """The model without the collections that Python builds more gradients from, or that name ops inside functions."""
+def importable(fill):
+    """The model without the collection that may name an op inside a function, where TensorFlow finds none."""
 
     def build(b: Builder):
         fill(b)
-        for name in ("cond_context", "while_context", "train_op"):
-            tf1.get_default_graph().clear_collection(name)
+        tf1.get_default_graph().clear_collection("train_op")
 
     return build
 

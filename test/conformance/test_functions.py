@@ -22,7 +22,7 @@ VARIANTS = [
 def export(name, model, functional, batch, loss):
     spec = Spec(name, "resource" if functional or batch is None else "ref", batch, loss)
     with models_functions.form(functional):
-        return compare.export(spec, models_functions.without_contexts(model.build))
+        return compare.export(spec, models_functions.importable(model.build))
 
 
 def run(name, model, functional, options, batch, loss):
