@@ -47,7 +47,7 @@ def graphs():
             # A call behind a Switch is made in version 1 only.
             for functional in (False,) if name in ("looped_layer", "twice_in_a_branch") else (False, True):
                 with models_functions.form(functional):
-                    yield compare.export(Spec(name), models_functions.without_contexts(model.build))
+                    yield compare.export(Spec(name), models_functions.importable(model.build))
 
 
 def test_models():
