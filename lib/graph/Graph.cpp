@@ -304,6 +304,8 @@ std::vector<NodeId> Graph::order() const {
 
 uint64_t Graph::fingerprint() const {
   uint64_t Hash = Live;
+  for (StringRef Field : Others)
+    Hash += xxh3_64bits(Field);
   auto Mix = [&](uint64_t V) {
     Hash = llvm::hashing::detail::hash_16_bytes(Hash, V);
   };

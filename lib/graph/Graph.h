@@ -342,6 +342,12 @@ public:
   void setStringAttr(NodeId N, llvm::StringRef Key, llvm::StringRef Value);
   void removeAttr(NodeId N, llvm::StringRef Key);
 
+  /// Replaces field \p Index of otherFields() by \p Field, tag included.
+  void setOtherField(size_t Index, llvm::StringRef Field) {
+    Others[Index] = save(Field);
+    markModified();
+  }
+
   /// Whether anything was edited since the graph was read.
   bool modified() const { return Changed; }
   /// For edits of Node's own fields, which the graph does not see.

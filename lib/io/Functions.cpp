@@ -6,19 +6,28 @@
 
 #include "lib/io/Functions.h"
 
-#include "lib/support/Wire.h"
+#include "lib/graph/AttrWire.h"
 
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
 namespace graft {
 
-std::string wireBytes(const tensorflow::AttrValue &Value) {
+/// Field numbers of GraphDef, FunctionDefLibrary, FunctionDef and OpDef.
+enum : unsigned {
+  LibraryField = 2,
+  FunctionField = 1,
+  SignatureField = 1,
+  NameField = 1
+};
+
+static std::string fixedBytes(const google::protobuf::Message &Value) {
   std::string Bytes;
   google::protobuf::io::StringOutputStream Stream(&Bytes);
   google::protobuf::io::CodedOutputStream Coded(&Stream);
@@ -28,8 +37,11 @@ std::string wireBytes(const tensorflow::AttrValue &Value) {
   return Bytes;
 }
 
+std::string wireBytes(const tensorflow::AttrValue &Value) {
+  return fixedBytes(Value);
+}
+
 FunctionLibrary::FunctionLibrary(const Graph &G) {
-  constexpr unsigned LibraryField = 2;
   for (StringRef Field : G.otherFields()) {
     wire::Reader R(Field);
     wire::Field F;
@@ -73,6 +85,76 @@ std::vector<FunctionRef> FunctionLibrary::list(const Graph &G, NodeId N,
   for (const tensorflow::NameAttrList &Call : Value.list().func())
     Result.push_back(make(Call));
   return Result;
+}
+
+bool mayRunFunctions(StringRef Op) {
+  return StringSwitch<bool>(Op)
+      .Cases("PartitionedCall", "StatefulPartitionedCall", true)
+      .Cases("If", "StatelessIf", "Case", "StatelessCase", true)
+      .Cases("While", "StatelessWhile", true)
+      .Default(!findOp(Op));
+}
+
+std::vector<std::string>
+FunctionLibrary::calledBy(const tensorflow::NodeDef &Node) const {
+  std::vector<std::string> Result;
+  if (!mayRunFunctions(Node.op()))
+    return Result;
+  auto See = [&](const std::string &Name) {
+    if (find(Name))
+      Result.push_back(Name);
+  };
+  See(Node.op());
+  for (const auto &[Key, Value] : Node.attr()) {
+    if (Value.has_func())
+      See(Value.func().name());
+    for (const tensorflow::NameAttrList &F : Value.list().func())
+      See(F.name());
+  }
+  llvm::sort(Result); // The attributes are in no order.
+  return Result;
+}
+
+std::vector<std::string> FunctionLibrary::calledBy(const Graph &G,
+                                                   NodeId N) const {
+  if (!mayRunFunctions(G.opName(N)))
+    return {};
+  tensorflow::NodeDef Node;
+  Node.set_op(G.opName(N).str());
+  for (const AttrEntry &A : G.attrs(N))
+    (*Node.mutable_attr())[A.Key.str()] = valueOf(G, N, A.Key);
+  return calledBy(Node);
+}
+
+void replaceFunctions(
+    Graph &G, const std::map<std::string, tensorflow::FunctionDef> &Defs) {
+  for (size_t I = 0; I < G.otherFields().size(); ++I) {
+    wire::Reader Outer(G.otherFields()[I]);
+    wire::Field Library, F;
+    if (!Outer.next(Library) || Library.Number != LibraryField ||
+        Library.WireType != wire::Type::Bytes)
+      continue;
+    std::string Bytes;
+    bool Changed = false;
+    for (wire::Reader R(Library.Bytes); R.next(F);) {
+      std::optional<StringRef> Name;
+      if (F.Number == FunctionField && F.WireType == wire::Type::Bytes)
+        if (auto Signature = bytesField(F.Bytes, SignatureField))
+          Name = bytesField(*Signature, NameField);
+      auto It = Name ? Defs.find(Name->str()) : Defs.end();
+      if (It == Defs.end()) {
+        Bytes.append(F.Whole.data(), F.Whole.size());
+        continue;
+      }
+      wire::appendBytes(Bytes, FunctionField, fixedBytes(It->second));
+      Changed = true;
+    }
+    if (!Changed)
+      continue;
+    std::string Field;
+    wire::appendBytes(Field, LibraryField, Bytes);
+    G.setOtherField(I, Field);
+  }
 }
 
 static bool isList(const tensorflow::OpDef::ArgDef &A) {

@@ -43,6 +43,11 @@ public:
   std::vector<FunctionRef> list(const Graph &G, NodeId N,
                                 llvm::StringRef Key) const;
 
+  /// The functions of the library that running \p Node runs: the bodies of
+  /// control flow and of calls, but not what a dataset maps.
+  std::vector<std::string> calledBy(const tensorflow::NodeDef &Node) const;
+  std::vector<std::string> calledBy(const Graph &G, NodeId N) const;
+
   /// Why \p F cannot stand in the place of a call, or "".
   std::string obstacle(const FunctionRef &F) const;
   /// Whether running \p Def does more than compute its outputs.
@@ -62,6 +67,15 @@ private:
   llvm::StringMap<const tensorflow::FunctionDef *> ByName;
   llvm::StringMap<bool> Effects;
 };
+
+/// Whether a node with op \p Op may run functions that it names, or is called
+/// like the one that it runs.
+bool mayRunFunctions(llvm::StringRef Op);
+
+/// Writes \p Defs in the place of the functions that have their names. All
+/// other functions of \p G stay byte for byte.
+void replaceFunctions(
+    Graph &G, const std::map<std::string, tensorflow::FunctionDef> &Defs);
 
 /// The wire form of \p Value, always the same for the same value.
 std::string wireBytes(const tensorflow::AttrValue &Value);

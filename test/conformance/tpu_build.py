@@ -31,8 +31,8 @@ class Input:
 
 
 class Builder:
-    def __init__(self, tpu: bool, replicas: int = 2):
-        self.tpu, self.replicas = tpu, replicas
+    def __init__(self, tpu: bool, replicas: int = 2, marks: bool = True):
+        self.tpu, self.replicas, self.marks = tpu, replicas, marks
 
     def x(self, name="x", shape=(None, 4), dtype=tf.float32):
         return tf1.placeholder(dtype, shape, name=name)
@@ -59,7 +59,7 @@ class Builder:
         return tf1.tpu.replicate(function, lists, **options)
 
     def outside(self, function: Callable, *args):
-        return tf1.tpu.outside_compilation(function, *args) if self.tpu else function(*args)
+        return tf1.tpu.outside_compilation(function, *args) if self.tpu and self.marks else function(*args)
 
     def cross_replica_sum(self, x):
         if not self.tpu:
@@ -163,12 +163,12 @@ class Case:
     def __str__(self):
         return self.name
 
-    def graph(self, tpu: bool):
+    def graph(self, tpu: bool, marks: bool = True):
         graph = tf.Graph()
         # Soft placement is what marks automatic outside compilation: off, unless a case says otherwise.
         tf.config.set_soft_device_placement(False)
         with graph.as_default(), functional(False), self.around():
-            self.build(Builder(tpu, self.replicas))
+            self.build(Builder(tpu, self.replicas, marks))
         return graph.as_graph_def()
 
 
