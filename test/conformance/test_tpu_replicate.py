@@ -67,7 +67,9 @@ def split_off_merges(plain, result):
         for name in producers(node):
             readers.setdefault(name, set()).add(node.name)
     for _ in range(3):
-        merges |= {n for n in by_name if n not in known and CLUSTER not in by_name[n].attr and readers.get(n, set()) and readers[n] <= merges}
+        for name, node in by_name.items():
+            if name not in known and CLUSTER not in node.attr and readers.get(name, set()) and readers[name] <= merges:
+                merges.add(name)
     kept, cut = tf.compat.v1.GraphDef(library=result.library), tf.compat.v1.GraphDef()
     for node in result.node:
         (cut if node.name in merges else kept).node.append(node)
@@ -129,7 +131,7 @@ def test_same_graph_as_tensorflow(name, tmp_path):
         shape = () if rule in rank else (2, 4)
         values = {}
         for shard in shards:
-            values[shard] = np.random.RandomState(len(values)).rand(*shape).astype(np.float32)
+            values[shard] = np.asarray(np.random.RandomState(len(values)).rand(*shape), np.float32)
         of_output = [f"output_{number}_shard_{r}" for r in range(case.replicas)]
         got = run_merge(cut, shards, fetch, values)
         np.testing.assert_allclose(got, RULES[rule]([values[s] for s in of_output]), rtol=1e-6)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One Python function, two graphs: a plain one, and the one that `tf.compat.v1.tpu.replicate` of TensorFlow builds.
 
-A computation is a function of a `Builder`. With `tpu=False` the builder's methods do nothing but call what they are given;
-with `tpu=True` they call TensorFlow's `replicate`, `outside_compilation` and so on. A `Case` adds the pipeline that must make
-graft turn the first graph into the second.
+A computation is a function of a `Builder`. With `tpu=False` the builder's methods do nothing but call what they are
+given; with `tpu=True` they call TensorFlow's `replicate`, `outside_compilation` and so on. A `Case` adds the pipeline that
+must make graft turn the first graph into the second.
 """
 
 import contextlib
@@ -33,6 +33,7 @@ class Input:
 class Builder:
     def __init__(self, tpu: bool, replicas: int = 2, marks: bool = True):
         self.tpu, self.replicas, self.marks = tpu, replicas, marks
+        self.copies = []  # those of the last variable
 
     def x(self, name="x", shape=(None, 4), dtype=tf.float32):
         return tf1.placeholder(dtype, shape, name=name)
@@ -70,17 +71,17 @@ class Builder:
     # Variables.
 
     def variable(self, name="v", shape=(4,), copies=None):
-        """A variable and, where `copies` is '{}/replica_{}' or '{}/{}', its copies on the TPUs. Returns their handles."""
+        """A variable and, where `copies` is '{}/replica_{}' or '{}/{}', its copies on the TPUs. Returns the handles."""
         with tf1.device("/device:TPU:0" if self.tpu and copies else None):
             first = tf1.get_variable(name, shape, initializer=tf1.zeros_initializer(), use_resource=True)
-        handles = [first.handle]
+        self.copies = [first]
         for r in range(1, self.replicas if self.tpu and copies else 1):
             copy = copies.format(name, r)
             with tf1.device(f"/device:TPU:{r}"), tf1.name_scope(None):
                 value = first.initial_value if copies == "{}/{}" else lambda: tf.identity(first.initial_value)
                 other = tf1.Variable(value, trainable=False, use_resource=True, name=copy + "/")
-            handles.append(other.handle)
-        return handles
+            self.copies.append(other)
+        return [variable.handle for variable in self.copies]
 
     def replicated(self, name, handles, mirrored=False, packed=False):
         """The handle that a computation uses."""

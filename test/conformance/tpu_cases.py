@@ -2,6 +2,7 @@
 """Computations for `tpu-replicate`: inputs, captures, control inputs, outputs, devices, control flow, options."""
 
 import tensorflow as tf
+from tensorflow.python.distribute import tpu_values
 from tensorflow.python.tpu import tpu as tpu_lib
 from tpu_build import assignment, case, functional, soft_placement, topology
 
@@ -189,7 +190,11 @@ def two_outputs(b):
     b.replicate(lambda x: (tf.add(x, 1.0, name="y"), tf.reduce_mean(x, name="l")), b.split(b.x()))
 
 
-@case("tpu-replicate{replicas=2 inputs=x:0 outputs=u:1,u:0}", "--feed=x=split", fetches=(("u:1", "concat"), ("u:0", "concat")))
+@case(
+    "tpu-replicate{replicas=2 inputs=x:0 outputs=u:1,u:0}",
+    "--feed=x=split",
+    fetches=(("u:1", "concat"), ("u:0", "concat")),
+)
 def two_outputs_of_one_op(b):
     def computation(x):
         parts = tf.unstack(x, 4, axis=1, name="u")
@@ -404,8 +409,8 @@ def _variable_case(b, copies, mirrored=False, packed=False):
     def computation(x):
         v = b.replicated("v", handles, mirrored, packed)
         y = tf.add(x, b.read(v), name="y")
-        t = tf.raw_ops.AssignAddVariableOp(resource=b.replicated("v", handles, mirrored, packed), value=tf.reduce_sum(y, 0, name="s"), name="t")
-        return y, t
+        again = b.replicated("v", handles, mirrored, packed)
+        return y, tf.raw_ops.AssignAddVariableOp(resource=again, value=tf.reduce_sum(y, 0, name="s"), name="t")
 
     b.replicate(computation, b.split(b.x()))
 
@@ -415,7 +420,12 @@ def mirrored_variable(b):
     _variable_case(b, "{}/replica_{}", mirrored=True)
 
 
-@case("tpu-replicate{replicas=4 inputs=x:0 outputs=y:0,^t mirrored-variables=*}", "--feed=x=split", replicas=4, scope="cluster")
+@case(
+    "tpu-replicate{replicas=4 inputs=x:0 outputs=y:0,^t mirrored-variables=*}",
+    "--feed=x=split",
+    replicas=4,
+    scope="cluster",
+)
 def mirrored_variable_of_four(b):
     _variable_case(b, "{}/replica_{}", mirrored=True)
 
@@ -428,6 +438,23 @@ def replicated_variable(b):
 @case("tpu-replicate{replicas=2 inputs=x:0 outputs=y:0,^t packed-variables=v}", "--feed=x=split", scope="cluster")
 def packed_variable(b):
     _variable_case(b, None, packed=True)
+
+
+@case("tpu-replicate{replicas=2 inputs=x:0 outputs=y:0 mirrored-variables=v}", "--feed=x=split", scope="cluster")
+def mirrored_variable_of_a_strategy(b):
+    """Read through the class that TPUStrategy makes variables of."""
+    handles = b.variable(copies="{}/replica_{}")
+
+    def computation(x):
+        if b.tpu:
+            read = tpu_values.TPUMirroredVariable(
+                None, b.copies, tf.VariableAggregation.NONE, tpu_values.TPUOnWritePolicy(tf.VariableAggregation.NONE)
+            ).read_value()
+        else:
+            read = b.read(handles[0])
+        return tf.add(x, read, name="y")
+
+    b.replicate(computation, b.split(b.x()))
 
 
 @case("tpu-replicate{replicas=2 inputs=x:0 outputs=z:0 mirrored-variables=v}", "--feed=x=split", scope="cluster")
@@ -467,7 +494,10 @@ def mirrored_variable_of_two_computations(b):
 # --- Options. ---
 
 
-@case("tpu-replicate{replicas=2 inputs=x:0 outputs=y:0 step-marker-location=STEP_MARK_AT_TOP_LEVEL_WHILE_LOOP}", "--feed=x=split")
+@case(
+    "tpu-replicate{replicas=2 inputs=x:0 outputs=y:0 step-marker-location=STEP_MARK_AT_TOP_LEVEL_WHILE_LOOP}",
+    "--feed=x=split",
+)
 def step_marker(b):
     def computation(x):
         return tf.add(x, 1.0, name="y")
@@ -517,7 +547,9 @@ def two_cores_per_replica(b):
 
 
 @case(
-    "tpu-replicate{replicas=2 inputs=x:0 outputs=y:0 topology=TOPOLOGY use-spmd-for-xla-partitioning=false " + _TWO_CORES + "}",
+    "tpu-replicate{replicas=2 inputs=x:0 outputs=y:0 topology=TOPOLOGY use-spmd-for-xla-partitioning=false "
+    + _TWO_CORES
+    + "}",
     "--feed=x=split",
     files=lambda: {"TOPOLOGY": topology(4).serialized()},
 )

@@ -95,7 +95,8 @@ class Graph:
             return repr([self._function(func) for func in value.list.func])
         if kind == "tensor":
             content = tf.make_ndarray(value.tensor)
-            return f"tensor {content.dtype} {content.shape} {content.tobytes() if content.dtype != object else content.tolist()}"
+            elements = content.tolist() if content.dtype == object else content.tobytes()
+            return f"tensor {content.dtype} {content.shape} {elements}"
         return f"{kind} {value.SerializeToString(deterministic=True)}"
 
     def _function(self, func):
