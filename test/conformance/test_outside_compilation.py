@@ -35,7 +35,7 @@ def test_same_marks_as_tensorflow(name, tmp_path):
     case = CASES[name]
     want, bare = case.graph(tpu=True), case.graph(tpu=True, marks=False)
     assert difference(want, bare) is not None, "TensorFlow marks nothing"
-    result = run(bare, ",".join(MARK.findall(case.passes)), str(tmp_path))
+    result = run(bare, ",".join(MARK.findall(case.pipeline())), str(tmp_path))
     found = difference(want, result)
     assert found is None, found
 
@@ -44,7 +44,7 @@ def test_same_marks_as_tensorflow(name, tmp_path):
 def test_marks_before_there_is_a_computation(name, tmp_path):
     """A plain graph gets the same ids, on the same ops."""
     case = CASES[name]
-    result = run(case.graph(tpu=False), ",".join(MARK.findall(case.passes)), str(tmp_path))
+    result = run(case.graph(tpu=False), ",".join(MARK.findall(case.pipeline())), str(tmp_path))
     assert ids(result) == ids(case.graph(tpu=True))
 
 

@@ -27,7 +27,7 @@ def lower(case: Case, directory):
     source, out = os.path.join(directory, "in.pb"), os.path.join(directory, "out.pb")
     with open(source, "wb") as file:
         file.write(plain.SerializeToString())
-    passes = case.passes
+    passes = case.pipeline()
     for name, content in case.files().items():
         path = os.path.join(directory, name)
         with open(path, "wb") as file:

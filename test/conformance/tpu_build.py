@@ -8,6 +8,7 @@ must make graft turn the first graph into the second.
 
 import contextlib
 import dataclasses
+import re
 from typing import Callable, Dict, Tuple
 
 import tensorflow as tf
@@ -163,6 +164,10 @@ class Case:
 
     def __str__(self):
         return self.name
+
+    def pipeline(self):
+        """The pipeline as graft reads it: a value that is a list is quoted."""
+        return re.sub(r"=([^\s{}']*,[^\s{}']*)(?=[\s}])", r"='\1'", self.passes)
 
     def graph(self, tpu: bool, marks: bool = True):
         graph = tf.Graph()

@@ -72,7 +72,7 @@ def three_host_clusters(b):
     b.replicate(computation, b.split(b.x()))
 
 
-@case(plain("captures=^c,^n include=host/*") + ",mark-outside-compilation{ops=host/*}", "--feed=x=split")
+@case(plain("captures=^c,^n include=host/*") + ",mark-outside-compilation{ops=host/e}", "--feed=x=split")
 def host_op_with_control_edges(b):
     c, n = tf.constant(1.0, name="c"), tf.no_op(name="n")
 
@@ -90,7 +90,7 @@ def host_op_with_control_edges(b):
     b.replicate(computation, b.split(b.x()))
 
 
-@case("mark-outside-compilation{ops=host/*}," + plain("captures=^c include=host/*"), "--feed=x=split")
+@case("mark-outside-compilation{ops=host/e}," + plain("captures=^c include=host/*"), "--feed=x=split")
 def control_edge_of_a_host_op_marked_first(b):
     c = tf.constant(1.0, name="c")
 
