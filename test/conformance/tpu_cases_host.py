@@ -329,6 +329,22 @@ def host_ops_in_a_branch_and_outside_it(b):
     b.replicate(computation, b.split(b.x()))
 
 
+@case(plain("include=q/*,Sum*,*gradients*") + ",mark-outside-compilation{ops=q_true*:host/*}", "--feed=x=split")
+def gradient_of_a_functional_branch(b):
+    """TensorFlow marks nothing in the body of the gradient."""
+    p = tf1.placeholder(tf.bool, (), name="p")
+
+    def computation(x):
+        def branch():
+            return b.outside(scoped("host", lambda x: tf.exp(x) * 2.0), x)
+
+        with functional():
+            loss = tf.reduce_sum(tf1.cond(p, branch, lambda: x * 2.0, name="q"))
+            return tf.identity(_gradients(loss, x), name="y")
+
+    b.replicate(computation, b.split(b.x()))
+
+
 # --- Variables and sums. ---
 
 
