@@ -23,6 +23,7 @@
 #include "lib/io/Module.h"
 #include "lib/lower/HostClusters.h"
 #include "lib/pass/Pass.h"
+#include "lib/pass/PerOp.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -143,10 +144,14 @@ bool MarkOutsideCompilation::readOptions() {
 
 /// Fills in Bodies, and counts the ids in them.
 void MarkOutsideCompilation::findBodies(const Graph &G) {
+  PerOp MayCall(
+      G, [](StringRef Op, const OpDef *) { return mayRunFunctions(Op); });
+  if (!MayCall.any())
+    return;
   Library.emplace(G);
   std::vector<std::pair<uint32_t, std::string>> Work;
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N))
+    if (G.isLive(N) && MayCall[G.node(N)])
       for (std::string &Name : Library->calledBy(G, N))
         Work.push_back({Hosts->of(N), std::move(Name)});
   while (!Work.empty()) {
