@@ -347,6 +347,9 @@ public:
     Others[Index] = save(Field);
     markModified();
   }
+  /// Puts \p Field, tag included, in the place of all other fields of the
+  /// GraphDef with the number \p Number.
+  void replaceOtherFields(unsigned Number, llvm::StringRef Field);
 
   /// Whether anything was edited since the graph was read.
   bool modified() const { return Changed; }

@@ -1,4 +1,4 @@
-//===- lib/graph/GraphInsert.cpp - nodes that passes insert -----*- C++ -*-===//
+//===- lib/graph/GraphInsert.cpp - what passes insert ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -6,7 +6,10 @@
 
 #include "lib/graph/AttrRun.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <cassert>
+
 using namespace llvm;
 
 namespace graft {
@@ -37,6 +40,16 @@ NodeId Graph::insertNode(StringRef Name, StringRef Op,
     New.NumData += !E.isControl();
   }
   return N;
+}
+
+void Graph::replaceOtherFields(unsigned Number, StringRef Field) {
+  llvm::erase_if(Others, [&](StringRef Old) {
+    wire::Reader R(Old);
+    wire::Field F;
+    return R.next(F) && F.Number == Number;
+  });
+  Others.push_back(save(Field));
+  markModified();
 }
 
 } // namespace graft

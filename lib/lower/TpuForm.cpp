@@ -529,10 +529,12 @@ std::optional<TpuForm> Builder::run() {
   if (Back == NoNode)
     Back = Front;
 
+  Form.Cluster = clusterName(G);
+  if (!keepTpuControlFlow(G, C.Members, Form.Cluster, Diags))
+    return std::nullopt;
   for (size_t I = 0; I < C.Inputs.size(); ++I)
     FanIn.push_back(
         replicatedInput(formatv("input{0}", I).str(), C.Inputs[I].Values, {}));
-  Form.Cluster = clusterName(G);
   addMetadata();
   addInputs();
   addVariables();

@@ -114,6 +114,21 @@ std::optional<TpuForm> buildTpuForm(Graph &G, const TpuComputation &C,
 bool nameTpuFetches(Graph &G, const TpuComputation &C, const TpuForm &Form,
                     DiagnosticEngine &Diags);
 
+/// Copies of the variable \p Handle for replicas 1 and on, called \p Handle's
+/// name with `/replica_<r>` (\p IsMirrored) or `/<r>`, each on a TPU of its
+/// own; ops outside of \p IsMember that assign the variable assign them all.
+/// Copies that exist are taken. Nothing after an error.
+std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,
+                                           unsigned Replicas, bool IsMirrored,
+                                           const std::vector<bool> &IsMember,
+                                           DiagnosticEngine &Diags);
+
+/// Prepares control flow with functions for the cluster \p Cluster: what \p
+/// Members call, and what that calls, is not turned into Switch and Merge, and
+/// no op outside calls it too. False after an error.
+bool keepTpuControlFlow(Graph &G, llvm::ArrayRef<NodeId> Members,
+                        llvm::StringRef Cluster, DiagnosticEngine &Diags);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_LOWER_TPUFORM_H

@@ -32,6 +32,8 @@ struct PassOption {
   const char *Name;
   const char *Help;
   const char *Default;
+  /// Its value is a list: a comma in it goes on unless an option follows.
+  bool IsList = false;
 };
 
 /// Metadata of a pass.
@@ -59,6 +61,10 @@ public:
   llvm::StringRef option(llvm::StringRef Name) const;
   /// An option as an unsigned number, or an error message.
   llvm::Expected<unsigned> unsignedOption(llvm::StringRef Name) const;
+  /// Whether the pipeline sets an option.
+  bool isGiven(llvm::StringRef Name) const {
+    return GivenOptions.count(Name.str()) != 0;
+  }
   /// Sets an option; false when the pass has none of that name.
   bool setOption(llvm::StringRef Name, llvm::StringRef Value);
 

@@ -39,6 +39,10 @@ public:
   /// text with a caret under the place.
   llvm::Error parse(llvm::StringRef Text);
 
+  /// Sets an option of all passes that have it and that the pipeline does not
+  /// set; false if no pass has it.
+  bool setOptionOfAll(llvm::StringRef Option, llvm::StringRef Value);
+
   /// The pipeline as text that parse() takes; options at their default are
   /// left out.
   std::string str() const;

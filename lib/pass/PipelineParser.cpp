@@ -8,6 +8,9 @@
 //   value    := "'" text "'"              a quote in it is doubled
 //             | text without , { } ' or white space
 //
+// The value of an option that is a list has commas, up to one before `name=`
+// with the name of another option of the pass: `a{inputs=x:0,y:0,outputs=z:0}`.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/pass/PassManager.h"
@@ -30,7 +33,7 @@ public:
 private:
   Expected<std::unique_ptr<Pass>> parsePass();
   Error parseOption(Pass &P);
-  Expected<std::string> parseValue();
+  Expected<std::string> parseValue(const PassInfo &Info, bool IsList);
   StringRef takeName();
   void skipSpace() {
     while (At < Text.size() && isSpace(Text[At]))
@@ -79,15 +82,29 @@ StringRef Parser::takeName() {
   return Name;
 }
 
-Expected<std::string> Parser::parseValue() {
+Expected<std::string> Parser::parseValue(const PassInfo &Info, bool IsList) {
   size_t Start = At;
   std::string Value;
-  if (!consume('\'')) {
+  auto TakeBare = [&] {
     StringRef Bare = Text.substr(At).take_until([](char C) {
       return isSpace(C) || C == ',' || C == '{' || C == '}' || C == '\'';
     });
     At += Bare.size();
-    return Bare.str();
+  };
+  auto OptionFollows = [&] {
+    StringRef Rest = Text.substr(At + 1).ltrim();
+    return any_of(Info.Options, [&](const PassOption &O) {
+      StringRef After = Rest;
+      return After.consume_front(O.Name) && After.starts_with("=");
+    });
+  };
+  if (!consume('\'')) {
+    TakeBare();
+    while (IsList && !atEnd() && Text[At] == ',' && !OptionFollows()) {
+      ++At;
+      TakeBare();
+    }
+    return Text.slice(Start, At).str();
   }
   while (!atEnd()) {
     char C = Text[At++];
@@ -108,8 +125,11 @@ Error Parser::parseOption(Pass &P) {
                               "' are not closed: add a '}'"
                         : Twine("expected an option of '") + Info.Name + "'");
   std::vector<std::string> Known;
-  for (const PassOption &O : Info.Options)
+  bool IsList = false;
+  for (const PassOption &O : Info.Options) {
     Known.push_back(O.Name);
+    IsList |= O.IsList && Name == O.Name;
+  }
   if (!is_contained(Known, Name)) {
     std::string Hint = didYouMean(Name, Known);
     if (Hint.empty())
@@ -121,7 +141,7 @@ Error Parser::parseOption(Pass &P) {
   }
   std::string Value = "true";
   if (consume('=')) {
-    Expected<std::string> Given = parseValue();
+    Expected<std::string> Given = parseValue(Info, IsList);
     if (!Given)
       return Given.takeError();
     Value = *Given;
@@ -188,6 +208,18 @@ Error PassManager::parse(StringRef Text) {
   for (std::unique_ptr<Pass> &P : *Parsed)
     Passes.push_back({std::move(P)});
   return Error::success();
+}
+
+bool PassManager::setOptionOfAll(StringRef Option, StringRef Value) {
+  bool Any = false;
+  for (Step &S : Passes)
+    if (any_of(S.P->info().Options,
+               [&](const PassOption &O) { return Option == O.Name; })) {
+      Any = true;
+      if (!S.P->isGiven(Option))
+        S.P->setOption(Option, Value);
+    }
+  return Any;
 }
 
 std::string PassManager::str() const {

@@ -284,8 +284,35 @@ Expected<StrategyOptions> checkStrategy() {
   return S;
 }
 
+/// --passes, with what --replicas and --feed say to its passes.
+Expected<std::string> completePipeline(const PassRegistry &Registry) {
+  if (!given(Replicas) && !given(Feed))
+    return Passes.getValue();
+  PassManager Manager(Registry);
+  if (Error E = Manager.parse(Passes))
+    return E;
+  auto Set = [&](StringRef Option, const std::string &Value) -> Error {
+    if (Manager.setOptionOfAll(Option, Value))
+      return Error::success();
+    return failure("--" + Option +
+                   " and --passes: no pass of the pipeline has "
+                   "the option '" +
+                   Option + "'");
+  };
+  for (const std::string &F : Feed)
+    if (Error E = checkFeed(F))
+      return E;
+  if (given(Replicas))
+    if (Error E = Set("replicas", utostr(Replicas)))
+      return E;
+  if (given(Feed))
+    if (Error E = Set("feed", join(Feed, ";")))
+      return E;
+  return Manager.str();
+}
+
 /// The pipeline that the flags ask for; empty when none does.
-Expected<std::string> choosePipeline() {
+Expected<std::string> choosePipeline(const PassRegistry &Registry) {
   const std::pair<const char *, bool> Own[] = {
       {"--replicas", given(Replicas)},
       {"--devices", given(Devices)},
@@ -302,6 +329,11 @@ Expected<std::string> choosePipeline() {
   };
   bool Wanted = given(Replicas) || given(Devices) || given(Strategy);
   for (auto [Name, Given] : Own) {
+    // These two every pass may have that has such an option.
+    bool IsShared =
+        StringRef(Name) == "--replicas" || StringRef(Name) == "--feed";
+    if (Given && given(Passes) && IsShared)
+      continue;
     if (Given && given(Passes))
       return failure(Twine(Name) + " and --passes: give only one; an option "
                                    "of a pass goes into the pipeline");
@@ -309,7 +341,7 @@ Expected<std::string> choosePipeline() {
       return failure(Twine(Name) + " needs --replicas or --devices");
   }
   if (given(Passes))
-    return Passes.getValue();
+    return completePipeline(Registry);
   if (!Wanted)
     return std::string();
   Expected<StrategyOptions> S = checkStrategy();
@@ -454,7 +486,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))
     return E;
-  Expected<std::string> Pipeline = choosePipeline();
+  Expected<std::string> Pipeline = choosePipeline(Registry);
   if (!Pipeline)
     return Pipeline.takeError();
   O.Pipeline = std::move(*Pipeline);

@@ -1,0 +1,481 @@
+//===- passes/TpuReplicate.cpp - tpu-replicate ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// One computation of a plain graph, named by hand, in the form that
+// TensorFlow's `tpu.replicate` gives it: its ops stay what they are, are marked
+// with their cluster, and read and return one tensor for each replica.
+//
+//     x = Placeholder()         split = Split(split_dim, x)
+//     y = AddV2(x, c)      →    input0 = TPUReplicatedInput(split, split:1)
+//                               replicated_input_0 = Identity(input0)
+//                               cluster/y = AddV2(replicated_input_0, c)
+//                               Identity = Identity(cluster/y)
+//                               output0 = TPUReplicatedOutput(Identity)
+//                               y = ConcatV2(output0, output0:1, y/axis)
+//
+// Members are what the outputs need, up to inputs and what is captured. This
+// pass settles who they are and what each replica gets; lib/lower/TpuForm.h
+// builds the graph.
+//
+// Relies on: nothing. The graph is no replicated program: it has no mesh.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Dims.h"
+#include "lib/analysis/Topology.h"
+#include "lib/io/Module.h"
+#include "lib/lower/TpuForm.h"
+#include "lib/lower/TpuMembers.h"
+#include "lib/pass/Pass.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/GlobPattern.h"
+
+#include <map>
+#include <set>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"replicas", "Number of replicas; else that of --replicas", ""},
+    {"inputs",
+     "Tensors that each replica gets for itself: TENSOR, as its --feed says "
+     "(`split` if it says nothing), or T0\\|T1\\|..., one for each replica",
+     "", true},
+    {"outputs", "Tensors that are returned, then ^OP that run", "", true},
+    {"include", "Names, with * and ?, of ops that no output needs", "", true},
+    {"captures",
+     "Tensors and ^OP made outside that the computation reads as "
+     "they are",
+     "", true},
+    {"mirrored-variables", "Names of variables with a copy for each replica",
+     "", true},
+    {"replicated-variables",
+     "The same, with copies that are called `<v>/<replica>`", "", true},
+    {"packed-variables", "Names of variables whose one handle stands for all",
+     "", true},
+    {"cross-replica-sum", "Tensors that are summed over the replicas", "",
+     true},
+    {"combine",
+     "For each tensor of outputs, what its name is outside: concat(AXIS), "
+     "mean, sum or first",
+     "", true},
+    {"maximum-shapes",
+     "For each input, the shape to which it is padded, such as 8x3; ? for the "
+     "largest size there is, none for no padding",
+     "", true},
+    {"feed", "How replicas get inputs, separated by ; else what --feed says",
+     ""},
+    {"device", "Device of the nodes that are added", ""},
+    {"topology", "File with a serialized TopologyProto", ""},
+    {"device-assignment", "Coordinates of the cores of the replicas", "", true},
+    {"num-cores-per-replica", "Cores of one replica", "1"},
+    {"step-marker-location", "Of the metadata", "STEP_MARK_AT_ENTRY"},
+    {"allow-soft-placement", "Of the metadata", "false"},
+    {"use-spmd-for-xla-partitioning", "Of the metadata", "true"},
+    {"use-tpu", "Of the metadata", "true"},
+};
+
+class TpuReplicate final : public PassBase<TpuReplicate> {
+public:
+  static constexpr PassInfo Info = {
+      "tpu-replicate", "Bring a computation into the form that TPUs run",
+      "Marks the ops that `outputs` and `include` need, up to `inputs` and "
+      "`captures`,\n"
+      "as one cluster, as `tf.compat.v1.tpu.replicate` does. Outputs of\n"
+      "placeholders and handles of variables are always captured. Lists are\n"
+      "separated by commas, options by commas or spaces.",
+      Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  bool readMetadata(Module &M);
+  bool readFeeds();
+  bool readInputs();
+  bool readInput(StringRef Text);
+  bool readOutputs();
+  bool readCombine(bool IsChosen);
+  bool readShapes();
+  bool readSums();
+  bool readVariables();
+  bool flag(StringRef Name, bool &Value);
+  std::optional<Endpoint> tensor(StringRef Option, StringRef Text);
+  bool fail(StringRef Node, const Twine &Message) {
+    Diags->error(Node, Message.str());
+    return false;
+  }
+  SmallVector<StringRef, 8> list(StringRef Name) const {
+    SmallVector<StringRef, 8> Items;
+    option(Name).split(Items, ',', -1, /*KeepEmpty=*/false);
+    return Items;
+  }
+  const DimAnalysis &dims();
+  void warnStatic();
+
+  static constexpr int Copy = -1;
+  Graph *G = nullptr;
+  DiagnosticEngine *Diags = nullptr;
+  TpuComputation C;
+  std::map<std::pair<NodeId, uint32_t>, int> Feeds; ///< Axis, or Copy.
+  std::vector<std::pair<Endpoint, int>> Splits;     ///< Inputs, and the axis.
+  std::unique_ptr<DimAnalysis> Dims;
+};
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+bool TpuReplicate::flag(StringRef Name, bool &Value) {
+  StringRef Text = option(Name);
+  if (Text != "true" && Text != "false")
+    return fail("", Name + ": '" + Text + "' is neither true nor false");
+  Value = Text == "true";
+  return true;
+}
+
+bool TpuReplicate::readMetadata(Module &M) {
+  for (auto [Name, Value] :
+       {std::pair("replicas", &C.Replicas),
+        std::pair("num-cores-per-replica", &C.CoresPerReplica)}) {
+    auto Number = unsignedOption(Name);
+    if (!Number || *Number == 0 || *Number > 65536) {
+      consumeError(Number.takeError());
+      return fail("", Twine(Name) + ": '" + option(Name) +
+                          "' is no number of 1 or more" +
+                          (StringRef(Name) == "replicas"
+                               ? "; give it here or as --replicas"
+                               : ""));
+    }
+    *Value = *Number;
+  }
+  if (!flag("allow-soft-placement", C.AllowSoftPlacement) ||
+      !flag("use-spmd-for-xla-partitioning", C.UseSpmd) ||
+      !flag("use-tpu", C.UseTpu))
+    return false;
+  C.Device = option("device");
+  C.StepMarkerLocation = option("step-marker-location");
+  if (StringRef File = option("topology"); !File.empty()) {
+    auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/false,
+                                        /*RequiresNullTerminator=*/false);
+    if (!Buffer)
+      return fail("", "topology: cannot read '" + File +
+                          "': " + Buffer.getError().message());
+    C.Topology = (*Buffer)->getBuffer();
+    M.Files.push_back(File.str());
+  }
+  for (StringRef Text : list("device-assignment"))
+    if (Text.getAsInteger(10, C.DeviceAssignment.emplace_back()))
+      return fail("", "device-assignment: '" + Text + "' is no number");
+  if (C.Topology.empty() != C.DeviceAssignment.empty())
+    return fail("", "topology and device-assignment: give both or none");
+  if (C.DeviceAssignment.size() % (uint64_t(C.Replicas) * C.CoresPerReplica))
+    return fail("", formatv("device-assignment: {0} numbers are no coordinates "
+                            "of {1} replicas with {2} cores each",
+                            C.DeviceAssignment.size(), C.Replicas,
+                            C.CoresPerReplica));
+  return true;
+}
+
+/// The tensor called \p Text in the list \p Option.
+std::optional<Endpoint> TpuReplicate::tensor(StringRef Option, StringRef Text) {
+  auto E = G->findEndpoint(Text);
+  if (!E || E->isControl()) {
+    fail("", Option + ": the graph has no tensor '" + Text +
+                 "': give NODE or NODE:OUTPUT");
+    return std::nullopt;
+  }
+  auto Count = G->numOutputs(E->Node);
+  if (Count && E->Port >= *Count) {
+    fail(G->name(E->Node),
+         Option + formatv(": there is no output {0}", E->Port).str());
+    return std::nullopt;
+  }
+  return E;
+}
+
+bool TpuReplicate::readFeeds() {
+  SmallVector<StringRef, 8> Rules;
+  option("feed").split(Rules, ';', -1, false);
+  for (StringRef Rule : Rules) {
+    auto [Name, How] = Rule.split('=');
+    auto E = tensor("feed", Name);
+    if (!E)
+      return false;
+    int Axis = 0;
+    StringRef Text = How;
+    if (How == "copy")
+      Axis = Copy;
+    else if (!How.empty() && How != "split" &&
+             (!Text.consume_front("split(") || !Text.consume_back(")") ||
+              Text.getAsInteger(10, Axis) || Axis < 0))
+      return fail("", "feed: '" + How +
+                          "' is not a way to feed a replica of a TPU; use "
+                          "split, split(AXIS) or copy");
+    Feeds[{E->Node, E->Port}] = Axis;
+  }
+  return true;
+}
+
+bool TpuReplicate::readInput(StringRef Text) {
+  TpuInput I;
+  if (Text.contains('|')) {
+    SmallVector<StringRef, 8> Names;
+    Text.split(Names, '|');
+    for (StringRef Name : Names) {
+      auto E = tensor("inputs", Name);
+      if (!E)
+        return false;
+      I.Values.push_back(*E);
+    }
+    I.Read = I.Values[0];
+    C.Inputs.push_back(std::move(I));
+    return true;
+  }
+  auto E = tensor("inputs", Text);
+  if (!E)
+    return false;
+  I.Read = *E;
+  auto Feed = Feeds.find({E->Node, E->Port});
+  int Axis = Feed == Feeds.end() ? 0 : Feed->second;
+  if (Axis != Copy)
+    Splits.push_back({*E, Axis});
+  // What is split is split when all is known to be right.
+  I.Values.assign(C.Replicas, *E);
+  C.Inputs.push_back(std::move(I));
+  return true;
+}
+
+bool TpuReplicate::readInputs() {
+  for (StringRef Text : list("inputs"))
+    if (!readInput(Text))
+      return false;
+  return true;
+}
+
+bool TpuReplicate::readOutputs() {
+  for (StringRef Text : list("outputs")) {
+    if (!Text.starts_with("^")) {
+      if (!C.Operations.empty())
+        return fail("", "outputs: '" + Text +
+                            "' stands behind an operation; a computation "
+                            "returns zero or more tensors followed by zero or "
+                            "more operations");
+      auto E = tensor("outputs", Text);
+      if (!E)
+        return false;
+      C.Outputs.push_back({*E, {}});
+      continue;
+    }
+    NodeId N = G->find(Text.drop_front());
+    if (N == NoNode)
+      return fail("",
+                  "outputs: the graph has no op '" + Text.drop_front() + "'");
+    C.Operations.push_back(N);
+  }
+  return true;
+}
+
+const DimAnalysis &TpuReplicate::dims() {
+  if (!Dims)
+    Dims = std::make_unique<DimAnalysis>(*G, topologicalOrder(*G),
+                                         DimOptions{.Unpatched = true});
+  return *Dims;
+}
+
+/// What each output is outside. Without `combine` a scalar is taken to be a
+/// mean and anything else to be rows, which is no more than a custom.
+bool TpuReplicate::readCombine(bool IsChosen) {
+  auto Rules = list("combine");
+  if (IsChosen && Rules.size() != C.Outputs.size())
+    return fail("", formatv("combine: {0} rules for {1} tensors in outputs",
+                            Rules.size(), C.Outputs.size()));
+  for (size_t I = 0; I < C.Outputs.size(); ++I) {
+    auto &[E, How] = C.Outputs[I];
+    if (!IsChosen) {
+      if (C.Replicas == 1)
+        continue;
+      auto Shape = dims().shape(E);
+      bool IsScalar = Shape && Shape->empty();
+      How = {IsScalar ? TpuCombine::Mean : TpuCombine::Concat, 0};
+      Diags->unproved(
+          "combine", G->name(E.Node),
+          formatv("output {0} is taken to be the {1} of what the replicas "
+                  "return; say what it is with combine=",
+                  E.Port, IsScalar ? "mean" : "rows, one after the other,"));
+      continue;
+    }
+    StringRef Axis = Rules[I];
+    auto Kind = StringSwitch<std::optional<TpuCombine::How>>(Rules[I])
+                    .Case("mean", TpuCombine::Mean)
+                    .Case("sum", TpuCombine::Sum)
+                    .Case("first", TpuCombine::First)
+                    .Default(std::nullopt);
+    if (Kind)
+      How.Kind = *Kind;
+    else if (Axis.consume_front("concat(") && Axis.consume_back(")") &&
+             !Axis.getAsInteger(10, How.Axis))
+      How.Kind = TpuCombine::Concat;
+    else
+      return fail("", "combine: '" + Rules[I] +
+                          "' is none of concat(AXIS), mean, sum and first");
+  }
+  return true;
+}
+
+/// A split of a static size leaves constants behind that hold the size of the
+/// whole batch: TensorFlow would have traced that of one replica.
+void TpuReplicate::warnStatic() {
+  for (auto [E, Axis] : Splits) {
+    auto Shape = dims().shape(E);
+    if (C.Replicas == 1 || !Shape || size_t(Axis) >= Shape->size() ||
+        dims().table().number((*Shape)[Axis]) < 0)
+      continue;
+    // The analysis can follow axis 0 into constants.
+    NodeId Held = NoNode;
+    if (Axis == 0) {
+      DimAnalysis Supposed(*G, topologicalOrder(*G),
+                           {.Unpatched = true, .Suppose = E});
+      for (NodeId M : C.Members)
+        if (Held == NoNode && G->isOp(M, "Const") &&
+            Supposed.isSymbolic({M, 0}))
+          Held = M;
+      if (Held == NoNode)
+        continue;
+    }
+    Diags->unproved(
+        "static-split", G->name(E.Node),
+        formatv("is split along axis {0} of static size {1}, and constants of "
+                "the computation may hold that size{2}; export the graph with "
+                "an unknown size",
+                Axis, dims().table().number((*Shape)[Axis]),
+                Held == NoNode ? std::string()
+                               : (", as '" + G->name(Held) + "' does").str()));
+  }
+}
+
+bool TpuReplicate::readSums() {
+  for (StringRef Text : list("cross-replica-sum")) {
+    auto E = tensor("cross-replica-sum", Text);
+    if (!E)
+      return false;
+    C.Sums.push_back(*E);
+  }
+  return true;
+}
+
+/// The variables that the members use and that the options name.
+bool TpuReplicate::readVariables() {
+  struct Rule {
+    const char *Option;
+    StringRef Text;
+    GlobPattern Pattern;
+    bool Matched = false;
+  };
+  std::vector<Rule> Rules;
+  for (const char *Option :
+       {"mirrored-variables", "replicated-variables", "packed-variables"})
+    for (StringRef Text : list(Option)) {
+      auto Pattern = GlobPattern::create(Text);
+      if (!Pattern)
+        return fail("", Twine(Option) + ": '" + Text + "' is no pattern: " +
+                            toString(Pattern.takeError()));
+      Rules.push_back({Option, Text, std::move(*Pattern)});
+    }
+  if (Rules.empty())
+    return true;
+  std::vector<bool> IsMember(G->size());
+  std::set<NodeId> Handles;
+  for (NodeId M : C.Members) {
+    IsMember[M] = true;
+    for (Endpoint E : G->dataInputs(M))
+      if (G->isOp(E.Node, "VarHandleOp"))
+        Handles.insert(E.Node);
+  }
+  for (NodeId N : Handles) {
+    const Rule *First = nullptr;
+    for (Rule &R : Rules)
+      if (R.Pattern.match(G->name(N))) {
+        R.Matched = true;
+        if (First && First->Option != R.Option)
+          return fail(G->name(N), Twine(First->Option) + " and " + R.Option +
+                                      " both name this variable: give only "
+                                      "one");
+        First = &R;
+      }
+    if (!First)
+      continue;
+    StringRef Option = First->Option;
+    if (Option == "packed-variables") {
+      C.Variables.push_back({N, {N}, false, true});
+      continue;
+    }
+    auto V = copyTpuVariable(*G, N, C.Replicas, Option == "mirrored-variables",
+                             IsMember, *Diags);
+    if (!V)
+      return false;
+    C.Variables.push_back(std::move(*V));
+  }
+  for (const Rule &R : Rules)
+    if (!R.Matched)
+      return fail("", Twine(R.Option) +
+                          ": the computation uses no resource "
+                          "variable with a name like '" +
+                          R.Text + "'");
+  return true;
+}
+
+PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
+  G = &M.graph();
+  Diags = &D;
+  C = {};
+  Feeds.clear();
+  Splits.clear();
+  Dims.reset();
+  if (!readMetadata(M) || !readFeeds() || !readInputs() || !readOutputs())
+    return PassResult::Failure;
+  TpuMemberOptions Rules;
+  for (StringRef Text : list("captures")) {
+    bool IsOp = Text.consume_front("^");
+    if (IsOp && G->find(Text) == NoNode) {
+      fail("", "captures: the graph has no op '" + Text + "'");
+      return PassResult::Failure;
+    }
+    auto E = IsOp ? Endpoint{G->find(Text), ControlPort}
+                  : tensor("captures", Text).value_or(Endpoint());
+    if (E.Node == NoNode)
+      return PassResult::Failure;
+    Rules.Captures.push_back(E);
+  }
+  auto Include = list("include");
+  Rules.Include.assign(Include.begin(), Include.end());
+  for (auto [Tensor, Axis] : Feeds)
+    if (Axis != Copy)
+      Rules.SplitFeeds.push_back({Tensor.first, Tensor.second});
+  if (!findTpuMembers(*G, C, Rules, D) ||
+      !readCombine(!option("combine").empty()))
+    return PassResult::Failure;
+  warnStatic();
+  if (!readSums() || !readVariables())
+    return PassResult::Failure;
+  for (auto [E, Axis] : Splits) {
+    auto It = find_if(C.Inputs, [&, E = E](const TpuInput &I) {
+      return I.Read == E && I.Values[0] == E;
+    });
+    It->Values = splitForReplicas(*G, E, C.Replicas, Axis, C.Device);
+  }
+  Statistics["members"] += C.Members.size();
+  return buildTpuForm(*G, C, D) ? PassResult::Changed : PassResult::Failure;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(TpuReplicate)
+
+} // namespace graft
