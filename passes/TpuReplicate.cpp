@@ -32,10 +32,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/GlobPattern.h"
 
 #include <map>
-#include <set>
 
 using namespace llvm;
 
@@ -104,7 +102,6 @@ private:
   bool readCombine(bool IsChosen);
   bool readShapes();
   bool readSums();
-  bool readVariables();
   bool flag(StringRef Name, bool &Value);
   std::optional<Endpoint> tensor(StringRef Option, StringRef Text);
   bool fail(StringRef Node, const Twine &Message) {
@@ -259,6 +256,30 @@ bool TpuReplicate::readInputs() {
   return true;
 }
 
+/// The shapes to which inputs are padded, such as 8x?x3.
+bool TpuReplicate::readShapes() {
+  auto Shapes = list("maximum-shapes");
+  if (!Shapes.empty() && Shapes.size() != C.Inputs.size())
+    return fail("", formatv("maximum-shapes: {0} shapes for {1} inputs",
+                            Shapes.size(), C.Inputs.size()));
+  for (size_t I = 0; I < Shapes.size(); ++I) {
+    if (Shapes[I] == "none")
+      continue;
+    SmallVector<StringRef, 4> Sizes;
+    Shapes[I].split(Sizes, 'x');
+    ShapeValue &Maximum = C.Inputs[I].Maximum.emplace();
+    for (StringRef Size : Sizes) {
+      int64_t Number = -1;
+      if (Size != "?" &&
+          (Size.getAsInteger(10, Number) || Number < 0 || Number > INT32_MAX))
+        return fail("", "maximum-shapes: '" + Shapes[I] +
+                            "' is neither sizes such as 8x?x3 nor none");
+      Maximum.Dims.push_back(Number);
+    }
+  }
+  return true;
+}
+
 bool TpuReplicate::readOutputs() {
   for (StringRef Text : list("outputs")) {
     if (!Text.starts_with("^")) {
@@ -370,67 +391,6 @@ bool TpuReplicate::readSums() {
   return true;
 }
 
-/// The variables that the members use and that the options name.
-bool TpuReplicate::readVariables() {
-  struct Rule {
-    const char *Option;
-    StringRef Text;
-    GlobPattern Pattern;
-    bool Matched = false;
-  };
-  std::vector<Rule> Rules;
-  for (const char *Option :
-       {"mirrored-variables", "replicated-variables", "packed-variables"})
-    for (StringRef Text : list(Option)) {
-      auto Pattern = GlobPattern::create(Text);
-      if (!Pattern)
-        return fail("", Twine(Option) + ": '" + Text + "' is no pattern: " +
-                            toString(Pattern.takeError()));
-      Rules.push_back({Option, Text, std::move(*Pattern)});
-    }
-  if (Rules.empty())
-    return true;
-  std::vector<bool> IsMember(G->size());
-  std::set<NodeId> Handles;
-  for (NodeId M : C.Members) {
-    IsMember[M] = true;
-    for (Endpoint E : G->dataInputs(M))
-      if (G->isOp(E.Node, "VarHandleOp"))
-        Handles.insert(E.Node);
-  }
-  for (NodeId N : Handles) {
-    const Rule *First = nullptr;
-    for (Rule &R : Rules)
-      if (R.Pattern.match(G->name(N))) {
-        R.Matched = true;
-        if (First && First->Option != R.Option)
-          return fail(G->name(N), Twine(First->Option) + " and " + R.Option +
-                                      " both name this variable: give only "
-                                      "one");
-        First = &R;
-      }
-    if (!First)
-      continue;
-    StringRef Option = First->Option;
-    if (Option == "packed-variables") {
-      C.Variables.push_back({N, {N}, false, true});
-      continue;
-    }
-    auto V = copyTpuVariable(*G, N, C.Replicas, Option == "mirrored-variables",
-                             IsMember, *Diags);
-    if (!V)
-      return false;
-    C.Variables.push_back(std::move(*V));
-  }
-  for (const Rule &R : Rules)
-    if (!R.Matched)
-      return fail("", Twine(R.Option) +
-                          ": the computation uses no resource "
-                          "variable with a name like '" +
-                          R.Text + "'");
-  return true;
-}
-
 PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
@@ -438,7 +398,8 @@ PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
   Feeds.clear();
   Splits.clear();
   Dims.reset();
-  if (!readMetadata(M) || !readFeeds() || !readInputs() || !readOutputs())
+  if (!readMetadata(M) || !readFeeds() || !readInputs() || !readShapes() ||
+      !readOutputs())
     return PassResult::Failure;
   TpuMemberOptions Rules;
   for (StringRef Text : list("captures")) {
@@ -462,7 +423,12 @@ PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
       !readCombine(!option("combine").empty()))
     return PassResult::Failure;
   warnStatic();
-  if (!readSums() || !readVariables())
+  std::vector<TpuVariableRule> Variables;
+  for (const char *Option :
+       {"mirrored-variables", "replicated-variables", "packed-variables"})
+    for (StringRef Text : list(Option))
+      Variables.push_back({Option, Text.str(), *Option == 'm', *Option == 'p'});
+  if (!readSums() || !addTpuVariables(*G, C, Variables, D))
     return PassResult::Failure;
   for (auto [E, Axis] : Splits) {
     auto It = find_if(C.Inputs, [&, E = E](const TpuInput &I) {
@@ -470,6 +436,8 @@ PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
     });
     It->Values = splitForReplicas(*G, E, C.Replicas, Axis, C.Device);
   }
+  if (!padTpuInputs(*G, C, D))
+    return PassResult::Failure;
   Statistics["members"] += C.Members.size();
   return buildTpuForm(*G, C, D) ? PassResult::Changed : PassResult::Failure;
 }

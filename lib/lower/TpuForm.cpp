@@ -35,10 +35,6 @@ Tensor key(Endpoint E) { return {E.Node, E.Port}; }
 
 Endpoint control(NodeId N) { return {N, ControlPort}; }
 
-std::string tensorName(const Graph &G, Endpoint E) {
-  return (G.name(E.Node) + ":" + Twine(E.Port)).str();
-}
-
 /// \p Inner where it says something, else \p Outer, as nested scopes of
 /// devices give.
 std::string mergedDevice(StringRef Outer, StringRef Inner) {
@@ -78,9 +74,6 @@ public:
   std::optional<TpuForm> run();
 
 private:
-  bool check();
-  bool checkInput(const TpuInput &I);
-  bool checkReaders(NodeId Member);
   NodeId insert(StringRef Name, StringRef Op, ArrayRef<Endpoint> Inputs,
                 const AttrRun &Attrs, NodeId After);
   NodeId replicatedInput(StringRef Name, ArrayRef<Endpoint> Values,
@@ -117,99 +110,6 @@ private:
   DenseMap<NodeId, NodeId> InsideControl;
   DenseMap<Tensor, Endpoint> SumOf;
 };
-
-//===----------------------------------------------------------------------===//
-// Refusals
-//===----------------------------------------------------------------------===//
-
-bool Builder::checkInput(const TpuInput &I) {
-  StringRef Name = G.name(I.Read.Node);
-  if (I.Values.size() != C.Replicas) {
-    Diags.error(Name, formatv("Mismatched number of replicas: this input has "
-                              "{0} tensors for {1} replicas",
-                              I.Values.size(), C.Replicas));
-    return false;
-  }
-  unsigned Type = G.outputType(I.Read.Node, I.Read.Port);
-  if (Type == DT_INVALID) {
-    Diags.error(Name, "the type of this input is not known: its op is not one "
-                      "of TensorFlow's");
-    return false;
-  }
-  for (Endpoint E : I.Values) {
-    if (unsigned Other = G.outputType(E.Node, E.Port); Other != Type) {
-      Diags.error(
-          Name, formatv("Replicas must have matching input types: '{0}' has "
-                        "type number {1} and '{2}' has number {3}",
-                        tensorName(G, I.Read), Type, tensorName(G, E), Other));
-      return false;
-    }
-    if (IsMember[E.Node]) {
-      Diags.error(G.name(E.Node), "is an input of the computation and a part "
-                                  "of it: take it out of the computation");
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Nothing outside reads what is in the computation, but for its outputs.
-bool Builder::checkReaders(NodeId Member) {
-  bool Good = true;
-  for (Use U : G.uses(Member)) {
-    Endpoint E = G.input(U.User, U.Index);
-    if (E.isControl() || IsMember[U.User] ||
-        any_of(C.Outputs, [&](const TpuOutput &O) { return O.Tensor == E; }))
-      continue;
-    Diags.error(
-        G.name(U.User),
-        "Undeclared output of TPU computation: this op outside reads '" +
-            tensorName(G, E) + "'; add that to the outputs");
-    Good = false;
-  }
-  return Good;
-}
-
-bool Builder::check() {
-  bool Good = true;
-  for (NodeId M : C.Members) {
-    if (auto Cluster = G.stringAttr(M, TpuClusterAttr);
-        Cluster && !G.hasAttr(M, "_cloned")) {
-      Diags.error(G.name(M),
-                  "TPU computations cannot be nested: this op is in '" +
-                      Cluster->str() + "' already");
-      Good = false;
-    }
-    for (unsigned I = 0; I < G.node(M).NumData; ++I) {
-      Endpoint E = G.input(M, I);
-      if (!G.isRefOutput(E.Node, E.Port))
-        continue;
-      Diags.error(G.name(M),
-                  "Non-resource Variables are not supported inside TPU "
-                  "computations: this op reads the reference '" +
-                      tensorName(G, E) + "'");
-      Good = false;
-      break;
-    }
-    Good &= checkReaders(M);
-  }
-  for (const TpuInput &I : C.Inputs)
-    Good &= checkInput(I);
-  for (const TpuOutput &O : C.Outputs)
-    if (G.outputType(O.Tensor.Node, O.Tensor.Port) == DT_INVALID) {
-      Diags.error(
-          G.name(O.Tensor.Node),
-          formatv("there is no output {0} with a known type", O.Tensor.Port));
-      Good = false;
-    }
-  for (Endpoint S : C.Sums)
-    if (!IsMember[S.Node]) {
-      Diags.error(G.name(S.Node), "is summed over the replicas but is no part "
-                                  "of the computation");
-      Good = false;
-    }
-  return Good;
-}
 
 //===----------------------------------------------------------------------===//
 // In front of the members
@@ -259,12 +159,36 @@ void Builder::addMetadata() {
 }
 
 void Builder::addInputs() {
+  std::vector<Endpoint> Given;
+  Given.reserve(FanIn.size());
+  for (NodeId N : FanIn)
+    Given.push_back({N, 0});
+  for (const TpuPadding &P : C.Paddings) {
+    AttrRun Attrs;
+    Attrs.string(TpuClusterAttr, Form.Cluster);
+    AttrRun ConstAttrs = Attrs;
+    ConstAttrs.type("dtype", DT_INT32)
+        .raw("value", encodeIntTensor(DT_INT32, {}, P.Axis));
+    NodeId Axis = insert("XlaSetDynamicDimensionSize/dim_index", "Const",
+                         control(Form.Metadata), ConstAttrs, Front);
+    Attrs.type("T", G.outputType(Given[P.Input].Node, 0));
+    Given[P.Input] = {
+        insert("XlaSetDynamicDimensionSize", "XlaSetDynamicDimensionSize",
+               {Given[P.Input], {Axis, 0}, {FanIn[P.Size], 0}}, Attrs, Front),
+        0};
+  }
   for (size_t I = 0; I < C.Inputs.size(); ++I) {
     AttrRun Attrs;
-    Attrs.string(TpuClusterAttr, Form.Cluster)
-        .boolean("_tpu_input_identity", true);
-    NodeId N = identity(formatv("replicated_input_{0}", I).str(), {FanIn[I], 0},
-                        Form.Metadata, Attrs, Front);
+    Attrs.string(TpuClusterAttr, Form.Cluster);
+    // TensorFlow removes what has this mark if nothing reads it, and then the
+    // sizes would belong to other inputs.
+    if (C.Paddings.empty())
+      Attrs.boolean("_tpu_input_identity", true);
+    bool IsOutside = Given[I].Node == FanIn[I];
+    NodeId N = identity(formatv("replicated_input_{0}", I).str(), Given[I],
+                        IsOutside ? Form.Metadata : NoNode, Attrs, Front);
+    if (C.Inputs[I].Read.Node == NoNode)
+      continue;
     // A tensor that is listed twice is read where it is first.
     Inside.try_emplace(key(C.Inputs[I].Read), Endpoint{N, 0});
     InsideControl.try_emplace(C.Inputs[I].Read.Node, N);
@@ -508,7 +432,7 @@ void Builder::colocate(ArrayRef<std::pair<std::string, NodeId>> Names) {
 std::optional<TpuForm> Builder::run() {
   for (NodeId M : C.Members)
     IsMember[M] = true;
-  if (!check())
+  if (!checkTpuComputation(G, C, IsMember, Diags))
     return std::nullopt;
   std::set<NodeId> Named(C.Operations.begin(), C.Operations.end());
   for (const TpuOutput &O : C.Outputs)
@@ -532,6 +456,7 @@ std::optional<TpuForm> Builder::run() {
   Form.Cluster = clusterName(G);
   if (!keepTpuControlFlow(G, C.Members, Form.Cluster, Diags))
     return std::nullopt;
+  FanIn.reserve(C.Inputs.size());
   for (size_t I = 0; I < C.Inputs.size(); ++I)
     FanIn.push_back(
         replicatedInput(formatv("input{0}", I).str(), C.Inputs[I].Values, {}));

@@ -30,7 +30,7 @@ inline constexpr llvm::StringRef TpuCoreType = "TPU_REPLICATED_CORE";
 
 /// A tensor that each replica gets for itself.
 struct TpuInput {
-  Endpoint Read;                ///< What the members read.
+  Endpoint Read;                ///< What the members read; NoNode: nothing.
   std::vector<Endpoint> Values; ///< What replica r gets, for each r.
   /// The sizes to which values of different shapes are padded; -1: the largest
   /// among the replicas.
@@ -58,6 +58,13 @@ struct TpuOutput {
   TpuCombine Combine; ///< See TpuComputation::NameFetches.
 };
 
+/// An axis of an input that was padded, and the input that has its true size.
+struct TpuPadding {
+  unsigned Input;
+  unsigned Axis;
+  unsigned Size;
+};
+
 /// What is replicated, and how.
 struct TpuComputation {
   unsigned Replicas = 1;
@@ -65,6 +72,7 @@ struct TpuComputation {
   /// it is in Inputs or Variables.
   std::vector<NodeId> Members;
   std::vector<TpuInput> Inputs;
+  std::vector<TpuPadding> Paddings; ///< See padTpuInputs.
   std::vector<TpuOutput> Outputs;
   std::vector<NodeId> Operations; ///< Members that run with the computation.
   std::vector<TpuVariable> Variables;
@@ -103,6 +111,11 @@ std::vector<Endpoint> splitForReplicas(Graph &G, Endpoint Tensor,
                                        unsigned Replicas, unsigned Axis,
                                        llvm::StringRef Device);
 
+/// Whether TensorFlow would take \p C; says why not. Part of buildTpuForm.
+bool checkTpuComputation(const Graph &G, const TpuComputation &C,
+                         const std::vector<bool> &IsMember,
+                         DiagnosticEngine &Diags);
+
 /// Brings \p C into TPU form in \p G. Nothing after an error, which leaves the
 /// graph half done.
 std::optional<TpuForm> buildTpuForm(Graph &G, const TpuComputation &C,
@@ -114,6 +127,20 @@ std::optional<TpuForm> buildTpuForm(Graph &G, const TpuComputation &C,
 bool nameTpuFetches(Graph &G, const TpuComputation &C, const TpuForm &Form,
                     DiagnosticEngine &Diags);
 
+/// A pattern of names of variables, and what becomes of these.
+struct TpuVariableRule {
+  const char *Option; ///< For messages.
+  std::string Pattern;
+  bool IsMirrored = false, IsPacked = false;
+};
+
+/// Adds the variables that members of \p C use and \p Rules name, and makes
+/// their copies. False after an error: a rule that matches none, or two of
+/// different options that match one.
+bool addTpuVariables(Graph &G, TpuComputation &C,
+                     llvm::ArrayRef<TpuVariableRule> Rules,
+                     DiagnosticEngine &Diags);
+
 /// Copies of the variable \p Handle for replicas 1 and on, called \p Handle's
 /// name with `/replica_<r>` (\p IsMirrored) or `/<r>`, each on a TPU of its
 /// own; ops outside of \p IsMember that assign the variable assign them all.
@@ -122,6 +149,10 @@ std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,
                                            unsigned Replicas, bool IsMirrored,
                                            const std::vector<bool> &IsMember,
                                            DiagnosticEngine &Diags);
+
+/// Pads the inputs of \p C that have a maximum shape, and adds inputs for their
+/// true sizes. False after an error.
+bool padTpuInputs(Graph &G, TpuComputation &C, DiagnosticEngine &Diags);
 
 /// Prepares control flow with functions for the cluster \p Cluster: what \p
 /// Members call, and what that calls, is not turned into Switch and Merge, and

@@ -17,6 +17,9 @@
 #include "lib/lower/TpuForm.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/GlobPattern.h"
+
+#include <set>
 
 using namespace llvm;
 
@@ -172,6 +175,65 @@ std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,
       return std::nullopt;
   G.setDevice(Handle, Copier.device(0));
   return V;
+}
+
+bool addTpuVariables(Graph &G, TpuComputation &C,
+                     ArrayRef<TpuVariableRule> Rules, DiagnosticEngine &Diags) {
+  if (Rules.empty())
+    return true;
+  std::vector<GlobPattern> Patterns;
+  std::vector<bool> Matched(Rules.size()), IsMember(G.size());
+  for (const TpuVariableRule &R : Rules) {
+    auto Pattern = GlobPattern::create(R.Pattern);
+    if (!Pattern) {
+      Diags.error("", std::string(R.Option) + ": '" + R.Pattern +
+                          "' is no pattern: " + toString(Pattern.takeError()));
+      return false;
+    }
+    Patterns.push_back(std::move(*Pattern));
+  }
+  std::set<NodeId> Handles;
+  for (NodeId M : C.Members) {
+    IsMember[M] = true;
+    for (Endpoint E : G.dataInputs(M))
+      if (G.isOp(E.Node, "VarHandleOp"))
+        Handles.insert(E.Node);
+  }
+  for (NodeId N : Handles) {
+    const TpuVariableRule *First = nullptr;
+    for (size_t I = 0; I < Rules.size(); ++I) {
+      if (!Patterns[I].match(G.name(N)))
+        continue;
+      Matched[I] = true;
+      if (First && StringRef(First->Option) != Rules[I].Option) {
+        Diags.error(G.name(N), std::string(First->Option) + " and " +
+                                   Rules[I].Option +
+                                   " both name this variable: give only one");
+        return false;
+      }
+      First = &Rules[I];
+    }
+    if (!First)
+      continue;
+    if (First->IsPacked) {
+      C.Variables.push_back({N, {N}, false, true});
+      continue;
+    }
+    auto V =
+        copyTpuVariable(G, N, C.Replicas, First->IsMirrored, IsMember, Diags);
+    if (!V)
+      return false;
+    C.Variables.push_back(std::move(*V));
+  }
+  for (size_t I = 0; I < Rules.size(); ++I)
+    if (!Matched[I]) {
+      Diags.error("", std::string(Rules[I].Option) +
+                          ": the computation uses no resource variable with a "
+                          "name like '" +
+                          Rules[I].Pattern + "'");
+      return false;
+    }
+  return true;
 }
 
 } // namespace graft
