@@ -43,6 +43,10 @@ namespace {
 
 constexpr PassOption Options[] = {
     {"fetch", "Further tensors that are fetched, separated by ;", ""},
+    {"pick",
+     "Whether fetches that are equal on all replicas are merged, too, "
+     "for where no copy of a replica can be fetched",
+     "false"},
 };
 
 class MergeFetches final : public PassBase<MergeFetches> {
@@ -61,7 +65,12 @@ private:
   bool collectFetches(const Module &M);
   void collectSinks();
   bool isGlobalName(NodeId N) const;
+  bool isWorthPicking(NodeId N) const;
   Endpoint merge(Endpoint E);
+  bool isNamedPick(Endpoint E) const {
+    return Picks && Fetched.count({E.Node, E.Port}) &&
+           Facts->Vars.variableOf(E) == NoNode;
+  }
   void nameMerged(NodeId N);
   NodeId insert(StringRef Op, StringRef Base, StringRef Suffix, Endpoint Source,
                 Inserted Kind, const AttrRun &Attrs);
@@ -74,6 +83,7 @@ private:
   DenseMap<Tensor, Endpoint> Merged; ///< Asked and never walked.
   std::set<NodeId> Causes;           ///< Of values that were warned of.
   std::map<Tensor, bool> Fetched;    ///< To whether the user named it.
+  bool Picks = false;                ///< The option.
   uint64_t *MergedCount = nullptr;
 };
 
@@ -129,6 +139,16 @@ bool MergeFetches::collectFetches(const Module &M) {
   return true;
 }
 
+/// Whether the equal numbers of \p N are picked although nobody named them. A
+/// variable is read without a replica.
+bool MergeFetches::isWorthPicking(NodeId N) const {
+  auto Shape = Facts->Dims.shape({N, 0});
+  return Picks && Shape && Shape->empty() &&
+         none_of(G->dataInputs(N), [&](Endpoint E) {
+           return Facts->Vars.variableOf(E) != NoNode;
+         });
+}
+
 /// Results that nothing reads, or only ops that exist once read, and scalars
 /// that sum up the batch.
 void MergeFetches::collectSinks() {
@@ -162,7 +182,7 @@ void MergeFetches::collectSinks() {
       // tensor of which not even the rank is known, or that others only wait
       // for, has no value to give: it loses its name, and whoever asks for it
       // is told.
-      if (!Facts->Types.number({N, Port}).isTrue() &&
+      if ((isWorthPicking(N) || !Facts->Types.number({N, Port}).isTrue()) &&
           G->outputType(N, Port) != DT_VARIANT &&
           (!Facts->Types.number({N, Port}).isVarying() ||
            (!Facts->Types.type({N, Port}).Symbolic &&
@@ -226,7 +246,7 @@ Endpoint MergeFetches::merge(Endpoint E) {
       insert("_FromReplicas", Base, Combine == "pick" ? "/pick" : "/merged", E,
              Inserted::Merge, Attrs);
   // An equal value, or a handle, is read from copy 0 without a node between.
-  if (Combine == "pick" && !Type.isVarying())
+  if (Combine == "pick" && !Type.isVarying() && !isNamedPick(E))
     G->node(N).Flags |= NF_ElidePrimary;
   if (!Type.isVarying() && Type.K != 0) {
     AttrRun Power;
@@ -270,6 +290,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   Diags = &D;
   if (readMesh(*G).Node == NoNode)
     return PassResult::Unchanged;
+  Picks = option("pick") == "true";
   Facts = &programFacts(M);
   Loops = LoopInfo::find(*G, Facts->Order);
   if (!collectFetches(M))
@@ -317,7 +338,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     }
     Reached = true;
     RType Type = Facts->Types.number(E);
-    if (Facts->Vars.variableOf(E) != NoNode || Type.isTrue())
+    if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picks))
       continue;
     if (Type.isVarying())
       warnVarying(E, "this fetch");
@@ -336,7 +357,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   for (NodeId N = 0; N < Size; ++N) {
     if (!G->isLive(N) || G->node(N).Count != Copies::PerReplica ||
         G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
-        isGlobalName(N))
+        (isGlobalName(N) && !(Merged.count({N, 0}) && isNamedPick({N, 0}))))
       continue;
     if (G->node(N).Kind == Inserted::No && Merged.count({N, 0}))
       nameMerged(N);

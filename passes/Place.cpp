@@ -5,7 +5,8 @@
 // Devices and colocation. The copies of a per-replica node get their replica's
 // device when they are written; here the rest is settled:
 //
-//   - nodes that were inserted and exist once go to the device of replica 0;
+//   - nodes that were inserted and exist once go to the device of replica 0,
+//     or to its host where that is a TPU;
 //   - a per-replica node that the input colocates with a node that exists once
 //     would drag every replica to one device: the colocation is dropped, and
 //     kept only for what uses that node's variable in place;
@@ -19,6 +20,7 @@
 
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrWire.h"
+#include "lib/graph/DeviceName.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/pass/PerOp.h"
@@ -66,12 +68,24 @@ static bool keepWithTables(Graph &G) {
   return Changed;
 }
 
+/// Where what exists once for the replicas goes: with replica 0, on the host
+/// where that is a TPU.
+static std::string hostOf(const std::string &Device) {
+  auto Name = DeviceName::parse(Device);
+  if (!Name || Name->Type != "TPU")
+    return Device;
+  Name->Type = "CPU";
+  Name->Index = 0;
+  return Name->str();
+}
+
 PassResult Place::run(Module &M, DiagnosticEngine &) {
   Graph &G = M.graph();
   Mesh Devices = readMesh(G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
   bool Changed = keepWithTables(G);
+  std::string Host = hostOf(Devices.Devices[0]);
   uint64_t *Dropped = nullptr;
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
@@ -79,10 +93,17 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
       // Device 0 is none.
       if (This.Kind != Inserted::No && This.Kind != Inserted::Mesh &&
           This.Device == 0 && !This.isDead()) {
-        G.setDevice(N, Devices.Devices[0]);
+        G.setDevice(N, Host);
         Changed = true;
       }
       continue;
+    }
+    // A split is written once, and a TPU runs nothing but its computation.
+    if (This.Kind == Inserted::Split && !This.isDead() &&
+        Host != Devices.Devices[0] && !(This.Flags & NF_FixedDevice)) {
+      G.setDevice(N, Host);
+      G.node(N).Flags |= NF_FixedDevice;
+      Changed = true;
     }
     if ((This.Flags & (NF_Dead | NF_FixedDevice | NF_MayHaveClass)) !=
         NF_MayHaveClass)

@@ -18,15 +18,20 @@
 // pass settles who they are and what each replica gets; lib/lower/TpuForm.h
 // builds the graph.
 //
-// Relies on: nothing. The graph is no replicated program: it has no mesh.
+// A replicated program says all that itself: its step is the computation
+// (lib/lower/TpuProgram.h), and this is its lowering.
+//
+// Relies on: nothing, or on a finished program.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/Dims.h"
 #include "lib/analysis/Topology.h"
 #include "lib/io/Module.h"
+#include "lib/lower/HostClusters.h"
 #include "lib/lower/TpuForm.h"
 #include "lib/lower/TpuMembers.h"
+#include "lib/lower/TpuProgram.h"
 #include "lib/pass/Pass.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -70,6 +75,7 @@ constexpr PassOption Options[] = {
      "", true},
     {"feed", "How replicas get inputs, separated by ; else what --feed says",
      ""},
+    {"fetch", "Of a replicated program: further results, separated by ;", ""},
     {"device", "Device of the nodes that are added", ""},
     {"topology", "File with a serialized TopologyProto", ""},
     {"device-assignment", "Coordinates of the cores of the replicas", "", true},
@@ -88,7 +94,11 @@ public:
       "`captures`,\n"
       "as one cluster, as `tf.compat.v1.tpu.replicate` does. Outputs of\n"
       "placeholders and handles of variables are always captured. Lists are\n"
-      "separated by commas, options by commas or spaces.",
+      "separated by commas, options by commas or spaces.\n"
+      "\n"
+      "Without `inputs` and `outputs`, on a replicated program: lowers it. "
+      "Its\n"
+      "step is the computation, everything else is expanded.",
       Options};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
@@ -120,6 +130,7 @@ private:
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
   TpuComputation C;
+  bool IsProgram = false; ///< The replicated program says who is a member.
   std::map<std::pair<NodeId, uint32_t>, int> Feeds; ///< Axis, or Copy.
   std::vector<std::pair<Endpoint, int>> Splits;     ///< Inputs, and the axis.
   std::unique_ptr<DimAnalysis> Dims;
@@ -141,6 +152,10 @@ bool TpuReplicate::readMetadata(Module &M) {
   for (auto [Name, Value] :
        {std::pair("replicas", &C.Replicas),
         std::pair("num-cores-per-replica", &C.CoresPerReplica)}) {
+    if (IsProgram && Value == &C.Replicas) {
+      C.Replicas = readMesh(*G).replicas();
+      continue;
+    }
     auto Number = unsignedOption(Name);
     if (!Number || *Number == 0 || *Number > 65536) {
       consumeError(Number.takeError());
@@ -398,6 +413,15 @@ PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
   Feeds.clear();
   Splits.clear();
   Dims.reset();
+  IsProgram = readMesh(*G).Node != NoNode && option("inputs").empty() &&
+              option("outputs").empty();
+  if (IsProgram) {
+    SmallVector<StringRef, 4> Fetches;
+    option("fetch").split(Fetches, ';', -1, /*KeepEmpty=*/false);
+    return readMetadata(M) && lowerStepToTpu(M, C, Fetches, D)
+               ? PassResult::Changed
+               : PassResult::Failure;
+  }
   if (!readMetadata(M) || !readFeeds() || !readInputs() || !readShapes() ||
       !readOutputs())
     return PassResult::Failure;
@@ -439,7 +463,10 @@ PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
   if (!padTpuInputs(*G, C, D))
     return PassResult::Failure;
   Statistics["members"] += C.Members.size();
-  return buildTpuForm(*G, C, D) ? PassResult::Changed : PassResult::Failure;
+  if (!buildTpuForm(*G, C, D) || !HostClusters(*G).moveCores(D))
+    return PassResult::Failure;
+  warnUnsupportedOps(*G, D);
+  return PassResult::Changed;
 }
 
 } // namespace

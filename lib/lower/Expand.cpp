@@ -67,11 +67,13 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
     const OpDef *Def = G.opDefOf(Op);
     Rewrites.push_back(!Def || RandomOps.back() || Def->attr("frame_name") ||
                        Def->attr("shared_name"));
-    Program.push_back(Name == MeshOp            ? MeshNode
-                      : Name == "_ToReplicas"   ? Split
-                      : Name == "_FromReplicas" ? Merge
-                      : Name == "_Scale"        ? Scale
-                                                : Plain);
+    Program.push_back(Name == MeshOp                  ? MeshNode
+                      : Name == "_ToReplicas"         ? Split
+                      : Name == "_FromReplicas"       ? Merge
+                      : Name == "_Scale"              ? Scale
+                      : Name == "TPUReplicatedInput"  ? FanIn
+                      : Name == "TPUReplicatedOutput" ? FanOut
+                                                      : Plain);
   }
   for (unsigned R = 0; R < Devices.size(); ++R)
     Numbers.emplace_back(R);

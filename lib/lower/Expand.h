@@ -65,7 +65,10 @@ private:
 
   DeviceRow deviceRow(llvm::StringRef Of) const;
 
-  bool isSplit(const Node &This) const { return Program[This.Op] == Split; }
+  /// Whether the replicas read an output of \p This each.
+  bool isSplit(const Node &This) const {
+    return Program[This.Op] == Split || Program[This.Op] == FanOut;
+  }
   /// Whether there is one node for all replicas.
   bool isOnce(const Node &This) const {
     return This.Count == Copies::Once || isSplit(This);
@@ -89,7 +92,15 @@ private:
   bool writeShort(Twins &Pair, NodeId N, Chunk &Out) const;
 
   /// By op: what the program's own ops are.
-  enum ProgramOp : uint8_t { Plain, MeshNode, Split, Merge, Scale };
+  enum ProgramOp : uint8_t {
+    Plain,
+    MeshNode,
+    Split,
+    Merge,
+    Scale,
+    FanIn, ///< Once, with an input from each replica: into a TPU computation.
+    FanOut ///< Once, with an output for each replica: out of one.
+  };
 
   const Graph &G;
   std::vector<std::string> Devices;

@@ -349,6 +349,10 @@ void NodeRenderer::select(NodeId Node) {
   case ReplicaExpander::Scale:
     PerReplica = This->Count == Copies::PerReplica;
     return scale();
+  case ReplicaExpander::FanIn:
+  case ReplicaExpander::FanOut:
+    PerReplica = false;
+    return fan();
   case ReplicaExpander::Plain:
     PerReplica = This->Count == Copies::PerReplica;
     return plain();
@@ -370,6 +374,24 @@ void NodeRenderer::plain() {
     copyName(Item::Input, *This, Item::First, ControlPort).Each = true;
   device();
   attributes();
+  endPart();
+}
+
+/// One node between all replicas and a computation that is written once.
+void NodeRenderer::fan() {
+  ownName(Item::Name);
+  literal(E.OpFields[This->Op]);
+  for (Endpoint Input : G.dataInputs(N)) {
+    firstInput(Input, Item::All);
+    if (G.node(Input.Node).Count == Copies::PerReplica)
+      otherInputs(Input);
+  }
+  for (Endpoint Input : G.controlInputs(N))
+    controlInput(Input.Node);
+  device();
+  attributes();
+  if (E.Program[This->Op] == ReplicaExpander::FanIn)
+    attribute("N", encodeIntAttr(Count));
   endPart();
 }
 

@@ -27,8 +27,11 @@ inline bool mayDiffer(llvm::StringRef Key) {
   return Key == "shared_name" || Key == "seed2" || Key == "frame_name";
 }
 
-/// merge-fetches renames the local node of a merged value to `replica/<name>`.
+/// merge-fetches renames the local node of a merged value to `replica/<name>`;
+/// the results of a TPU computation are called `<name>_<i>`.
 inline bool isRenamedLocal(const Node &N) {
+  if (N.Kind == Inserted::Merge && N.Count == Copies::PerReplica)
+    return true;
   constexpr llvm::StringLiteral Prefix = "replica/";
   return N.Flags & NF_LocalName && N.NameSplit == Prefix.size() - 1 &&
          llvm::StringRef(N.NameData, N.NameSize).starts_with(Prefix);
@@ -226,6 +229,7 @@ private:
   bool readClasses(llvm::StringRef Entry);
   void className(llvm::StringRef Text);
   void plain();
+  void fan();
   llvm::StringRef operand(llvm::StringRef Suffix);
   void constant(llvm::StringRef Suffix, llvm::StringRef Value, unsigned Type);
   void split();

@@ -45,7 +45,7 @@ private:
 bool Checker::checkInput(const TpuInput &I) {
   Endpoint Read = I.Read.Node == NoNode ? I.Values[0] : I.Read;
   StringRef Name = G.name(Read.Node);
-  if (I.Values.size() != C.Replicas) {
+  if (I.Values.size() != (C.Crossing ? 1 : C.Replicas)) {
     Diags.error(Name, formatv("Mismatched number of replicas: this input has "
                               "{0} tensors for {1} replicas",
                               I.Values.size(), C.Replicas));

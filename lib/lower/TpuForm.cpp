@@ -80,6 +80,9 @@ private:
                          AttrRun Attrs);
   NodeId identity(StringRef Name, Endpoint Source, NodeId Waits, AttrRun Attrs,
                   NodeId After);
+  /// How many nodes there are for what each replica has.
+  unsigned copies() const { return C.Crossing ? 1 : C.Replicas; }
+  void perReplica(NodeId N);
   void addMetadata();
   void addInputs();
   void addVariables();
@@ -133,10 +136,23 @@ NodeId Builder::identity(StringRef Name, Endpoint Source, NodeId Waits,
 
 NodeId Builder::replicatedInput(StringRef Name, ArrayRef<Endpoint> Values,
                                 AttrRun Attrs) {
-  Attrs.integer("N", static_cast<int64_t>(Values.size()))
-      .type("T", G.outputType(Values[0].Node, Values[0].Port))
+  // What expands the program writes how many there are.
+  if (!C.Crossing)
+    Attrs.integer("N", static_cast<int64_t>(Values.size()));
+  Attrs.type("T", G.outputType(Values[0].Node, Values[0].Port))
       .integer("index", -1);
   return insert(Name, "TPUReplicatedInput", Values, Attrs, Front);
+}
+
+/// Makes \p N what each replica has.
+void Builder::perReplica(NodeId N) {
+  if (!C.Crossing)
+    return;
+  Node &This = G.node(N);
+  This.Count = Copies::PerReplica;
+  This.Kind = Inserted::Merge;
+  This.Flags |= NF_LocalName;
+  This.NameSplit = This.NameSize;
 }
 
 void Builder::addMetadata() {
@@ -312,12 +328,13 @@ void Builder::addRuns(ArrayRef<NodeId> Waits) {
   std::map<std::string, SmallVector<Endpoint, 4>> ByDevice;
   for (NodeId N : Waits)
     ByDevice[G.device(N).str()].push_back(control(N));
-  for (unsigned R = 0; R < C.Replicas; ++R) {
-    std::string Name = formatv("shard_{0}", R);
+  for (unsigned R = 0; R < copies(); ++R) {
+    std::string Name = C.Crossing ? "shard" : formatv("shard_{0}", R).str();
     auto Group = [&](StringRef Of, StringRef Device,
                      ArrayRef<Endpoint> Inputs) {
       NodeId N = insert(Of, "NoOp", Inputs, {}, Back);
       G.setDevice(N, mergedDevice(C.Device, Device));
+      perReplica(N);
       return N;
     };
     if (ByDevice.size() == 1) {
@@ -375,9 +392,16 @@ void Builder::addOutputs() {
     NodeId Out = insert(formatv("output{0}", I).str(), "TPUReplicatedOutput",
                         Endpoint{Returned[I], 0}, Attrs, Back);
     std::vector<NodeId> &Shards = Form.Shards.emplace_back();
-    for (unsigned R = 0; R < C.Replicas; ++R) {
-      NodeId N = identity(formatv("output_{0}_shard_{1}", I, R).str(), {Out, R},
-                          NoNode, {}, Back);
+    if (C.Crossing) {
+      G.node(Out).Count = Copies::PerReplica;
+      G.node(Out).Flags |= NF_FixedDevice;
+    }
+    for (unsigned R = 0; R < copies(); ++R) {
+      std::string Name = formatv("output_{0}_shard", I).str();
+      if (!C.Crossing)
+        Name += "_" + std::to_string(R);
+      NodeId N = identity(Name, {Out, R}, NoNode, {}, Back);
+      perReplica(N);
       SmallVector<Endpoint, 4> Inputs{{Out, R}};
       for (NodeId W : Waits)
         Inputs.push_back(control(W));

@@ -82,6 +82,10 @@ struct TpuComputation {
   /// outside readers of an output still read the member: the caller goes on
   /// from TpuForm::Shards.
   bool NameFetches = true;
+  /// The graph is a program that is expanded later (lib/lower/Expand.h): each
+  /// input and variable has one value, with a copy for each replica, and each
+  /// result one shard.
+  bool Crossing = false;
 
   std::string Device; ///< Of the nodes that are added.
   std::string Topology;

@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace graft {
 
-std::vector<std::string> strategyNames() { return {"all-reduce", "ps"}; }
+std::vector<std::string> strategyNames() { return {"all-reduce", "ps", "tpu"}; }
 
 std::string quotePipelineValue(StringRef Value) {
   if (!Value.empty() && Value.find_first_of(",{}' \t\n") == StringRef::npos)
@@ -53,10 +53,10 @@ std::string list(const std::vector<std::string> &Values) {
 
 std::string buildPipeline(const StrategyOptions &O) {
   std::string P;
+  bool IsTpu = O.Strategy == "tpu";
   std::string Slots = O.NoGradientSlots ? "true" : "";
   addPass(P, "inline-functions", {{"fetch", list(O.Fetches)}});
-  addPass(P, "assign-strategy",
-          {{"strategy", O.Strategy == "all-reduce" ? "" : O.Strategy}});
+  addPass(P, "assign-strategy", {{"strategy", O.Strategy == "ps" ? "ps" : ""}});
   addPass(P, "replicate",
           {{"replicas", O.Replicas ? utostr(O.Replicas) : ""},
            {"device-type", O.DeviceType},
@@ -71,16 +71,24 @@ std::string buildPipeline(const StrategyOptions &O) {
             {{"how", O.BatchNorm == "sync" ? "" : O.BatchNorm}});
   addPass(P, "insert-reductions",
           {{"grad", list(O.Grads)}, {"no-gradient-slots", Slots}});
-  addPass(P, "refine-copies");
-  addPass(P, "merge-fetches", {{"fetch", list(O.Fetches)}});
-  addPass(P, "insert-collectives",
-          {{"reduction", O.Reduction == "auto" ? "" : O.Reduction}});
+  // A TPU runs its computation as a whole: what could be outside between two
+  // parts of it stays inside, and reductions are part of it.
+  if (!IsTpu)
+    addPass(P, "refine-copies");
+  addPass(P, "merge-fetches",
+          {{"fetch", list(O.Fetches)}, {"pick", IsTpu ? "true" : ""}});
+  if (!IsTpu)
+    addPass(P, "insert-collectives",
+            {{"reduction", O.Reduction == "auto" ? "" : O.Reduction}});
   addPass(P, "refresh-copies");
   if (O.CheckCopies)
     addPass(P, "check-copies");
   addPass(P, "place");
   addPass(P, "check-replication");
-  addPass(P, "expand-replicas");
+  if (IsTpu)
+    addPass(P, "tpu-replicate", {{"fetch", list(O.Fetches)}});
+  else
+    addPass(P, "expand-replicas");
   return P;
 }
 
