@@ -240,7 +240,7 @@ void Builder::convert(NodeId M) {
     Inputs.push_back(It == Inside.end() ? E : It->second);
   }
   SmallVector<Endpoint, 4> Waits(G.controlInputs(M));
-  auto Host = G.stringAttr(M, TpuOutsideAttr);
+  auto Host = G.stringAttr(M, HostClusterAttr);
   // A node of a loop would be in no frame if it waited for the metadata alone.
   bool WaitsInFrame = false;
   for (Endpoint E : Waits) {
@@ -255,7 +255,7 @@ void Builder::convert(NodeId M) {
       AttrRun Attrs;
       Attrs.string(TpuClusterAttr, Form.Cluster);
       if (Host)
-        Attrs.string(TpuOutsideAttr, *Host);
+        Attrs.string(HostClusterAttr, *Host);
       From = identity((G.name(M) + "/Identity").str(), {E.Node, 0}, NoNode,
                       Attrs, M);
       G.setDevice(From, G.device(M));
@@ -308,8 +308,8 @@ void Builder::addSums() {
     for (NodeId N : {Const, Sum}) {
       Added.push_back(N);
       G.setDevice(N, G.device(S.Node));
-      if (auto Host = G.attr(S.Node, TpuOutsideAttr))
-        G.setAttr(N, TpuOutsideAttr, *Host);
+      if (auto Host = G.attr(S.Node, HostClusterAttr))
+        G.setAttr(N, HostClusterAttr, *Host);
     }
     SumOf[key(S)] = {Sum, 0};
     for (Use U : G.uses(S.Node))

@@ -12,7 +12,7 @@
 #ifndef GRAFT_LIB_LOWER_TPUFORM_H
 #define GRAFT_LIB_LOWER_TPUFORM_H
 
-#include "lib/graph/Graph.h"
+#include "lib/lower/HostClusters.h"
 #include "lib/support/Diagnostics.h"
 
 #include <optional>
@@ -21,10 +21,6 @@
 
 namespace graft {
 
-/// The cluster that a node is in.
-inline constexpr llvm::StringRef TpuClusterAttr = "_tpu_replicate";
-/// The part of a cluster that runs on the host and that a node is in.
-inline constexpr llvm::StringRef TpuOutsideAttr = "_xla_outside_compilation";
 /// The type of device that a core of a replica is, whichever replica it is.
 inline constexpr llvm::StringRef TpuCoreType = "TPU_REPLICATED_CORE";
 

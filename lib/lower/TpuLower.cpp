@@ -135,8 +135,7 @@ void Lowering::describe() {
         ~(NF_LocalName | NF_Led | NF_ElidePrimary | NF_FixedDevice));
     dropClasses(N);
     if (Step.HostCluster[N] >= 0)
-      G.setStringAttr(N, "_xla_outside_compilation",
-                      std::to_string(Step.HostCluster[N]));
+      G.setStringAttr(N, HostClusterAttr, std::to_string(Step.HostCluster[N]));
   }
   G.markModified();
 }
