@@ -38,6 +38,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <algorithm>
 #include <map>
 
 using namespace llvm;
@@ -335,7 +336,9 @@ bool TpuReplicate::readCombine(bool IsChosen) {
   for (size_t I = 0; I < C.Outputs.size(); ++I) {
     auto &[E, How] = C.Outputs[I];
     if (!IsChosen) {
-      if (C.Replicas == 1)
+      // What is not a member has its value outside already.
+      if (C.Replicas == 1 ||
+          !std::binary_search(C.Members.begin(), C.Members.end(), E.Node))
         continue;
       auto Shape = dims().shape(E);
       bool IsScalar = Shape && Shape->empty();

@@ -522,6 +522,7 @@ std::vector<Endpoint> splitForReplicas(Graph &G, Endpoint Tensor,
   G.setDevice(Dim, Device);
   G.setDevice(Split, Device);
   std::vector<Endpoint> Parts;
+  Parts.reserve(Replicas);
   for (unsigned R = 0; R < Replicas; ++R)
     Parts.push_back({Split, R});
   return Parts;

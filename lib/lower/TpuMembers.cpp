@@ -25,25 +25,26 @@ public:
   MemberSearch(const Graph &G, TpuComputation &C,
                const TpuMemberOptions &Options, DiagnosticEngine &Diags)
       : G(G), C(C), Options(Options), Diags(Diags), Role(G.size()),
+        InBranch(G.size()),
         Ops(G, [](StringRef Name, const OpDef *) { return kindOf(Name); }) {}
 
   bool run();
 
 private:
   enum Roles : uint8_t { None, Member, Captured, MakesInput };
-  enum OpKind : uint8_t { Other, Outside, Switch, Identity };
+  enum OpKind : uint8_t { Other, Outside, Switch, Merge };
   static OpKind kindOf(StringRef Op) {
     if (Op == "Placeholder" || Op == "PlaceholderV2" || Op == "VarHandleOp")
       return Outside;
     if (Op == "Switch" || Op == "RefSwitch")
       return Switch;
-    return Op == "Identity" ? Identity : Other;
+    return Op == "Merge" || Op == "RefMerge" ? Merge : Other;
   }
 
   bool include();
   bool addInputsOf(NodeId N);
   bool mayRead(NodeId User, Endpoint E);
-  void addBranchPivots(NodeId N);
+  void addBranches(NodeId N);
   void add(NodeId N) {
     if (Role[N] != None || Ops[G.node(N)] == Outside)
       return;
@@ -56,8 +57,9 @@ private:
   const TpuMemberOptions &Options;
   DiagnosticEngine &Diags;
   std::vector<uint8_t> Role;
+  std::vector<bool> InBranch; ///< Found because it reads a branch.
   std::vector<NodeId> Work;
-  std::set<std::pair<NodeId, uint32_t>> Inputs, CapturedTensors, Split;
+  std::set<std::pair<NodeId, uint32_t>> Inputs, Outputs, CapturedTensors, Split;
   PerOp Ops;
 };
 
@@ -117,18 +119,23 @@ bool MemberSearch::addInputsOf(NodeId N) {
   return Good;
 }
 
-/// What names a branch of a conditional is in it, although no op of the branch
-/// may wait for it.
-void MemberSearch::addBranchPivots(NodeId N) {
-  SmallVector<NodeId, 4> Pivots;
+/// A conditional whose predicate is inside is inside, its unused results too:
+/// what reads a branch, up to the Merge. An output may be read outside.
+void MemberSearch::addBranches(NodeId N) {
+  bool GivesBranch =
+      Ops[G.node(N)] == Switch || (InBranch[N] && Ops[G.node(N)] != Merge);
+  SmallVector<NodeId, 4> Found;
   G.forEachUse(N, [&](Use U) {
-    if (Ops[G.node(U.User)] == Identity && U.Index == 0 &&
-        !G.anyUse(U.User,
-                  [&](Use Of) { return Of.Index < G.node(Of.User).NumData; }))
-      Pivots.push_back(U.User);
+    Endpoint E = G.input(U.User, U.Index);
+    bool IsPredicate = Ops[G.node(U.User)] == Switch && U.Index == 1;
+    if (!E.isControl() && (GivesBranch || IsPredicate) &&
+        Role[U.User] == None && !Outputs.count({E.Node, E.Port}))
+      Found.push_back(U.User);
   });
-  for (NodeId P : Pivots)
-    add(P);
+  for (NodeId User : Found) {
+    InBranch[User] = GivesBranch;
+    add(User);
+  }
 }
 
 bool MemberSearch::run() {
@@ -146,8 +153,10 @@ bool MemberSearch::run() {
     if (Role[E.Node] == None)
       Role[E.Node] = Captured;
   }
-  for (const TpuOutput &O : C.Outputs)
+  for (const TpuOutput &O : C.Outputs) {
+    Outputs.insert({O.Tensor.Node, O.Tensor.Port});
     add(O.Tensor.Node);
+  }
   for (NodeId N : C.Operations) {
     add(N);
     if (Role[N] != Member) {
@@ -164,8 +173,7 @@ bool MemberSearch::run() {
     NodeId N = Work.back();
     Work.pop_back();
     Good &= addInputsOf(N);
-    if (Ops[G.node(N)] == Switch)
-      addBranchPivots(N);
+    addBranches(N);
     if (Loops && Loops->isInLoop(N))
       for (NodeId In : Loops->nest(N))
         add(In);

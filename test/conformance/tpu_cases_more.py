@@ -109,3 +109,13 @@ def outputs_that_are_inputs_and_captured(b):
 def one_tensor_twice(b):
     x = b.x()
     b.replicate(lambda p, q: tf.negative(p, name="y"), b.split(x), b.split(x))
+
+
+@case("tpu-replicate{replicas=2 inputs=x:0 outputs=q/Merge:0 captures=p:0}", "--feed=x=split")
+def branch_with_an_unused_result(b):
+    p = tf1.placeholder(tf.bool, (), name="p")
+
+    def computation(x):
+        return tf1.cond(p, lambda: (x + 1.0, x * 2.0), lambda: (x - 1.0, tf.exp(x)), name="q")[0]
+
+    b.replicate(computation, b.split(b.x()))
