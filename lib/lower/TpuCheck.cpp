@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/Verifier.h"
 #include "lib/lower/TpuForm.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -24,7 +25,8 @@ class Checker {
 public:
   Checker(const Graph &G, const TpuComputation &C,
           const std::vector<bool> &IsMember, DiagnosticEngine &Diags)
-      : G(G), C(C), IsMember(IsMember), Diags(Diags) {
+      : G(G), C(C), IsMember(IsMember), Diags(Diags),
+        Undeclared(Diags, "ops outside that read the computation") {
     for (const TpuOutput &O : C.Outputs)
       Outputs.insert({O.Tensor.Node, O.Tensor.Port});
   }
@@ -39,6 +41,7 @@ private:
   const TpuComputation &C;
   const std::vector<bool> &IsMember;
   DiagnosticEngine &Diags;
+  ErrorCap Undeclared;
   std::set<std::pair<NodeId, uint32_t>> Outputs;
 };
 
@@ -81,10 +84,12 @@ bool Checker::checkReaders(NodeId Member) {
     Endpoint E = G.input(U.User, U.Index);
     if (E.isControl() || IsMember[U.User] || Outputs.count({E.Node, E.Port}))
       continue;
-    Diags.error(
-        G.name(U.User),
-        "Undeclared output of TPU computation: this op outside reads '" +
-            tensorName(G, E) + "'; add that to the outputs");
+    Undeclared.error(G.name(U.User),
+                     "Undeclared output of TPU computation: this op outside "
+                     "reads '" +
+                         tensorName(G, E) +
+                         "'; add that to the outputs, or this op to what the "
+                         "computation includes");
     Good = false;
   }
   return Good;
