@@ -12,8 +12,8 @@
 //                gate = NoOp(^c)                      waits for all members
 //                r = Identity*(c, ^gate)              what users read
 //
-// Inside one process adding is cheaper on CPUs, runs in any order and cannot
-// hang; `auto` uses it there and collectives on other devices. The gate makes
+// Adding is cheaper on CPUs, runs in any order and cannot hang; `auto` uses it
+// there and between tasks, and collectives on other devices. The gate makes
 // whatever reaches one member run all of them: a collective of which a run
 // holds only a part blocks for ever. Keys follow the order of names, so they do
 // not depend on the order of nodes.
@@ -28,6 +28,7 @@
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/pass/PerOp.h"
+#include "lib/strategy/Cluster.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -211,10 +212,12 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
       Found.push_back(N);
   if (Found.empty())
     return PassResult::Unchanged;
-  bool OnCpu = all_of(Devices.Devices, [](const std::string &D) {
-    return StringRef(D).contains_insensitive("cpu:");
-  });
-  bool Add = How == "add" || (How == "auto" && OnCpu);
+  // Adding needs nothing of the servers of several tasks.
+  bool Adds = areOfSeveralTasks(Devices.Devices) ||
+              all_of(Devices.Devices, [](const std::string &D) {
+                return StringRef(D).contains_insensitive("cpu:");
+              });
+  bool Add = How == "add" || (How == "auto" && Adds);
   llvm::sort(Found,
              [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
   int64_t InstanceKey = 1;

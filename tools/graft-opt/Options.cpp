@@ -9,12 +9,13 @@
 #include "Options.h"
 
 #include "lib/graph/DeviceName.h"
+#include "lib/strategy/Cluster.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <thread>
 
@@ -68,12 +69,16 @@ cl::opt<unsigned> Threads("threads", cl::value_desc("N"), cl::cat(Files),
 
 cl::opt<unsigned> Replicas("replicas", cl::value_desc("N"),
                            cl::cat(Distribution),
-                           cl::desc("Replicas on this machine"));
+                           cl::desc("Replicas on this machine, or on each "
+                                    "worker of --cluster"));
 Text DeviceType("device-type", cl::value_desc("type"), cl::cat(Distribution),
                 cl::desc("Replica i is on /device:TYPE:i. Default: GPU"));
 TextList Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
                  cl::cat(Distribution),
                  cl::desc("The devices of the replicas, instead"));
+Text Cluster("cluster", cl::value_desc("file"), cl::cat(Distribution),
+             cl::desc("The workers, as JSON in the form of TF_CONFIG; one "
+                      "graph for all of them"));
 Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name"),
               cl::cat(Distribution), cl::desc("all-reduce (default) or ps"));
 TextList Feed("feed", cl::value_desc("NAME[=how]"), cl::cat(Distribution),
@@ -202,50 +207,48 @@ Error checkGrad(StringRef Value) {
   return Error::success();
 }
 
-/// Full names of the listed devices.
-Expected<std::vector<std::string>> checkDevices() {
-  std::vector<std::string> Result;
-  StringSet<> Seen;
-  for (const std::string &Text : Devices) {
-    auto Device = DeviceName::parse(Text);
-    if (!Device || Device->Type.empty() || !Device->Index)
-      return failure("--devices: '" + Text +
-                     "' is not a device with an index, such as "
-                     "'/device:GPU:0'");
-    std::string Full = Device->str();
-    if (!Seen.insert(Full).second)
-      return failure("--devices: '" + Full + "' is listed twice");
-    Result.push_back(std::move(Full));
-  }
-  if (Result.empty())
-    return failure("--devices: the list is empty");
-  return Result;
-}
+constexpr unsigned MaxReplicas = 65536;
 
 template <typename Option> bool given(const Option &O) {
   return O.getNumOccurrences() != 0;
 }
 
-Expected<StrategyOptions> checkStrategy() {
-  constexpr unsigned MaxReplicas = 65536;
-  StrategyOptions S;
-  if (given(Devices) && given(Replicas))
-    return failure("--devices and --replicas: give only one");
-  if (given(Devices) && given(DeviceType))
-    return failure("--devices and --device-type: give only one");
+/// The replicas of each worker of --cluster.
+Error readCluster(StrategyOptions &S) {
+  if (Cluster.empty())
+    return failure("--cluster: the name of the file is empty");
+  auto Buffer = MemoryBuffer::getFile(Cluster, /*IsText=*/true);
+  if (!Buffer)
+    return failure("--cluster: cannot read '" + Cluster +
+                   "': " + Buffer.getError().message());
+  Expected<ClusterSpec> Spec = parseCluster((*Buffer)->getBuffer(), Cluster);
+  if (!Spec)
+    return failure("--cluster: " + toString(Spec.takeError()));
+  std::vector<std::string> Tasks = trainingTasks(*Spec);
+  if (Tasks.size() * Replicas > MaxReplicas)
+    return failure(formatv("--cluster: {0} workers with {1} replicas each are "
+                           "more than {2}",
+                           Tasks.size(), Replicas.getValue(), MaxReplicas));
+  StringRef Type = S.DeviceType.empty() ? "GPU" : StringRef(S.DeviceType);
+  for (const std::string &Task : Tasks)
+    for (unsigned I = 0; I < Replicas; ++I)
+      S.Devices.push_back((Task + "/device:" + Type + ":" + Twine(I)).str());
+  S.DeviceType.clear();
+  return Error::success();
+}
+
+/// The devices of the replicas, or their number and type.
+Error checkPlaces(StrategyOptions &S) {
+  for (auto [Name, Given] : {std::pair("--replicas", given(Replicas)),
+                             std::pair("--device-type", given(DeviceType)),
+                             std::pair("--cluster", given(Cluster))})
+    if (Given && given(Devices))
+      return failure(Twine("--devices and ") + Name + ": give only one");
+  if (given(Cluster) && !given(Replicas))
+    return failure("--cluster needs --replicas, the number of replicas on each "
+                   "worker");
   if (!given(Devices) && !given(Replicas))
     return failure("--strategy needs --replicas or --devices");
-  if (given(Devices)) {
-    auto Listed = checkDevices();
-    if (!Listed)
-      return Listed.takeError();
-    S.Devices = std::move(*Listed);
-  } else {
-    if (Replicas == 0 || Replicas > MaxReplicas)
-      return failure(formatv("--replicas: {0} is not between 1 and {1}",
-                             Replicas.getValue(), MaxReplicas));
-    S.Replicas = Replicas;
-  }
   if (given(DeviceType)) {
     auto Device = DeviceName::parse("/device:" + DeviceType + ":0");
     if (!Device || Device->Type.empty())
@@ -253,6 +256,34 @@ Expected<StrategyOptions> checkStrategy() {
                      "' is not a type of device, such as CPU or GPU");
     S.DeviceType = Device->Type;
   }
+  if (given(Devices)) {
+    auto Listed =
+        checkDevices(std::vector<std::string>(Devices.begin(), Devices.end()));
+    if (!Listed)
+      return Listed.takeError();
+    S.Devices = std::move(*Listed);
+  } else {
+    if (Replicas == 0 || Replicas > MaxReplicas)
+      return failure(formatv("--replicas: {0} is not between 1 and {1}",
+                             Replicas.getValue(), MaxReplicas));
+    if (given(Cluster)) {
+      if (Error E = readCluster(S))
+        return E;
+    } else {
+      S.Replicas = Replicas;
+    }
+  }
+  if (Reduction == "collective" && areOfSeveralTasks(S.Devices))
+    return failure("--reduction=collective: In-graph multi-worker training is "
+                   "not supported but with a reduction to one device; give "
+                   "--reduction=add");
+  return Error::success();
+}
+
+Expected<StrategyOptions> checkStrategy() {
+  StrategyOptions S;
+  if (Error E = checkPlaces(S))
+    return E;
   if (Error E = checkWord("--strategy", Strategy, strategyNames()))
     return E;
   if (Error E =
@@ -316,6 +347,7 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry) {
   const std::pair<const char *, bool> Own[] = {
       {"--replicas", given(Replicas)},
       {"--devices", given(Devices)},
+      {"--cluster", given(Cluster)},
       {"--strategy", given(Strategy)},
       {"--device-type", given(DeviceType)},
       {"--feed", given(Feed)},
@@ -327,7 +359,8 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry) {
       {"--no-gradient-slots", NoGradientSlots},
       {"--check-copies", CheckCopies},
   };
-  bool Wanted = given(Replicas) || given(Devices) || given(Strategy);
+  bool Wanted =
+      given(Replicas) || given(Devices) || given(Cluster) || given(Strategy);
   for (auto [Name, Given] : Own) {
     // These two every pass may have that has such an option.
     bool IsShared =
@@ -472,9 +505,11 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.ListPasses = ListPasses;
   O.PassesMarkdown = PassesMarkdown;
   O.HelpPass = HelpPass;
+  if (given(Cluster))
+    O.FurtherInputs.push_back(Cluster);
   for (int I = 1; I < Argc; ++I)
     if (Argv[I][0] == '@' && Argv[I][1] != '\0')
-      O.ResponseFiles.push_back(Argv[I] + 1);
+      O.FurtherInputs.push_back(Argv[I] + 1);
   if (!O.HelpPass.empty())
     if (Error E = checkPass("--help-pass", O.HelpPass, Registry))
       return E;

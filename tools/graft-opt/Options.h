@@ -24,8 +24,8 @@ struct ToolOptions {
   std::optional<OutputFormat> Format; ///< Or by the name of the output.
   WriteOptions Write;
   std::string Depfile;
-  /// Files that the command line itself was read from.
-  std::vector<std::string> ResponseFiles;
+  /// Files that the command line itself was read from, and that it names.
+  std::vector<std::string> FurtherInputs;
 
   std::string Pipeline; ///< Empty: the bytes pass through.
   Instrumentation Show;

@@ -274,7 +274,7 @@ void Run::write(std::string *Text) {
   if (O.Depfile.empty())
     return;
   std::vector<std::string> Inputs = M.Files;
-  append_range(Inputs, O.ResponseFiles);
+  append_range(Inputs, O.FurtherInputs);
   // Of several files the first is complete when all are.
   const std::string &Target = Options.ShardSize == 0 ? O.Output : *Written;
   WriteOptions Plain{.Format = OutputFormat::Text};
