@@ -18,6 +18,13 @@
 // holds only a part blocks for ever. Keys follow the order of names, so they do
 // not depend on the order of nodes.
 //
+//   workers      c = CollectiveReduce*(g), gate and r as above, also for
+//                m = _FromReplicas(g) combine=sum     a value that exists once:
+//                m = _FromReplicas(r) combine=pick    each worker has it
+//
+// `workers` is for one graph in each process, where nothing is added for
+// others. Rows that are only fetched stay a concat.
+//
 // Relies on: shapes that are equal on all replicas, which the types prove. Rows
 // of which each replica has another number (uneven) are gathered by adding.
 //
@@ -38,7 +45,7 @@ namespace graft {
 namespace {
 
 constexpr PassOption Options[] = {
-    {"reduction", "auto, add or collective", "auto"},
+    {"reduction", "auto, add, collective or workers", "auto"},
 };
 
 constexpr int64_t GroupKey = 1;
@@ -68,11 +75,19 @@ private:
   void read(NodeId N);
   void becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs);
   void add(NodeId N);
+  bool divides() const {
+    return !This.Gather && This.Power == -1 && isFloating(This.Type);
+  }
+  std::array<Endpoint, 2> member(NodeId N, int64_t InstanceKey);
+  void scale(NodeId N);
   void collective(NodeId N, int64_t InstanceKey);
+  void pick(NodeId N, int64_t InstanceKey);
+  bool merges(NodeId N) const;
   StringRef nameOf(NodeId N, StringRef Suffix);
 
   Graph *G = nullptr;
   unsigned Replicas = 0;
+  bool Workers = false;
   /// Most reductions have one and the same run of attributes: it is read once
   /// and stripped once.
   StringRef LastAttrs, Stripped;
@@ -99,10 +114,13 @@ void InsertCollectives::read(NodeId N) {
   bool Common = This.Type == DT_FLOAT || This.Type == DT_DOUBLE ||
                 This.Type == DT_HALF || This.Type == DT_INT32 ||
                 This.Type == DT_INT64;
-  This.HasCollective =
-      Gather ? Common && This.Axis == 0 &&
-                   !G->boolAttr(N, "uneven").value_or(false)
-             : (Common || This.Type == DT_BFLOAT16) && This.Combine == "sum";
+  This.Gather |= This.Combine == "concat";
+  bool Combines = This.Combine == "sum" ||
+                  (Workers && (This.Combine == "min" || This.Combine == "max"));
+  bool Uneven = G->boolAttr(N, "uneven").value_or(false);
+  This.HasCollective = This.Gather
+                           ? Common && This.Axis == 0 && !Uneven
+                           : (Common || This.Type == DT_BFLOAT16) && Combines;
 }
 
 StringRef InsertCollectives::nameOf(NodeId N, StringRef Suffix) {
@@ -150,9 +168,10 @@ void InsertCollectives::add(NodeId N) {
   becomeIdentity(N, Endpoint{Result, 0});
 }
 
-void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
+/// Adds the member for what \p N reads, and the gate; what an Identity takes.
+std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
+                                                  int64_t InstanceKey) {
   Endpoint Source = G->input(N, 0);
-  bool Divide = !This.Gather && This.Power == -1 && isFloating(This.Type);
   AttrRun Attrs;
   Attrs.type("T", This.Type);
   Attrs.integer("group_size", Replicas);
@@ -165,8 +184,10 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
     Shape.Dims.push_back(0);
     Attrs.raw("shape", encodeShapeAttr(Shape));
   } else {
-    Attrs.string("merge_op", "Add");
-    Attrs.string("final_op", Divide ? "Div" : "Id");
+    Attrs.string("merge_op", This.Combine == "min"   ? "Min"
+                             : This.Combine == "max" ? "Max"
+                                                     : "Add");
+    Attrs.string("final_op", divides() ? "Div" : "Id");
     Attrs.raw("subdiv_offsets", Offsets);
   }
   if (This.Assumed)
@@ -175,14 +196,22 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
       G->insertNode(nameOf(N, "/member"),
                     This.Gather ? "CollectiveGather" : "CollectiveReduce",
                     Source, Source.Node, Attrs);
-  G->node(Member).Kind = G->node(N).Kind;
+  // A merged value is a reduction, of what it is read from.
+  Inserted Kind = G->node(N).Kind;
+  if (Kind == Inserted::Merge)
+    Kind = This.Gather ? Inserted::Gather : Inserted::Reduce;
+  G->node(Member).Kind = Kind;
   G->node(Member).Count = Copies::PerReplica;
   G->node(Member).Flags |= NF_LocalName;
   NodeId Gate = G->insertNode(nameOf(N, "/gate"), "NoOp",
                               Endpoint{Member, ControlPort}, Member, {});
   G->node(Gate).Kind = Inserted::Gate;
-  becomeIdentity(N, {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}});
-  if (This.Power == 0 || Divide)
+  return {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}};
+}
+
+/// Multiplies what users of \p N read, unless the members divide.
+void InsertCollectives::scale(NodeId N) {
+  if (This.Power == 0 || divides())
     return;
   AttrRun Power;
   Power.type("T", This.Type).integer("power", This.Power);
@@ -190,25 +219,66 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
       G->insertNode(nameOf(N, "/scale"), "_Scale", Endpoint{N, 0}, N, Power);
   G->replaceUses({N, 0}, {Scale, 0}, Scale);
   G->node(Scale).Kind = Inserted::Scale;
-  G->node(Scale).Count = Copies::PerReplica;
+  G->node(Scale).Count = G->node(N).Count;
+}
+
+void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
+  becomeIdentity(N, member(N, InstanceKey));
+  scale(N);
+}
+
+/// What exists once becomes what every worker has of a collective.
+void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
+  std::array<Endpoint, 2> Inputs = member(N, InstanceKey);
+  NodeId Result = G->insertNode(nameOf(N, "/local"), "Identity", Inputs,
+                                Inputs[0].Node, AttrRun().type("T", This.Type));
+  G->node(Result).Kind = G->node(Inputs[0].Node).Kind;
+  G->node(Result).Count = Copies::PerReplica;
+  for (StringRef Key : {StringRef("power"), StringRef("axis"), AssumedAttr})
+    G->removeAttr(N, Key);
+  G->setOp(N, "_FromReplicas");
+  G->setStringAttr(N, "combine", "pick");
+  G->setInput(N, 0, {Result, 0});
+  scale(N);
+}
+
+/// Whether the merged value \p N is one of a collective between workers. Equal
+/// values are none, nor are rows that are fetched or split again; what has no
+/// collective and is only fetched, split-workers writes.
+bool InsertCollectives::merges(NodeId N) const {
+  StringRef Combine = G->stringAttr(N, "combine").value_or("pick");
+  if (Combine == "pick")
+    return false;
+  if (Combine == "sum" || Combine == "min" || Combine == "max")
+    return true;
+  return G->anyUse(N, [&](Use U) {
+    return U.Index < G->node(U.User).NumData && !G->isOp(U.User, "_ToReplicas");
+  });
 }
 
 PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   StringRef How = option("reduction");
-  if (How != "auto" && How != "add" && How != "collective") {
+  Workers = How == "workers";
+  if (How != "auto" && How != "add" && How != "collective" && !Workers) {
     Diags.error("", "unknown reduction '" + How.str() +
-                        "'; use auto, add or collective");
+                        "'; use auto, add, collective or workers");
     return PassResult::Failure;
   }
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
-  PerOp Exchanges(*G, [](StringRef Op, const OpDef *) {
-    return Op == "_Reduce" || Op == "_Gather";
+  // One worker adds nothing.
+  Workers &= Replicas > 1;
+  enum : uint8_t { Other, Exchange, Merge };
+  PerOp Exchanges(*G, [&](StringRef Op, const OpDef *) {
+    return Op == "_Reduce" || Op == "_Gather" ? Exchange
+           : Workers && Op == "_FromReplicas" ? Merge
+                                              : Other;
   });
   std::vector<NodeId> Found;
   for (NodeId N = 0; N < G->size(); ++N)
-    if (Exchanges[G->node(N)] && G->isLive(N))
+    if (uint8_t Role = Exchanges[G->node(N)];
+        Role != Other && G->isLive(N) && (Role == Exchange || merges(N)))
       Found.push_back(N);
   if (Found.empty())
     return PassResult::Unchanged;
@@ -217,16 +287,31 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
               all_of(Devices.Devices, [](const std::string &D) {
                 return StringRef(D).contains_insensitive("cpu:");
               });
-  bool Add = How == "add" || (How == "auto" && Adds);
+  bool Add =
+      How == "add" || (How == "auto" && Adds) || (How == "workers" && !Workers);
   llvm::sort(Found,
              [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
   int64_t InstanceKey = 1;
   LastAttrs = Stripped = {};
   Offsets = encodeIntListAttr(int64_t(0));
   for (NodeId N : Found) {
+    if (Workers)
+      LastAttrs = {}; // merges have attributes of their own
     read(N);
+    if (Workers && !This.HasCollective) {
+      Diags.error(G->name(N),
+                  "the values of the workers would be combined by '" +
+                      (This.Gather ? "concat" : This.Combine.str()) +
+                      "', for which TensorFlow has no collective" +
+                      (This.Gather ? " but along axis 0" : "") +
+                      "; move what reads it out of the step");
+      return PassResult::Failure;
+    }
     // What is computed once is no collective: its result is in one place.
-    if (Add || !This.HasCollective || G->node(N).Count == Copies::Once) {
+    if (Workers && G->node(N).Count == Copies::Once) {
+      pick(N, InstanceKey++);
+      count(Collectives, "collectives");
+    } else if (Add || !This.HasCollective || G->node(N).Count == Copies::Once) {
       add(N);
       count(Added, "added");
     } else {

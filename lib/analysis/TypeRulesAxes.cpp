@@ -513,10 +513,13 @@ RType TypeRules::crossing() {
     return X;
   }
   bool Collective = Op == "CollectiveReduce";
-  if (Collective && G.stringAttr(N, "merge_op") != StringRef("Add"))
-    return varying("combines by another operation than a sum");
-  StringRef Combine =
-      Collective ? "sum" : G.stringAttr(N, "combine").value_or("sum");
+  StringRef Combine = G.stringAttr(N, "combine").value_or("sum");
+  if (Collective) {
+    StringRef Merge = G.stringAttr(N, "merge_op").value_or("");
+    Combine = Merge == "Add" ? "sum" : Merge == "Min" ? "min" : "max";
+    if (Combine == "max" && Merge != "Max")
+      return varying("combines by an operation that is no sum, min or max");
+  }
   if (Op == "_FromReplicas" && Combine == "pick")
     return X.isReplicated() ? X : varying("picks one of different values");
   if (Op == "CollectiveGather" && X.isSharded() &&

@@ -24,25 +24,25 @@
 using namespace llvm;
 
 namespace graft {
-namespace {
 
-/// What the writer calls copy 0 of \p N.
-std::string firstCopyName(const Graph &G, NodeId N) {
+std::string primaryName(const Graph &G, NodeId N, unsigned Number) {
   const Node &This = G.node(N);
   StringRef Name = G.name(N);
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName))
     return Name.str();
   if (This.NameSplit == 0)
-    return ("replica_0/" + Name).str();
+    return ("replica_" + Twine(Number) + "/" + Name).str();
   return (Name.take_front(This.NameSplit) +
-          (isRenamedLocal(This) ? "_0" : "/replica_0") +
+          (isRenamedLocal(This) ? "_" : "/replica_") + Twine(Number) +
           Name.drop_front(This.NameSplit))
       .str();
 }
 
+namespace {
+
 class ContextLowering {
 public:
-  explicit ContextLowering(const Graph &G);
+  ContextLowering(const Graph &G, std::optional<unsigned> Worker);
 
   void lower(tensorflow::CondContextDef &C);
   void lower(tensorflow::WhileContextDef &C);
@@ -55,10 +55,12 @@ private:
   void lowerFrame(tensorflow::WhileContextDef &C);
 
   const Graph &G;
+  std::optional<unsigned> Worker;
   StringMap<NodeId> Moved; ///< By name of the input, where that is another's.
 };
 
-ContextLowering::ContextLowering(const Graph &G) : G(G) {
+ContextLowering::ContextLowering(const Graph &G, std::optional<unsigned> Worker)
+    : G(G), Worker(Worker) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::No &&
         originName(G, N) != G.name(N))
@@ -70,7 +72,8 @@ std::string ContextLowering::lowered(StringRef Tensor) const {
   auto [Name, Port] = Tensor.split(':');
   auto It = Moved.find(Name);
   NodeId N = It == Moved.end() ? G.find(Name) : It->second;
-  std::string Result = N == NoNode ? Name.str() : firstCopyName(G, N);
+  std::string Result =
+      N == NoNode ? Name.str() : primaryName(G, N, Worker.value_or(0));
   return Port.empty() ? Result : Result + ":" + Port.str();
 }
 
@@ -101,6 +104,8 @@ void ContextLowering::lower(tensorflow::CondContextDef &C) {
 
 /// What is added to a loop enters the frame that the context is called after.
 void ContextLowering::lowerFrame(tensorflow::WhileContextDef &C) {
+  if (Worker)
+    return; // the frame keeps its name
   for (const std::string &Enter : C.loop_enter_names()) {
     auto E = G.findEndpoint(Enter);
     if (!E || G.node(E->Node).Count != Copies::PerReplica ||
@@ -179,17 +184,20 @@ void lowerCollection(Module &M, StringRef Key, How &Lowering) {
 
 } // namespace
 
-template <typename How> static void lowerAllContexts(Module &M) {
+template <typename How, typename... Args>
+static void lowerAllContexts(Module &M, Args... More) {
   const tensorflow::MetaGraphDef *Meta = M.metaGraph();
   if (!Meta || (Meta->collection_def().count("cond_context") == 0 &&
                 Meta->collection_def().count("while_context") == 0))
     return;
-  How Lowering(M.graph());
+  How Lowering(M.graph(), More...);
   lowerCollection<tensorflow::CondContextDef>(M, "cond_context", Lowering);
   lowerCollection<tensorflow::WhileContextDef>(M, "while_context", Lowering);
 }
 
-void lowerContexts(Module &M) { lowerAllContexts<ContextLowering>(M); }
+void lowerContexts(Module &M, std::optional<unsigned> Worker) {
+  lowerAllContexts<ContextLowering>(M, Worker);
+}
 
 void pruneContexts(Module &M) { lowerAllContexts<ContextPruning>(M); }
 

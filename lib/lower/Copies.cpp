@@ -61,6 +61,7 @@ private:
   void compareAttrs(const CopyGroup &Gr);
   void compareSeeds(const CopyGroup &Gr);
   bool mayStandTogether(const CopyGroup &Gr) const;
+  bool areOnTasks() const;
   void checkDevices();
   bool isOfInput(NodeId N, NodeId Other) const;
   void checkClass(const CopyGroup &Gr, NodeId N, int Replica);
@@ -137,9 +138,28 @@ bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
   return false;
 }
 
+/// Where the type begins in a full device name.
+static size_t typeAt(StringRef Device) {
+  return std::min(Device.size(), Device.find("/device:"));
+}
+
+/// Whether replicas are on several tasks: copies of a node differ in theirs.
+bool CopyChecker::areOnTasks() const {
+  return any_of(Groups, [&](const CopyGroup &Gr) {
+    if (Gr.Once != NoNode)
+      return false;
+    StringRef Model = L.device(Gr.model());
+    return any_of(Gr.Copies, [&](NodeId N) {
+      return N != NoNode && L.device(N).take_front(typeAt(L.device(N))) !=
+                                Model.take_front(typeAt(Model));
+    });
+  });
+}
+
 /// Replica i has one device, and no two have the same.
 void CopyChecker::checkDevices() {
   std::vector<std::string> Device;
+  bool OnTasks = areOnTasks();
   for (const CopyGroup &Gr : Groups) {
     if (Gr.Once != NoNode)
       continue;
@@ -152,9 +172,10 @@ void CopyChecker::checkDevices() {
     for (size_t R = 0; R < Gr.Copies.size(); ++R) {
       if (Gr.Copies[R] == NoNode)
         continue;
-      // Without job and task, which come from the node.
+      // Job and task come from the node, unless the replicas have some.
       StringRef D = L.device(Gr.Copies[R]);
-      D = D.substr(std::min(D.size(), D.find("/device:")));
+      if (!OnTasks)
+        D = D.substr(typeAt(D));
       if (Device[R].empty())
         Device[R] = D.str();
       else if (Device[R] != D)

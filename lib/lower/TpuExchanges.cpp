@@ -221,6 +221,12 @@ bool Exchanges::lower(NodeId N) {
   }
   if (Combine == "and" || Combine == "or")
     return logical(N, X, Combine == "and");
+  if (G.boolAttr(N, "uneven").value_or(false)) {
+    Diags.error(originName(G, X.Node),
+                "has another number of rows on each replica, and a TPU joins "
+                "tensors of one shape only");
+    return false;
+  }
   if (Combine != "sum")
     return gather(N, X, Type, Combine);
   if (Type != DT_FLOAT && Type != DT_HALF && Type != DT_BFLOAT16 &&

@@ -14,7 +14,9 @@ using namespace llvm;
 
 namespace graft {
 
-std::vector<std::string> strategyNames() { return {"all-reduce", "ps", "tpu"}; }
+std::vector<std::string> strategyNames() {
+  return {"all-reduce", "ps", "tpu", "ipu-multi-worker"};
+}
 
 std::string quotePipelineValue(StringRef Value) {
   if (!Value.empty() && Value.find_first_of(",{}' \t\n") == StringRef::npos)
@@ -56,6 +58,7 @@ std::string buildPipeline(const StrategyOptions &O) {
   bool IsTpu = O.Strategy == "tpu";
   std::string Slots = O.NoGradientSlots ? "true" : "";
   addPass(P, "inline-functions", {{"fetch", list(O.Fetches)}});
+  bool Workers = O.Strategy == "ipu-multi-worker";
   addPass(P, "assign-strategy", {{"strategy", O.Strategy == "ps" ? "ps" : ""}});
   addPass(P, "replicate",
           {{"replicas", O.Replicas ? utostr(O.Replicas) : ""},
@@ -79,14 +82,20 @@ std::string buildPipeline(const StrategyOptions &O) {
           {{"fetch", list(O.Fetches)}, {"pick", IsTpu ? "true" : ""}});
   if (!IsTpu)
     addPass(P, "insert-collectives",
-            {{"reduction", O.Reduction == "auto" ? "" : O.Reduction}});
-  addPass(P, "refresh-copies");
+            {{"reduction", Workers                 ? "workers"
+                           : O.Reduction == "auto" ? ""
+                                                   : O.Reduction}});
+  if (!Workers)
+    addPass(P, "refresh-copies");
   if (O.CheckCopies)
     addPass(P, "check-copies");
   addPass(P, "place");
   addPass(P, "check-replication");
   if (IsTpu)
     addPass(P, "tpu-replicate", {{"fetch", list(O.Fetches)}});
+  else if (Workers)
+    addPass(P, "split-workers",
+            {{"worker", O.Worker != 0 ? utostr(O.Worker) : ""}});
   else
     addPass(P, "expand-replicas");
   return P;

@@ -23,8 +23,10 @@ struct StrategyOptions {
   unsigned Replicas = 0;            ///< 0: see Devices.
   std::string DeviceType;           ///< Empty: the default of `replicate`.
   std::vector<std::string> Devices; ///< Full device names.
-  std::vector<std::string> Feeds;   ///< NAME or NAME=HOW.
-  std::string Batch;                ///< Empty: global.
+  /// Of ipu-multi-worker: which of Devices is this worker's.
+  unsigned Worker = 0;
+  std::vector<std::string> Feeds; ///< NAME or NAME=HOW.
+  std::string Batch;              ///< Empty: global.
   std::vector<std::string> Fetches;
   std::string Reduction;          ///< Empty: auto.
   std::vector<std::string> Grads; ///< VAR=TENSOR,mean|sum.

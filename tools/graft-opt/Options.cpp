@@ -80,7 +80,14 @@ Text Cluster("cluster", cl::value_desc("file"), cl::cat(Distribution),
              cl::desc("The workers, as JSON in the form of TF_CONFIG; one "
                       "graph for all of them"));
 Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name"),
-              cl::cat(Distribution), cl::desc("all-reduce (default) or ps"));
+              cl::cat(Distribution),
+              cl::desc("all-reduce (default), ps or ipu-multi-worker"));
+cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
+                          cl::desc("Workers of ipu-multi-worker, which has a "
+                                   "graph for each"));
+cl::opt<unsigned> Worker("worker", cl::value_desc("I"), cl::cat(Distribution),
+                         cl::desc("The worker whose graph is written, from 0 "
+                                  "on"));
 TextList Feed("feed", cl::value_desc("NAME[=how]"), cl::cat(Distribution),
               cl::desc("A feed, and how replicas get it: split, split(AXIS), "
                        "copy or sparse"));
@@ -237,6 +244,17 @@ Error readCluster(StrategyOptions &S) {
   return Error::success();
 }
 
+Error checkDeviceType(StrategyOptions &S) {
+  if (given(DeviceType)) {
+    auto Device = DeviceName::parse("/device:" + DeviceType + ":0");
+    if (!Device || Device->Type.empty())
+      return failure("--device-type: '" + DeviceType +
+                     "' is not a type of device, such as CPU or GPU");
+    S.DeviceType = Device->Type;
+  }
+  return Error::success();
+}
+
 /// The devices of the replicas, or their number and type.
 Error checkPlaces(StrategyOptions &S) {
   for (auto [Name, Given] : {std::pair("--replicas", given(Replicas)),
@@ -249,13 +267,8 @@ Error checkPlaces(StrategyOptions &S) {
                    "worker");
   if (!given(Devices) && !given(Replicas))
     return failure("--strategy needs --replicas or --devices");
-  if (given(DeviceType)) {
-    auto Device = DeviceName::parse("/device:" + DeviceType + ":0");
-    if (!Device || Device->Type.empty())
-      return failure("--device-type: '" + DeviceType +
-                     "' is not a type of device, such as CPU or GPU");
-    S.DeviceType = Device->Type;
-  }
+  if (Error E = checkDeviceType(S))
+    return E;
   if (given(Devices)) {
     auto Listed =
         checkDevices(std::vector<std::string>(Devices.begin(), Devices.end()));
@@ -280,11 +293,47 @@ Error checkPlaces(StrategyOptions &S) {
   return Error::success();
 }
 
+/// One replica on each worker of ipu-multi-worker, which is a task.
+Error checkWorkers(StrategyOptions &S) {
+  for (auto [Name, Given] :
+       {std::pair("--replicas", given(Replicas)),
+        std::pair("--devices", given(Devices)),
+        std::pair("--cluster", given(Cluster)),
+        std::pair("--reduction", given(Reduction)),
+        std::pair("--check-copies", given(CheckCopies)),
+        // There is no program any more, and one file is not all of it.
+        std::pair("--explain", given(Explain)),
+        std::pair("--verify-output", given(VerifyOutput))})
+    if (Given)
+      return failure(Twine(Name) + " does not go with "
+                                   "--strategy=ipu-multi-worker, which has one "
+                                   "replica in the graph of each worker");
+  if (!given(Workers) || !given(Worker))
+    return failure("--strategy=ipu-multi-worker needs --workers and --worker");
+  if (Workers == 0 || Workers > MaxReplicas)
+    return failure(formatv("--workers: {0} is not between 1 and {1}",
+                           Workers.getValue(), MaxReplicas));
+  if (Worker >= Workers)
+    return failure(formatv("--worker: {0} is not between 0 and {1}",
+                           Worker.getValue(), Workers - 1));
+  if (Error E = checkDeviceType(S))
+    return E;
+  StringRef Type = S.DeviceType.empty() ? "IPU" : StringRef(S.DeviceType);
+  for (unsigned I = 0; I < Workers; ++I)
+    S.Devices.push_back(formatv("/job:worker/task:{0}/device:{1}:0", I, Type));
+  S.DeviceType.clear();
+  S.Worker = Worker;
+  return Error::success();
+}
+
 Expected<StrategyOptions> checkStrategy() {
   StrategyOptions S;
-  if (Error E = checkPlaces(S))
-    return E;
   if (Error E = checkWord("--strategy", Strategy, strategyNames()))
+    return E;
+  bool BetweenGraphs = Strategy == "ipu-multi-worker";
+  if (!BetweenGraphs && (given(Workers) || given(Worker)))
+    return failure("--workers and --worker need --strategy=ipu-multi-worker");
+  if (Error E = BetweenGraphs ? checkWorkers(S) : checkPlaces(S))
     return E;
   if (Error E =
           checkWord("--reduction", Reduction, {"auto", "add", "collective"}))
@@ -348,6 +397,8 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry) {
       {"--replicas", given(Replicas)},
       {"--devices", given(Devices)},
       {"--cluster", given(Cluster)},
+      {"--workers", given(Workers)},
+      {"--worker", given(Worker)},
       {"--strategy", given(Strategy)},
       {"--device-type", given(DeviceType)},
       {"--feed", given(Feed)},

@@ -1,0 +1,72 @@
+//===- passes/SplitWorkers.cpp - split-workers ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lowering for between-graph replication, always the last pass: what is
+// written is the graph of one worker, which runs one replica in a process of
+// its own. Each worker has the same program, so all that is numbered (the keys
+// of collectives) is equal in all files.
+//
+//     x/split = _ToReplicas(x)           y = MatMul(x, w) @/job:worker/task:1
+//     y = MatMul*(x/split, w)       →    w/Assign = AssignVariableOp(w,
+//     w/Assign =                             i/broadcast)
+//         AssignVariableOp*(w, i)        i/broadcast = CollectiveBcastRecv()
+//
+// A worker is fed its rows. Worker 0 computes initial values and what is
+// restored, on its host, and sends them; effects outside of the graph (saving,
+// printing) are worker 0's. What exists once in the program every worker
+// computes for itself, from values that are equal. The rest is in
+// lib/lower/Workers.cpp.
+//
+// Relies on: a finished program, which check-replication proves;
+// insert-collectives{reduction=workers}.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/Module.h"
+#include "lib/lower/Workers.h"
+#include "lib/pass/Pass.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"worker", "The worker whose graph is written, from 0 on", "0"},
+};
+
+class SplitWorkers final : public PassBase<SplitWorkers> {
+public:
+  static constexpr PassInfo Info = {"split-workers",
+                                    "Write the graph of one worker",
+                                    "Lowers the program to the graph that one "
+                                    "worker runs: one replica, with\n"
+                                    "collectives to the others.",
+                                    Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+};
+
+PassResult SplitWorkers::run(Module &M, DiagnosticEngine &Diags) {
+  Mesh Devices = readMesh(M.graph());
+  if (Devices.Node == NoNode)
+    return PassResult::Unchanged;
+  Expected<unsigned> Worker = unsignedOption("worker");
+  if (!Worker) {
+    Diags.error("", toString(Worker.takeError()));
+    return PassResult::Failure;
+  }
+  if (Devices.Devices.empty()) {
+    Diags.error(M.graph().name(Devices.Node), "has no devices");
+    return PassResult::Failure;
+  }
+  return splitWorker(M, *Worker, Diags) ? PassResult::Changed
+                                        : PassResult::Failure;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(SplitWorkers)
+
+} // namespace graft

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several tasks: graphs of workers in TensorFlow servers on the loopback, and one graph for all of them.
+
+Each worker has a server and a session; a run is one call on each of them at the same time. The servers of a test are its
+own: what they know of groups and variables outlives a session.
+"""
+
+import concurrent.futures
+import json
+import os
+import socket
+import tempfile
+
+import compare
+import harness
+import models
+import models_more
+import numpy as np
+import pytest
+import tensorflow.compat.v2 as tf
+from harness import Options
+from models import BATCH, STEPS, Spec, tf1
+
+TIMEOUT_MS = 20000
+LEADER = "/job:worker/replica:0/task:0"
+
+
+def cluster(workers):
+    """Addresses that nobody uses."""
+    sockets = [socket.socket() for _ in range(workers)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    found = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+    for s in sockets:
+        s.close()
+    return {"worker": found}
+
+
+def start(jobs, leader):
+    config = tf1.ConfigProto(inter_op_parallelism_threads=2, intra_op_parallelism_threads=1)
+    if leader:
+        config.experimental.collective_group_leader = LEADER
+    return [
+        tf1.train.Server(jobs, job_name="worker", task_index=i, config=config) for i in range(len(jobs["worker"]))
+    ]
+
+
+def rewrite(path, workers, *extra):
+    """The graph of each worker; what was said is the same for all of them."""
+    out, said = [], []
+    for i in range(workers):
+        out.append(os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "worker.meta"))
+        flags = ["--strategy=ipu-multi-worker", f"--workers={workers}", f"--worker={i}", "--device-type=CPU", *extra]
+        said.append(harness.run_graft([path, "-o", out[-1], *flags]).stderr.replace(out[-1], ""))
+    assert len(set(said)) == 1, said
+    return out, said[0]
+
+
+class Workers:
+    """The graphs of all workers, each in a session of its own server."""
+
+    def __init__(self, paths):
+        self.servers = start(cluster(len(paths)), leader=True)
+        self.pool = concurrent.futures.ThreadPoolExecutor(len(paths))
+        self.graphs, self.savers, self.sessions, self.variables = [], [], [], []
+        for i, (path, server) in enumerate(zip(paths, self.servers)):
+            with tf.Graph().as_default() as graph:
+                self.savers.append(tf1.train.import_meta_graph(path))
+                self.variables.append({v.op.name: harness.read_name(v) for v in tf1.global_variables()})
+            config = tf1.ConfigProto(device_filters=[f"/job:worker/task:{i}"])
+            self.graphs.append(graph)
+            self.sessions.append(tf1.Session(server.target, graph=graph, config=config))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for session in self.sessions:
+            session.close()
+        self.pool.shutdown()
+
+    def run(self, fetches, feeds=None):
+        """The same on all workers; feeds(i) is what worker i is fed."""
+        options = tf1.RunOptions(timeout_in_ms=TIMEOUT_MS)
+
+        def one(i):
+            what = fetches(i) if callable(fetches) else fetches
+            return self.sessions[i].run(what, feeds(i) if feeds else None, options=options)
+
+        return list(self.pool.map(one, range(len(self.sessions))))
+
+    def values(self):
+        return self.run(lambda i: self.variables[i])
+
+    def rows(self, batch):
+        """Feeds of each worker: its rows of the global batch."""
+        share = len(batch[0]) // len(self.sessions)
+        return lambda i: {f"{n}:0": v[i * share : (i + 1) * share] for n, v in zip("xy", batch)}
+
+    def check(self, want, what):
+        for i, values in enumerate(self.values()):
+            harness.assert_all_close(values, want, f"{what}, worker {i}")
+
+
+CASES = [
+    (Spec("linear", "ref"), 3),
+    (Spec("linear", "resource", BATCH, "sum"), 2),
+    (Spec("mlp_adam", "resource"), 2),
+    (Spec("mlp_adam", "ref", BATCH), 3),
+    (Spec("mlp_clip", "resource"), 2),
+    (Spec("embedding", "resource"), 2),
+    (Spec("embedding", "ref", BATCH), 3),
+]
+
+
+@pytest.mark.parametrize("spec,workers", CASES, ids=str)
+def test_steps(spec, workers):
+    """Initial values, losses and variables of three steps are those of the single device on the global batch."""
+    want = harness.reference(spec)
+    paths, said = rewrite(harness.export(spec), workers)
+    assert said == ""
+    with Workers(paths) as all_of_them:
+        all_of_them.run("init")
+        all_of_them.check(want.variables[0], "after init")
+        for i, batch in enumerate(models.batches(spec.model, spec.dtype), start=1):
+            for loss, _ in all_of_them.run(["loss:0", "train_op"], all_of_them.rows(batch)):
+                harness.assert_close(loss, want.losses[i - 1], f"loss of step {i}")
+            all_of_them.check(want.variables[i], f"after step {i}")
+
+
+def test_random_initial_values_and_checkpoints():
+    """Worker 0's numbers are everybody's; it alone reads and writes files."""
+    spec = Spec("mlp_random", "resource")
+    path = harness.export(spec)
+    paths, said = rewrite(path, 2)
+    assert said == ""
+    batches = models.batches(spec.model, spec.dtype)
+    with Workers(paths) as both:
+        both.run("init")
+        first, second = both.values()
+        assert any(np.any(value != 0) for value in first.values())
+        for name in first:
+            assert np.array_equal(first[name], second[name]), name
+        # The checkpoint of worker 0 is that of the single device, which goes on from there.
+        prefix = [os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "model") for _ in range(2)]
+        both.run("save/control_dependency:0", lambda i: {"save/Const:0": prefix[i]})
+        assert os.listdir(os.path.dirname(prefix[0])) and not os.listdir(os.path.dirname(prefix[1]))
+        with harness.Session(path) as single:
+            single.restart(init=False)
+            single.restore(prefix[0])
+            harness.assert_all_close(single.values(), first, "restored")
+            single.step(batches[0])
+            want, saved = single.values(), single.save()
+        both.run("train_op", both.rows(batches[0]))
+        both.check(want, "after a step")
+        # Only worker 0 needs the file.
+        both.run("train_op", both.rows(batches[1]))
+        both.run("save/restore_all", lambda i: {"save/Const:0": saved if i == 0 else "/nowhere"})
+        both.check(want, "restored by all")
+
+
+def test_effects(capfd):
+    """The counter counts on every worker; what is printed is printed once, with the value of the global batch."""
+
+    def fill(b):
+        _, _, rows = models_more.regress(b)
+        step = tf1.train.get_or_create_global_step()
+        loss = b.loss(b.total(rows))
+        printed = tf1.Print(loss, [loss], "loss is ")
+        noise = tf.random.uniform([5], 1.0, 2.0, dtype=b.dtype)  # without a seed
+        noisy = tf1.get_variable("noisy", initializer=np.zeros(5, b.dtype.as_numpy_dtype), trainable=False)
+        mean = tf1.get_variable("mean", initializer=np.zeros([], b.dtype.as_numpy_dtype), trainable=False)
+        tf.reduce_max(rows, name="largest")
+        tf.reduce_any(rows > 1e6, name="huge")
+        tf.identity(rows, name="own_rows")
+        with tf.control_dependencies([printed, tf1.assign(noisy, noise), tf1.assign(mean, loss)]):
+            b.train(tf1.train.MomentumOptimizer(0.1, 0.9), loss, global_step=step)
+
+    path = compare.export(Spec("effects", "resource"), fill)
+    batch = models_more.batches(models_more.ROWS, 1)[0]
+    fetches = ["largest:0", "huge:0", "own_rows:0", "loss:0"]
+    want = compare.run(path, [batch], ["train_op"], fetches)[-1]
+    capfd.readouterr()
+    paths, said = rewrite(path, 2)
+    assert said == ""
+    with Workers(paths) as both:
+        both.run("init")
+        got = [values[: len(fetches)] for values in both.run([*fetches, "train_op"], both.rows(batch))]
+        assert capfd.readouterr().err.count("loss is ") == 1
+        first, second = both.values()
+    for i in (0, 1, 3):
+        harness.assert_close(got[0][i], want[0][i], fetches[i])
+        harness.assert_close(got[1][i], want[0][i], fetches[i])
+    harness.assert_close(np.concatenate([got[0][2], got[1][2]]), want[0][2], "rows of the workers")
+    assert first["global_step"] == second["global_step"] == 1
+    assert np.all(first.pop("noisy") == second.pop("noisy"))
+    want[1].pop("noisy")
+    harness.assert_all_close(first, want[1], "worker 0")
+    harness.assert_all_close(second, want[1], "worker 1")
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_in_graph(workers):
+    """One graph and one session, on the devices of two or three tasks; the servers need no configuration."""
+    spec = Spec("mlp_adam", "resource")
+    want, jobs = harness.reference(spec), cluster(workers)
+    config = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "cluster.json")
+    with open(config, "w", encoding="utf-8") as file:
+        json.dump({"cluster": jobs, "task": {"type": "worker", "index": 0}}, file)
+    out = os.path.join(os.path.dirname(config), "out.meta")
+    flags = [f"--cluster={config}", "--replicas=1", "--device-type=CPU", "--verify-output"]
+    assert harness.run_graft([harness.export(spec), "-o", out, *flags]).stderr == ""
+    servers = start(jobs, leader=False)
+    with tf.Graph().as_default() as graph:
+        tf1.train.import_meta_graph(out)
+        names = {v.op.name: harness.read_name(v) for v in tf1.global_variables()}
+        devices = {op.device for op in graph.get_operations() if op.type == "MatMul"}
+    assert devices == {f"/job:worker/task:{i}/device:CPU:0" for i in range(workers)}
+    options = tf1.RunOptions(timeout_in_ms=TIMEOUT_MS)
+    with tf1.Session(servers[0].target, graph=graph) as session:
+        session.run("init", options=options)
+        for i, (x, y) in enumerate(models.batches(spec.model, spec.dtype), start=1):
+            loss, _ = session.run(["loss:0", "train_op"], {"x:0": x, "y:0": y}, options=options)
+            harness.assert_close(loss, want.losses[i - 1], f"loss of step {i}")
+        harness.assert_all_close(session.run(names, options=options), want.variables[STEPS], "at the end")
