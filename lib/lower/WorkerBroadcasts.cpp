@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Conditions.h"
 #include "lib/analysis/Loops.h"
 #include "lib/analysis/OpRules.h"
@@ -104,9 +105,11 @@ uint8_t BroadcastFinder::ownRoots(NodeId N) const {
 
 void BroadcastFinder::findRoots() {
   std::vector<NodeId> Work;
-  for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && (Roots[N] = ownRoots(N)) != 0)
+  for (NodeId N = 0; N < G.size(); ++N) {
+    Roots[N] = G.isLive(N) ? ownRoots(N) : 0;
+    if (Roots[N] != 0)
       Work.push_back(N);
+  }
   // Copies are equal, and so is what variables hold.
   std::vector<bool> Ends(G.size());
   for (NodeId N : Work)
@@ -193,11 +196,14 @@ void BroadcastFinder::readOwn(Endpoint Value, Use By) {
   if (Type == DT_RESOURCE || Type == DT_VARIANT ||
       G.isRefOutput(Value.Node, Value.Port) || Vars.variableOf(Value) != NoNode)
     return;
-  if (!send(Value, knownShape(Value), By))
-    Diags.unproved("worker", originName(G, Value.Node),
-                   "each worker takes a value of its own, and they are not "
-                   "proved to be equal: worker 0 sends only tensors of known "
-                   "shape, of numbers, outside of branches and loops");
+  if (send(Value, knownShape(Value), By))
+    return;
+  std::string Text = "each worker takes a value of its own, and they are not "
+                     "proved to be equal: worker 0 sends only tensors of known "
+                     "shape, of numbers, outside of branches and loops";
+  if (isBatchRead(G.opName(Value.Node)))
+    Text += "; with --batch=per-replica each takes a batch of its own";
+  Diags.unproved("worker", originName(G, Value.Node), Text);
 }
 
 /// What else depends on something that each worker has of its own.

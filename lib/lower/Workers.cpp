@@ -138,10 +138,10 @@ std::string WorkerSplitter::deviceOf(StringRef Device, bool IsOwn) const {
   D->Job = Task->Job;
   D->Replica = Task->Replica;
   D->Task = Task->Task;
-  if (D->Type.empty()) {
+  if (D->Type.empty())
     D->Type = "CPU";
+  if (!D->Index)
     D->Index = 0;
-  }
   return D->str();
 }
 

@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
 
@@ -108,6 +109,16 @@ Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File) {
       return E;
   }
   return Result;
+}
+
+Expected<ClusterSpec> readCluster(StringRef File) {
+  if (File.empty())
+    return failure("the name of the file is empty");
+  auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
+  if (!Buffer)
+    return failure("cannot read '" + File +
+                   "': " + Buffer.getError().message());
+  return parseCluster((*Buffer)->getBuffer(), File);
 }
 
 std::vector<std::string> trainingTasks(const ClusterSpec &Cluster) {

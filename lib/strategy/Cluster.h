@@ -37,6 +37,9 @@ struct ClusterSpec {
 llvm::Expected<ClusterSpec> parseCluster(llvm::StringRef Text,
                                          llvm::StringRef File);
 
+/// The cluster in the file \p File.
+llvm::Expected<ClusterSpec> readCluster(llvm::StringRef File);
+
 /// The tasks that train, `/job:worker/task:0` and so on: the chief first.
 std::vector<std::string> trainingTasks(const ClusterSpec &Cluster);
 

@@ -17,9 +17,11 @@ import models
 import models_more
 import numpy as np
 import pytest
+import test_batches
 import tensorflow.compat.v2 as tf
 from harness import Options
 from models import BATCH, STEPS, Spec, tf1
+from models_batches import SOURCES
 
 TIMEOUT_MS = 20000
 LEADER = "/job:worker/replica:0/task:0"
@@ -126,6 +128,69 @@ def test_steps(spec, workers):
             for loss, _ in all_of_them.run(["loss:0", "train_op"], all_of_them.rows(batch)):
                 harness.assert_close(loss, want.losses[i - 1], f"loss of step {i}")
             all_of_them.check(want.variables[i], f"after step {i}")
+
+
+MORE = [("accumulated_cond", 2), ("averaged", 3), ("metrics", 2), ("tied_embedding", 3), ("sparse_adam", 2)]
+
+
+@pytest.mark.parametrize("name,workers", MORE)
+def test_more_steps(name, workers):
+    """Conditionals, moving averages, metrics, sparse gradients."""
+    model = models_more.MORE[name]
+    data = models_more.batches(model.data, len(model.steps))
+    path = compare.export(Spec(name), model.build)
+    want = compare.run(path, data, model.steps, model.fetches, model.after)
+    paths, said = rewrite(path, workers, *model.flags)
+    assert said == ""
+    with Workers(paths) as all_of_them:
+        all_of_them.run("init")
+        for i, (batch, step) in enumerate(zip(data, model.steps), start=1):
+            feeds = all_of_them.rows(batch)
+            got = all_of_them.run([[*model.fetches], step], feeds)
+            later = all_of_them.run([*model.after], feeds)
+            for (fetched, _), after in zip(got, later):
+                for ours, theirs in zip((*fetched, *after), want[i][0] + want[i][2]):
+                    harness.assert_close(ours, theirs, f"fetch of step {i}")
+            all_of_them.check(want[i][1], f"after step {i}")
+
+
+def queues(workers, spec, data, steps, *flags):
+    """What workers do whose queues hold data(i), and what is said."""
+    source = SOURCES[spec.model]
+    paths, said = rewrite(compare.export(spec, source.build), workers, *flags)
+    with Workers(paths) as all_of_them:
+        all_of_them.run("init")
+        all_of_them.run("fill", lambda i: {f"{name}:0": value for name, value in data(i).items()})
+        for _ in range(steps):
+            all_of_them.run("train_op")
+        return all_of_them.values(), said
+
+
+@pytest.mark.parametrize("batch", [None, BATCH])
+def test_queue(batch):
+    """One batch is worker 0's, which sends it when its shape is known; a warning says so when it is not."""
+    spec, source = Spec("fifo_queue", batch=batch), SOURCES["fifo_queue"]
+    rows = source.filled(np.random.default_rng(11))
+    with test_batches.Fed(source, compare.export(spec, source.build)) as session:
+        want = session.advance(2)[-1][1]
+    other = {name: np.zeros_like(value) for name, value in rows.items()}
+    values, said = queues(2, spec, lambda i: other if i and batch else rows, 2)
+    assert ("node 'batch': each worker takes a value of its own" in said) == (batch is None), said
+    for got in values:
+        harness.assert_all_close(got, want, "after two steps")
+
+
+def test_own_batches():
+    """With --batch=per-replica each worker has a queue: the step is that on the batches of all of them."""
+    spec, source = Spec("fifo_fixed"), SOURCES["fifo_fixed"]
+    rows = source.filled(np.random.default_rng(11))
+    with test_batches.Fed(source, compare.export(spec, lambda b: source.build(b, 2 * BATCH))) as session:
+        want = session.advance(1)[-1][1]
+    own = [{name: value[i * BATCH : (i + 1) * BATCH] for name, value in rows.items()} for i in (0, 1)]
+    values, said = queues(2, spec, lambda i: own[i], 1, "--batch=per-replica")
+    assert said == "", said
+    for got in values:
+        harness.assert_all_close(got, want, "after a step")
 
 
 def test_random_initial_values_and_checkpoints():

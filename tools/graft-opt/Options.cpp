@@ -15,7 +15,6 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <thread>
 
@@ -221,14 +220,8 @@ template <typename Option> bool given(const Option &O) {
 }
 
 /// The replicas of each worker of --cluster.
-Error readCluster(StrategyOptions &S) {
-  if (Cluster.empty())
-    return failure("--cluster: the name of the file is empty");
-  auto Buffer = MemoryBuffer::getFile(Cluster, /*IsText=*/true);
-  if (!Buffer)
-    return failure("--cluster: cannot read '" + Cluster +
-                   "': " + Buffer.getError().message());
-  Expected<ClusterSpec> Spec = parseCluster((*Buffer)->getBuffer(), Cluster);
+Error placeOnCluster(StrategyOptions &S) {
+  Expected<ClusterSpec> Spec = readCluster(Cluster);
   if (!Spec)
     return failure("--cluster: " + toString(Spec.takeError()));
   std::vector<std::string> Tasks = trainingTasks(*Spec);
@@ -280,7 +273,7 @@ Error checkPlaces(StrategyOptions &S) {
       return failure(formatv("--replicas: {0} is not between 1 and {1}",
                              Replicas.getValue(), MaxReplicas));
     if (given(Cluster)) {
-      if (Error E = readCluster(S))
+      if (Error E = placeOnCluster(S))
         return E;
     } else {
       S.Replicas = Replicas;
@@ -293,12 +286,45 @@ Error checkPlaces(StrategyOptions &S) {
   return Error::success();
 }
 
+/// The tasks of ipu-multi-worker: those of --cluster, or numbered workers.
+Expected<std::vector<std::string>> chooseWorkers(StrategyOptions &S) {
+  if (given(Cluster)) {
+    if (given(Workers) || given(Worker))
+      return failure("--cluster and --workers: give only one");
+    Expected<ClusterSpec> Spec = readCluster(Cluster);
+    if (!Spec)
+      return failure("--cluster: " + toString(Spec.takeError()));
+    std::vector<std::string> Tasks = trainingTasks(*Spec);
+    auto Mine = find(Tasks, formatv("/job:{0}/task:{1}", Spec->TaskType,
+                                    Spec->TaskIndex.value_or(0))
+                                .str());
+    if (Mine == Tasks.end())
+      return failure("--cluster: " + Cluster +
+                     ": 'task' does not say which worker this is");
+    S.Worker = static_cast<unsigned>(Mine - Tasks.begin());
+    return Tasks;
+  }
+  if (!given(Workers) || !given(Worker))
+    return failure("--strategy=ipu-multi-worker needs --workers and --worker, "
+                   "or --cluster");
+  if (Workers == 0 || Workers > MaxReplicas)
+    return failure(formatv("--workers: {0} is not between 1 and {1}",
+                           Workers.getValue(), MaxReplicas));
+  if (Worker >= Workers)
+    return failure(formatv("--worker: {0} is not between 0 and {1}",
+                           Worker.getValue(), Workers - 1));
+  std::vector<std::string> Tasks;
+  for (unsigned I = 0; I < Workers; ++I)
+    Tasks.push_back(formatv("/job:worker/task:{0}", I));
+  S.Worker = Worker;
+  return Tasks;
+}
+
 /// One replica on each worker of ipu-multi-worker, which is a task.
 Error checkWorkers(StrategyOptions &S) {
   for (auto [Name, Given] :
        {std::pair("--replicas", given(Replicas)),
         std::pair("--devices", given(Devices)),
-        std::pair("--cluster", given(Cluster)),
         std::pair("--reduction", given(Reduction)),
         std::pair("--check-copies", given(CheckCopies)),
         // There is no program any more, and one file is not all of it.
@@ -308,21 +334,15 @@ Error checkWorkers(StrategyOptions &S) {
       return failure(Twine(Name) + " does not go with "
                                    "--strategy=ipu-multi-worker, which has one "
                                    "replica in the graph of each worker");
-  if (!given(Workers) || !given(Worker))
-    return failure("--strategy=ipu-multi-worker needs --workers and --worker");
-  if (Workers == 0 || Workers > MaxReplicas)
-    return failure(formatv("--workers: {0} is not between 1 and {1}",
-                           Workers.getValue(), MaxReplicas));
-  if (Worker >= Workers)
-    return failure(formatv("--worker: {0} is not between 0 and {1}",
-                           Worker.getValue(), Workers - 1));
+  auto Tasks = chooseWorkers(S);
+  if (!Tasks)
+    return Tasks.takeError();
   if (Error E = checkDeviceType(S))
     return E;
   StringRef Type = S.DeviceType.empty() ? "IPU" : StringRef(S.DeviceType);
-  for (unsigned I = 0; I < Workers; ++I)
-    S.Devices.push_back(formatv("/job:worker/task:{0}/device:{1}:0", I, Type));
+  for (const std::string &Task : *Tasks)
+    S.Devices.push_back((Task + "/device:" + Type + ":0").str());
   S.DeviceType.clear();
-  S.Worker = Worker;
   return Error::success();
 }
 
