@@ -223,8 +223,14 @@ std::vector<WorkerBroadcast> BroadcastFinder::run() {
   findAssignments();
   findOthers();
   std::vector<WorkerBroadcast> Result;
+  Result.reserve(Found.size());
   for (auto &[Value, B] : Found)
     Result.push_back(std::move(B));
+  // Keys follow: they must not depend on the order of nodes.
+  llvm::sort(Result, [&](const WorkerBroadcast &A, const WorkerBroadcast &B) {
+    return std::pair(G.name(A.Value.Node), A.Value.Port) <
+           std::pair(G.name(B.Value.Node), B.Value.Port);
+  });
   return Result;
 }
 

@@ -60,6 +60,7 @@ private:
   bool split(NodeId N);
   void shrinkFeed(NodeId N, int64_t Axis);
   void merge(NodeId N);
+  void mergeTruths();
   void mergeTruth(NodeId N);
   void scale(NodeId N);
   void placeWithVariables();
@@ -357,11 +358,21 @@ void WorkerSplitter::mergeTruth(NodeId N) {
   G.setInput(N, 0, {Member, 0});
 }
 
+void WorkerSplitter::mergeTruths() {
+  std::vector<NodeId> Found;
+  for (NodeId N = 0; Count > 1 && N < G.size(); ++N)
+    if (G.isLive(N) && G.isOp(N, "_FromReplicas") &&
+        is_contained({StringRef("and"), StringRef("or")},
+                     G.stringAttr(N, "combine").value_or("")))
+      Found.push_back(N);
+  llvm::sort(Found, [&](NodeId A, NodeId B) { return G.name(A) < G.name(B); });
+  for (NodeId N : Found)
+    mergeTruth(N);
+}
+
 void WorkerSplitter::merge(NodeId N) {
   StringRef Combine =
       Count > 1 ? G.stringAttr(N, "combine").value_or("pick") : "pick";
-  if (Combine == "and" || Combine == "or")
-    return mergeTruth(N);
   if (Combine == "concat" && Diags.wantsRemarks())
     Diags.remark("worker", G.name(N),
                  formatv("gives the rows of worker {0}", Worker));
@@ -479,6 +490,7 @@ bool WorkerSplitter::run() {
   for (const WorkerBroadcast &B : Broadcasts)
     broadcast(B, ++Key);
   NodeId Size = G.size();
+  mergeTruths();
   // These look at what merges are in the program.
   for (NodeId N = 0; N < Size; ++N)
     if (G.isLive(N) && G.isOp(N, "_ToReplicas") && !split(N))

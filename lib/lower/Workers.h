@@ -26,7 +26,7 @@ struct WorkerBroadcast {
   std::vector<Use> Uses; ///< What reads the value of worker 0.
 };
 
-/// Finds them, in the order of the program, which is the same for all workers.
+/// Finds them, in the order of names, which is the same for all workers.
 /// What cannot be sent is reported as not proved.
 std::vector<WorkerBroadcast> findBroadcasts(Module &M, DiagnosticEngine &Diags);
 

@@ -314,6 +314,7 @@ Expected<std::vector<std::string>> chooseWorkers(StrategyOptions &S) {
     return failure(formatv("--worker: {0} is not between 0 and {1}",
                            Worker.getValue(), Workers - 1));
   std::vector<std::string> Tasks;
+  Tasks.reserve(Workers);
   for (unsigned I = 0; I < Workers; ++I)
     Tasks.push_back(formatv("/job:worker/task:{0}", I));
   S.Worker = Worker;
