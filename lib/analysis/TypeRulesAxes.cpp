@@ -513,12 +513,14 @@ RType TypeRules::crossing() {
     return X;
   }
   bool Collective = Op == "CollectiveReduce";
-  StringRef Combine = G.stringAttr(N, "combine").value_or("sum");
+  StringRef Combine;
   if (Collective) {
     StringRef Merge = G.stringAttr(N, "merge_op").value_or("");
     Combine = Merge == "Add" ? "sum" : Merge == "Min" ? "min" : "max";
     if (Combine == "max" && Merge != "Max")
       return varying("combines by an operation that is no sum, min or max");
+  } else {
+    Combine = G.stringAttr(N, "combine").value_or("sum");
   }
   if (Op == "_FromReplicas" && Combine == "pick")
     return X.isReplicated() ? X : varying("picks one of different values");
