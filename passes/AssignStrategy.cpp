@@ -10,11 +10,15 @@
 //   all-reduce   mirrored: a copy per replica, gradients are all-reduced
 //   ps           shared: one variable, gradients are added, one update
 //
+// A variable whose VariableDef says how it is synchronized, or how the values
+// of replicas are aggregated, has that instead (docs/Policies.md).
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/pass/PerOp.h"
+#include "lib/strategy/VariableRules.h"
 
 using namespace llvm;
 
@@ -31,8 +35,8 @@ public:
   static constexpr PassInfo Info = {
       "assign-strategy", "Decide what happens to each variable",
       "Writes a policy on every variable: `mirrored` under the strategy\n"
-      "`all-reduce`, `shared` under `ps`. A variable that has a policy keeps "
-      "it.",
+      "`all-reduce`, `shared` under `ps`, or what its VariableDef asks for. A\n"
+      "variable that has a policy keeps it.",
       Options};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
@@ -53,7 +57,10 @@ PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
   PerOp IsVariable(
       G, [](StringRef Op, const OpDef *) { return isVariableOp(Op); });
   uint64_t *Variables = nullptr;
-  bool Changed = false;
+  uint64_t Revision = G.revision();
+  if (!applyDeclaredRules(M, Plan, Diags))
+    return PassResult::Failure;
+  bool Changed = G.revision() != Revision;
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
     if (!IsVariable[This] || This.isDead() || This.Plan != Policy::None ||

@@ -18,7 +18,8 @@
 // Whether a gradient is averaged or added is the scale of its type: it is found
 // and not configured. Where no rule can relate the replicas' values and an
 // optimizer's gradient slot is written, the mean is taken with a warning;
-// --grad settles it.
+// --grad settles it. So it is with the aggregation of a variable that a rule
+// names, for values that no rule relates and that are assigned or added to it.
 //
 // Relies on: lib/analysis/Types.h; variables decided.
 //
@@ -57,8 +58,10 @@ public:
 private:
   bool userGradients();
   bool fallBack(const TypeAnalysis &Types);
+  bool aggregate(const ProgramFacts &Facts);
   void insert(const Demand &D);
   void report(const ProgramFacts &Facts);
+  void reportAsked(const ProgramFacts &Facts, NodeId N, unsigned I);
   NodeId reduce(Endpoint Source, StringRef Combine, int Power, bool Assumed);
 
   Graph *G = nullptr;
@@ -157,6 +160,63 @@ bool InsertReductions::fallBack(const TypeAnalysis &Types) {
   return !Sources.empty();
 }
 
+/// Writes of values that no rule could relate, to variables whose aggregation
+/// says what becomes of them. Returns whether anything was inserted.
+bool InsertReductions::aggregate(const ProgramFacts &Facts) {
+  bool Any = false;
+  for (auto [N, I] : Facts.Types.unprovedWrites()) {
+    const UpdateDef &U = Facts.Vars.update(*G, N);
+    NodeId Var = Facts.Vars.variableOf(G->input(N, 0));
+    auto How = Var == NoNode ? std::nullopt : aggregationOf(*G, Var);
+    Endpoint Source = G->input(N, I);
+    if (!How || G->node(Source.Node).Count != Copies::PerReplica ||
+        (U.Kind != UpdateKind::Assign && U.Kind != UpdateKind::AssignAdd))
+      continue;
+    Policy Plan = G->node(Var).Plan;
+    bool One = Plan == Policy::Shared || Plan == Policy::Host;
+    if (*How == Aggregation::None) {
+      if (One)
+        Diags->error(G->name(N),
+                     formatv("each replica has a value of its own for variable "
+                             "'{0}', which exists once and has aggregation "
+                             "none; give --variable={0}={1},sum, mean or "
+                             "only-first-replica",
+                             G->name(Var), policyName(Plan)));
+      continue;
+    }
+    if (!One && Plan != Policy::Mirrored)
+      continue;
+    AttrRun Attrs;
+    Attrs.type("T", G->outputType(Source.Node, Source.Port));
+    bool First = *How == Aggregation::OnlyFirst;
+    Attrs.string("combine", First ? "pick" : "sum");
+    if (!First) {
+      int Power = *How == Aggregation::Mean ? -1 : 0;
+      if (Power != 0)
+        Attrs.integer("power", Power);
+      Attrs.integer(AssumedAttr, -Power);
+    }
+    SmallString<128> Name(G->name(N));
+    Name += "/aggregate";
+    NodeId New = G->insertNode(Name, First ? "_FromReplicas" : "_Reduce",
+                               Source, Source.Node, Attrs);
+    G->node(New).Kind = First ? Inserted::Merge : Inserted::Reduce;
+    if (!First)
+      G->node(New).Count = Copies::PerReplica;
+    G->setInput(N, I, {New, 0});
+    Any = Changed = true;
+    Diags->unproved("policy", G->name(Var),
+                    formatv("'{0}' writes {1} of values that are not proved to "
+                            "relate to that of the single-device step, because "
+                            "the aggregation says so",
+                            G->name(N),
+                            First                       ? "the first replica's"
+                            : *How == Aggregation::Mean ? "the mean"
+                                                        : "the sum"));
+  }
+  return Any;
+}
+
 void InsertReductions::insert(const Demand &D) {
   static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
   if (D.Kind == Demand::Reduce) {
@@ -194,6 +254,34 @@ void InsertReductions::insert(const Demand &D) {
   G->setInput(D.User, D.Index, Source);
 }
 
+/// A write that leaves the copies of a variable as its policy asks.
+void InsertReductions::reportAsked(const ProgramFacts &Facts, NodeId N,
+                                   unsigned I) {
+  NodeId Var = Facts.Vars.variableOf(G->input(N, 0));
+  if (G->node(G->input(N, I).Node).Kind == Inserted::Merge)
+    return; // aggregate() told
+  bool OnRead = G->node(Var).Plan == Policy::SyncOnRead;
+  RType Type = Facts.Types.number(G->input(N, I));
+  Diagnostic &D = Diags->unproved(
+      "policy", G->name(Var),
+      OnRead
+          ? formatv("'{0}' gives each copy a value that is {1}, so the {2} of "
+                    "the copies is not proved to be the value of the "
+                    "single-device step",
+                    G->name(N), Type.str(),
+                    aggregationName(
+                        aggregationOf(*G, Var).value_or(Aggregation::None)))
+                .str()
+          : formatv("'{0}' gives each copy the value of its own replica, so "
+                    "copies differ; give --variable={1}={2},sum, mean or "
+                    "only-first-replica if that is not meant",
+                    G->name(N), G->name(Var), policyName(Policy::Mirrored))
+                .str());
+  if (Type.isVarying() && Type.Cause != NoNode)
+    D.Notes.push_back(
+        {G->name(Type.Cause).str(), Facts.Types.reason(Type.Cause)});
+}
+
 void InsertReductions::report(const ProgramFacts &Facts) {
   const TypeAnalysis &Types = Facts.Types;
   for (const Demand &D : Types.demands()) {
@@ -220,6 +308,10 @@ void InsertReductions::report(const ProgramFacts &Facts) {
   SmallVector<NodeId, 4> Causes;
   for (auto [N, I] : Types.unprovedWrites()) {
     NodeId Cause = Types.type(G->input(N, I)).Cause;
+    if (Types.usesState(N)) {
+      reportAsked(Facts, N, I);
+      continue;
+    }
     if (Cause != NoNode && is_contained(Causes, Cause))
       continue;
     Causes.push_back(Cause);
@@ -271,8 +363,12 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   if (!userGradients())
     return PassResult::Failure;
   ProgramFacts *Facts = &programFacts(M);
-  if (fallBack(Facts->Types))
+  unsigned Errors = Diags->errorCount();
+  bool Inserted = aggregate(*Facts);
+  if (fallBack(Facts->Types) || Inserted)
     Facts = &programFacts(M);
+  if (Diags->errorCount() != Errors)
+    return PassResult::Failure;
   report(*Facts);
   // A shared variable takes the sum, or the rows of a sparse gradient, from
   // merge-fetches.

@@ -66,6 +66,7 @@ private:
   void collectSinks();
   bool isGlobalName(NodeId N) const;
   bool isWorthPicking(NodeId N) const;
+  bool hasNoAggregate(Endpoint E) const;
   Endpoint merge(Endpoint E);
   bool isNamedPick(Endpoint E) const {
     return Picks && Fetched.count({E.Node, E.Port}) &&
@@ -164,6 +165,11 @@ void MergeFetches::collectSinks() {
       return U.Index < G->node(U.User).NumData &&
              G->node(U.User).Count == Copies::PerReplica;
     });
+    if (Read && Facts->Types.usesState(N) && !hasNoAggregate({N, 0})) {
+      // Who asks for the variable, as a VariableDef does, means all copies.
+      Fetched.try_emplace({N, 0}, false);
+      continue;
+    }
     if (Read) {
       // A scalar over all rows, such as a loss to which a penalty is added, is
       // what people fetch. Merged, it costs nothing unless they do.
@@ -175,7 +181,8 @@ void MergeFetches::collectSinks() {
         Fetched.try_emplace({N, 0}, false);
       continue;
     }
-    if (Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const"))
+    if (Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const") ||
+        hasNoAggregate({N, 0}))
       continue;
     for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
       // A shape vector that is part batch, or rows that no rule relates, or a
@@ -190,6 +197,13 @@ void MergeFetches::collectSinks() {
             Facts->Dims.batchAxis({N, Port}) < 0 && !G->hasUses(N))))
         Fetched.try_emplace({N, Port}, false);
   }
+}
+
+/// Whether \p E is read from a sync-on-read variable without aggregation.
+bool MergeFetches::hasNoAggregate(Endpoint E) const {
+  RType Type = Facts->Types.number(E);
+  return Type.isVarying() && Type.Cause != NoNode &&
+         G->node(Type.Cause).Plan == Policy::SyncOnRead;
 }
 
 /// Whether all outputs of copy 0 are true values.
@@ -212,6 +226,16 @@ NodeId MergeFetches::insert(StringRef Op, StringRef Base, StringRef Suffix,
 
 void MergeFetches::warnVarying(Endpoint E, StringRef What) {
   RType Type = Facts->Types.number(E);
+  if (hasNoAggregate(E)) {
+    if (Causes.insert(Type.Cause).second)
+      Diags->error(G->name(Type.Cause),
+                   ("Could not convert from `tf.VariableAggregation` "
+                    "VariableAggregation.NONE to `tf.distribute.ReduceOp` "
+                    "type: " +
+                    What + " reads this variable outside of the step")
+                       .str());
+    return;
+  }
   if (Type.Cause != NoNode && !Causes.insert(Type.Cause).second)
     return;
   Diagnostic &D = Diags->unproved(
@@ -268,8 +292,16 @@ void MergeFetches::nameMerged(NodeId N) {
     Values.push_back(It->second);
   }
   G->setStringAttr(N, OriginAttr, Name);
-  G->rename(N, G->uniqueName("replica/" + Name));
-  G->node(N).NameSplit = strlen("replica");
+  // What is called after a variable is called after its copy.
+  size_t Split = G->node(N).NameSplit;
+  if (G->node(N).Plan == Policy::Replicated || Split >= Name.size())
+    Split = 0;
+  std::string Local = Name;
+  Local.insert(Split, Split == 0 ? "replica/" : "/replica");
+  Split += strlen(Split == 0 ? "replica" : "/replica");
+  G->node(N).Plan = Policy::None;
+  G->rename(N, G->uniqueName(Local));
+  G->node(N).NameSplit = static_cast<uint32_t>(Split);
   G->node(N).Flags |= NF_LocalName;
   if (Values.size() == 1 && Facts->Dims.numOutputs(N) == 1) {
     G->rename(Values[0].Node, Name);
@@ -291,6 +323,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   if (readMesh(*G).Node == NoNode)
     return PassResult::Unchanged;
   Picks = option("pick") == "true";
+  unsigned Errors = D.errorCount();
   Facts = &programFacts(M);
   Loops = LoopInfo::find(*G, Facts->Order);
   if (!collectFetches(M))
@@ -347,6 +380,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
       D.remark("fetch", G->name(E.Node), Type.str() + " is merged");
     Changed = true;
   }
+  if (D.errorCount() != Errors)
+    return PassResult::Failure;
   for (const auto &[Tensor, Named] : Fetched)
     if (Named && !Reached) {
       D.error(G->name(Tensor.first),
@@ -357,6 +392,7 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   for (NodeId N = 0; N < Size; ++N) {
     if (!G->isLive(N) || G->node(N).Count != Copies::PerReplica ||
         G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
+        Facts->Types.readsUnaggregated(N) ||
         (isGlobalName(N) && !(Merged.count({N, 0}) && isNamedPick({N, 0}))))
       continue;
     if (G->node(N).Kind == Inserted::No && Merged.count({N, 0}))

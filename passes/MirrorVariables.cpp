@@ -18,7 +18,12 @@
 // the writer in the input writes all copies.
 //
 // A variable that no replica uses in place, and whose value no replica reads
-// except as a scalar (counters, learning rates, beta powers), stays once.
+// except as a scalar (counters, learning rates, beta powers), stays once unless
+// a rule names it.
+//
+// So it is with sync-on-read variables, whose copies each replica writes for
+// itself (lib/analysis/TypeRulesState.cpp), and with replicated ones, whose
+// copies are called `<v>/<i>` and take the initial value itself.
 //
 // Relies on: policies (assign-strategy), per-replica nodes (replicate).
 //
@@ -28,6 +33,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/strategy/VariableRules.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -37,49 +43,47 @@ using namespace llvm;
 namespace graft {
 namespace {
 
+constexpr PassOption Options[] = {
+    {"rules",
+     "GLOB=POLICY[,AGGREGATION], separated by ;: the policies mirrored, "
+     "sync-on-read, replicated, host and shared, the aggregations none, sum, "
+     "mean and only-first-replica",
+     ""},
+};
+
 class MirrorVariables final : public PassBase<MirrorVariables> {
 public:
   static constexpr PassInfo Info = {
-      "mirror-variables",
-      "One copy of a variable per replica",
-      "Makes the variables with policy `mirrored` that replicas use, their\n"
-      "readers and their writers per-replica.",
-      {}};
+      "mirror-variables", "One copy of a variable per replica",
+      "Makes the variables with policy `mirrored` that replicas use, and "
+      "those\n"
+      "with policy `sync-on-read` or `replicated`, their readers and their\n"
+      "writers per-replica.",
+      Options};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
   bool replicasUse(NodeId Var) const;
+  void readReferences(NodeId Var);
   bool checkCopyNames(NodeId Var, DiagnosticEngine &Diags) const;
   void nameCopies(NodeId Var);
   void mirrorInitialValue(NodeId Var);
   bool stepWrites(NodeId Var) const;
-  /// Calls \p F(Use) for each use of the variable's handle or reference.
-  template <typename Fn> void forEachUse(NodeId Var, Fn F) const;
+  template <typename Fn> void forEachUse(NodeId Var, Fn F) const {
+    Vars->forEachUse(*G, Var, F);
+  }
 
   Graph *G = nullptr;
   const VariableIndex *Vars = nullptr;
+  DenseSet<NodeId> Named; ///< By a rule.
   unsigned Replicas = 0;
   uint64_t *Mirrored = nullptr;
 };
 
-template <typename Fn>
-void MirrorVariables::forEachUse(NodeId Var, Fn F) const {
-  SmallVector<NodeId, 4> Aliases{Var};
-  while (!Aliases.empty()) {
-    NodeId A = Aliases.pop_back_val();
-    G->forEachUse(A, [&](Use U) {
-      if (U.Index >= G->node(U.User).NumData ||
-          Vars->variableOf(G->input(U.User, U.Index)) != Var)
-        return;
-      F(U);
-      if (Vars->variableOf({U.User, 0}) == Var)
-        Aliases.push_back(U.User);
-    });
-  }
-}
-
 bool MirrorVariables::replicasUse(NodeId Var) const {
+  if (G->node(Var).Plan != Policy::Mirrored || Named.contains(Var))
+    return true;
   bool Result = false, IsRead = false;
   auto IsPerReplica = [&](NodeId N) {
     return G->node(N).Count == Copies::PerReplica;
@@ -108,8 +112,10 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
 
 bool MirrorVariables::checkCopyNames(NodeId Var,
                                      DiagnosticEngine &Diags) const {
-  for (unsigned I = 0; G->mayNameCopies() && I < Replicas; ++I)
-    if (NodeId Copy = G->find((G->name(Var) + "/replica_" + Twine(I)).str());
+  bool Short = G->node(Var).Plan == Policy::Replicated;
+  for (unsigned I = 0; (Short || G->mayNameCopies()) && I < Replicas; ++I)
+    if (NodeId Copy = G->find(
+            (G->name(Var) + (Short ? "/" : "/replica_") + Twine(I)).str());
         Copy != NoNode) {
       Diags.error(G->name(Copy), "this is the name of a copy of variable '" +
                                      G->name(Var).str() +
@@ -125,32 +131,23 @@ void MirrorVariables::nameCopies(NodeId Var) {
   G->node(Var).NameSplit = Length;
   forEachUse(Var, [&](Use U) {
     StringRef User = G->name(U.User);
-    if (User.size() > Length && User[Length] == '/' && User.starts_with(Name))
+    if (User.size() > Length && User[Length] == '/' && User.starts_with(Name)) {
       G->node(U.User).NameSplit = Length;
+      if (G->node(Var).Plan == Policy::Replicated)
+        G->node(U.User).Plan = Policy::Replicated;
+    }
     if (Vars->isUpdate(*G, U.User))
       G->node(U.User).Flags |= NF_Led;
   });
 }
 
-/// The assignment of the initial value: the only one from inside the graph that
-/// restores nothing.
+/// The initial value exists once, and copies take it on their device.
 void MirrorVariables::mirrorInitialValue(NodeId Var) {
-  SmallVector<NodeId, 2> Found;
-  forEachUse(Var, [&](Use U) {
-    if (Vars->update(*G, U.User).Kind != UpdateKind::Assign || U.Index != 0)
-      return;
-    NodeId Value = G->input(U.User, 1).Node;
-    if (G->node(Value).Count != Copies::Once)
-      return;
-    while (G->isOp(Value, "Identity") && G->node(Value).Kind == Inserted::No)
-      Value = G->input(Value, 0).Node;
-    if (!Vars->isOnce(*G, Value) &&
-        !G->opName(Value).starts_with("Placeholder"))
-      Found.push_back(U.User);
-  });
-  if (Found.size() != 1)
+  NodeId Assign = Vars->initialAssign(*G, Var);
+  if (Assign == NoNode || G->node(Var).Plan == Policy::Replicated ||
+      G->node(G->input(Assign, 1).Node).Count != Copies::Once)
     return;
-  Endpoint Value = G->input(Found[0], 1);
+  Endpoint Value = G->input(Assign, 1);
   SmallString<128> Name("loc:@");
   Name += G->name(Var);
   AttrRun Attrs;
@@ -158,25 +155,43 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   Attrs.strings("_class", Name);
   Name = G->name(Var);
   Name += "/Initializer/Identity";
-  NodeId N = G->insertNode(Name, "Identity", Value, Found[0], Attrs);
+  NodeId N = G->insertNode(Name, "Identity", Value, Assign, Attrs);
   Node &New = G->node(N);
   New.Kind = Inserted::Identity;
   New.Count = Copies::PerReplica;
   New.Flags |= NF_ElidePrimary;
   New.NameSplit = G->node(Var).NameSplit;
-  G->setInput(Found[0], 1, {N, 0});
+  G->setInput(Assign, 1, {N, 0});
+}
+
+/// What takes a reference for its value, as a saver does, takes it from a read,
+/// which has a value of its own on each replica.
+void MirrorVariables::readReferences(NodeId Var) {
+  SmallVector<Use, 4> Uses;
+  forEachUse(Var, [&](Use U) {
+    if (!G->isRefInput(U.User, U.Index) && !G->isOp(U.User, "Identity"))
+      Uses.push_back(U);
+  });
+  for (Use U : Uses) {
+    Endpoint Reference = G->input(U.User, U.Index);
+    AttrRun Attrs;
+    Attrs.type("T", G->outputType(Reference.Node, Reference.Port));
+    SmallString<128> Name(G->name(Var));
+    Name += "/read";
+    NodeId N =
+        G->insertNode(Name, "Identity", Reference, Reference.Node, Attrs);
+    G->node(N).Kind = Inserted::Identity;
+    G->node(N).Count = Copies::PerReplica;
+    G->node(N).NameSplit = G->node(Var).NameSplit;
+    G->setInput(U.User, U.Index, {N, 0});
+  }
 }
 
 /// Whether an update of \p Var takes a value of the replicas.
 bool MirrorVariables::stepWrites(NodeId Var) const {
   bool Written = false;
   forEachUse(Var, [&](Use U) {
-    Written |= Vars->isUpdate(*G, U.User) &&
-               any_of(G->dataInputs(U.User), [&](Endpoint E) {
-                 return G->node(E.Node).Count == Copies::PerReplica &&
-                        Vars->variableOf(E) == NoNode &&
-                        G->node(E.Node).Kind != Inserted::Identity;
-               });
+    Written |= Vars->isUpdate(*G, U.User) && writesOwnValue(*G, *Vars, U.User);
   });
   return Written;
 }
@@ -184,15 +199,23 @@ bool MirrorVariables::stepWrites(NodeId Var) const {
 PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
-  if (Devices.Node == NoNode)
+  bool HasRules = !option("rules").empty();
+  if (Devices.Node == NoNode && !HasRules)
     return PassResult::Unchanged;
   VariableIndex Index(*G);
   Vars = &Index;
+  if (HasRules && !applyVariableRules(*G, Index, option("rules"), Named, Diags))
+    return PassResult::Failure;
+  if (Devices.Node == NoNode)
+    return PassResult::Changed;
   std::vector<NodeId> Waiting, Found;
-  for (NodeId Var : Index.variables())
+  for (NodeId Var : Index.variables()) {
+    Policy Plan = G->node(Var).Plan;
     if (G->node(Var).Count == Copies::Once &&
-        G->node(Var).Plan == Policy::Mirrored)
+        (Plan == Policy::Mirrored || Plan == Policy::SyncOnRead ||
+         Plan == Policy::Replicated))
       Waiting.push_back(Var);
+  }
   // A variable that becomes per-replica may make others so: slots by their
   // update op, the source of a copy by the copy.
   for (bool Changed = true; Changed;) {
@@ -209,18 +232,21 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   llvm::sort(Found);
   Replicas = Devices.replicas();
   for (NodeId Var : Found) {
-    if (!checkCopyNames(Var, Diags))
+    if (!checkCopyNames(Var, Diags) || !checkWrites(*G, *Vars, Var, Diags))
       return PassResult::Failure;
     nameCopies(Var);
     mirrorInitialValue(Var);
+    if (G->node(Var).Plan == Policy::SyncOnRead && !G->isOp(Var, "VarHandleOp"))
+      readReferences(Var);
     count(Mirrored, "variables mirrored");
     if (Diags.wantsRemarks())
       Diags
           .remark(
               "variable", G->name(Var),
-              formatv("mirrored on {0} replicas{1}", Replicas,
+              formatv("{0} on {1} replicas{2}", policyName(G->node(Var).Plan),
+                      Replicas,
                       stepWrites(Var) ? "" : "; the step does not write it"))
-          .Facts = {{"policy", "mirrored"}};
+          .Facts = {{"policy", policyName(G->node(Var).Plan).str()}};
   }
   for (NodeId Var : Waiting)
     if (Diags.wantsRemarks())
@@ -230,7 +256,7 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
               "exists once: no replica writes it, or reads it but as a scalar")
           .Facts = {{"policy", "once"}};
   if (Found.empty())
-    return PassResult::Unchanged;
+    return HasRules ? PassResult::Changed : PassResult::Unchanged;
   G->markModified();
   return PassResult::Changed;
 }

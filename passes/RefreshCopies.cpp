@@ -19,7 +19,8 @@
 // runs what the collection named before or, where it was empty, what
 // TensorFlow would have run: the initializers of local variables and tables.
 //
-// Copies of local variables are left alone: local init writes them all. A bare
+// Copies of local variables are left alone: local init writes them all. So are
+// those of sync-on-read variables, of which the primary is a part only. A bare
 // GraphDef declares no variables, and a Saver cannot be built from it.
 //
 // Relies on: variables decided.
@@ -180,6 +181,7 @@ PassResult RefreshCopies::run(Module &M, DiagnosticEngine &Diags) {
     auto E = G->findEndpoint(V.variable_name());
     if (!E || E->isControl() || !isVariableOp(G->opName(E->Node)) ||
         G->node(E->Node).Count != Copies::PerReplica ||
+        G->node(E->Node).Plan == Policy::SyncOnRead ||
         binary_search(Local, E->Node))
       return;
     Endpoint Read = findRead(E->Node, V.snapshot_name());

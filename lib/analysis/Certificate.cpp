@@ -232,6 +232,12 @@ static bool sameAttrs(StringRef Was, StringRef Now) {
   return true;
 }
 
+/// What keeps XLA away from a variable on the host.
+static bool isOffXla(const AttrEntry &A) {
+  return (A.Key == "_XlaCompile" && A.Value == encodeBoolAttr(false)) ||
+         (A.Key == "_XlaScope" && A.Value == encodeStringAttr(""));
+}
+
 void Checker::compareAttrs(NodeId I, NodeId P) {
   const Node &New = G.node(P);
   StringRef Was = In.attrBytes(I), Now(New.AttrData, New.AttrSize);
@@ -248,11 +254,13 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
     auto Value = A.Key == "value" && G.hasAttr(P, OriginalAttr)
                      ? G.attr(P, OriginalAttr)
                      : G.attr(P, A.Key);
-    if (Value != A.Value && !mayChange(I, A.Key))
+    if (Value != A.Value && !mayChange(I, A.Key) &&
+        !(Value && isOffXla({A.Key, *Value, ""})))
       error(P, "attribute '" + A.Key + "' is not that of the input");
   }
   for (const AttrEntry &A : G.attrs(P))
-    if (!isIgnored(A.Key) && !In.attr(I, A.Key) && !mayChange(I, A.Key))
+    if (!isIgnored(A.Key) && !In.attr(I, A.Key) && !mayChange(I, A.Key) &&
+        !isOffXla(A))
       error(P, "attribute '" + A.Key + "' is not in the input");
 }
 
@@ -332,6 +340,8 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
     NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
     // What the input itself leaves open was warned of; what was inserted has
     // no excuse.
+    if (Facts.Types.usesState(N))
+      continue;
     if (Cause == NoNode || G.node(Cause).Kind != Inserted::No)
       error(N,
             formatv("input {0} does not have the value of the single-device "

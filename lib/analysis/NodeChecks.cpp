@@ -317,7 +317,7 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
       !(This.Flags & NF_LocalName))
     error(N, "its name gives other values than in the input");
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
-    if (!hasTrueOutputs(Facts, N))
+    if (!hasTrueOutputs(Facts, N) && !Facts.Types.readsUnaggregated(N))
       error(N, "its name gives the value of one replica, not that of the "
                "single-device step");
     return;

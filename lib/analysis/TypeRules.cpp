@@ -40,7 +40,8 @@ static bool isSpecial(TypeRule Rule) {
 }
 
 TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
-    : T(T), G(T.G), D(T.Dims), Order(Order), Ops(G.numOps()) {
+    : T(T), G(T.G), D(T.Dims), Order(Order), Ops(G.numOps()),
+      HasStates(!T.States.empty()) {
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
     const OpDef *Def = G.opDefOf(Op);
@@ -198,6 +199,8 @@ void TypeRules::infer() {
       loopMerge();
     return;
   }
+  if (HasStates && usesState())
+    return;
   if (!Op.Special && !(PerReplica && (Op.Opaque || Op.Draws)) && readsPlain()) {
     // A function of values that are equal and true is equal and true.
     setAll(RType::replicated());
@@ -575,10 +578,14 @@ RType TypeRules::elementwise(ArrayRef<unsigned> Operands) {
 /// Every value that an update reads must be the true one. The op's gradient
 /// slot plays no part: an optimizer made of plain assignments is as good.
 void TypeRules::update(const UpdateDef &U) {
+  TypeAnalysis::VariableState *S = HasStates ? stateOf(G.input(N, 0)) : nullptr;
   for (unsigned I = U.NumVars; I < numData(); ++I) {
     RType Type = whole(I);
-    if (Type.isVarying() || Refused == I)
-      T.Unproved.push_back({N, I});
+    if (!Type.isVarying() && Refused != I)
+      continue;
+    T.Unproved.push_back({N, I});
+    if (S && G.node(G.input(N, I).Node).Count == Copies::PerReplica)
+      diverge(T.Vars.variableOf(G.input(N, 0)), *S);
   }
   setAll(RType::replicated());
 }

@@ -47,6 +47,10 @@ private:
   void apply(TypeRule Rule);
   void applyOrdered(TypeRule Rule);
   void update(const UpdateDef &U);
+  TypeAnalysis::VariableState *stateOf(Endpoint E);
+  bool usesState();
+  void writeState(const TypeAnalysis::VariableState &S, const UpdateDef &U);
+  void diverge(NodeId Var, TypeAnalysis::VariableState &S);
 
   unsigned numData() const { return G.node(N).NumData; }
   /// The type of an operand, with earlier demands in place.
@@ -169,6 +173,7 @@ private:
   std::vector<bool> Due;     ///< By node: visited in this round or the next.
   std::vector<bool> Visited; ///< By node: in this round, and before.
   bool FirstRound = true;
+  bool HasStates; ///< A variable has a policy of its own.
 
   // Loops, see TypeRulesLoops.cpp; nothing of this is used without.
   std::unique_ptr<LoopInfo> Loops;

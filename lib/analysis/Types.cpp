@@ -51,6 +51,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     : G(G), Dims(Dims), Vars(Vars) {
   Types.resize(Dims.totalOutputs());
   Reduced.resize(Dims.totalOutputs());
+  findStates();
   TypeRules Rules(*this, Order);
   std::vector<Demand> Reductions;
   // Each round meets at least one more demand; ordinary graphs take three.

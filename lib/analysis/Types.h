@@ -182,6 +182,17 @@ public:
   const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
     return Unproved;
   }
+  /// Whether \p N reads or writes a variable that has a policy of its own. It
+  /// may write what the policy asks for, be it the value of the single-device
+  /// step or not.
+  bool usesState(NodeId N) const { return stateOf(N) != nullptr; }
+  /// Whether \p N reads a variable of which the copies have no value together:
+  /// its name gives that of copy 0, and nobody outside of the step may ask.
+  bool readsUnaggregated(NodeId N) const {
+    const VariableState *S = stateOf(N);
+    return S && S->OnRead && S->How == Aggregation::None &&
+           (G.isOp(N, "ReadVariableOp") || G.isOp(N, "Identity"));
+  }
   /// Nodes that introduce assumptions: (node, bits). What they compute reaches
   /// a write or a result, or it would not be there.
   const std::vector<std::pair<NodeId, uint8_t>> &assumptions() const {
@@ -206,9 +217,28 @@ private:
     Result.Assumes = Type.Assumes;
     return Result;
   }
+  /// What the copies of a variable with a policy of its own are together
+  /// (TypeRulesState.cpp).
+  struct VariableState {
+    RType Type;
+    Aggregation How = Aggregation::None;
+    bool OnRead = false;
+    NodeId Initial = NoNode; ///< The assignment of the initial value.
+  };
+  void findStates();
+  /// The state of the variable that \p N takes first, or null.
+  const VariableState *stateOf(NodeId N) const {
+    if (States.empty() || G.node(N).NumData == 0)
+      return nullptr;
+    NodeId Var = Vars.variableOf(G.input(N, 0));
+    auto It = Var == NoNode ? States.end() : States.find(Var);
+    return It == States.end() ? nullptr : &It->second;
+  }
+
   const Graph &G;
   const DimAnalysis &Dims;
   const VariableIndex &Vars;
+  llvm::DenseMap<NodeId, VariableState> States; ///< By variable.
   std::vector<RType> Types;  ///< By output, as the producer's rule gives it.
   std::vector<bool> Reduced; ///< By output: a reduction is demanded.
   std::vector<Demand> Demands;

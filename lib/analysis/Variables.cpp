@@ -8,9 +8,31 @@
 
 #include "lib/analysis/OpRules.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace llvm;
 
 namespace graft {
+
+static constexpr const char *AggregationNames[] = {"none", "sum", "mean",
+                                                   "only-first-replica"};
+
+StringRef aggregationName(Aggregation How) {
+  return AggregationNames[static_cast<size_t>(How)];
+}
+
+std::optional<Aggregation> parseAggregation(StringRef Name) {
+  const auto *It = find(AggregationNames, Name);
+  if (It == std::end(AggregationNames))
+    return std::nullopt;
+  return static_cast<Aggregation>(It - std::begin(AggregationNames));
+}
+
+std::optional<Aggregation> aggregationOf(const Graph &G, NodeId Var) {
+  if (!(G.node(Var).Flags & NF_MayHaveGraft))
+    return std::nullopt;
+  return parseAggregation(G.stringAttr(Var, AggregationAttr).value_or(""));
+}
 
 VariableIndex::VariableIndex(const Graph &G) {
   enum : uint8_t { Other, Creates, PassesOn, PassesOnTwice };
@@ -79,6 +101,31 @@ void VariableIndex::extend(const Graph &G) {
     UpdateOps.push_back(G.opDefOf(Op) ? G.opDefOf(Op)->update() : UpdateDef());
     OnceOps.push_back(isOnceOp(G.opNameOf(Op)));
   }
+}
+
+NodeId VariableIndex::initialAssign(const Graph &G, NodeId Var) const {
+  NodeId Found = NoNode;
+  bool Several = false;
+  forEachUse(G, Var, [&](Use U) {
+    if (update(G, U.User).Kind != UpdateKind::Assign || U.Index != 0 ||
+        G.node(U.User).Kind != Inserted::No)
+      return;
+    NodeId Value = G.input(U.User, 1).Node;
+    auto PassesOn = [&] {
+      const Node &This = G.node(Value);
+      return This.NumData != 0 &&
+             (This.Kind == Inserted::Identity || This.Kind == Inserted::Scale ||
+              (This.Count == Copies::Once && G.isOp(Value, "Identity")));
+    };
+    while (PassesOn())
+      Value = G.input(Value, 0).Node;
+    if (G.node(Value).Count != Copies::Once || isOnce(G, Value) ||
+        G.opName(Value).starts_with("Placeholder"))
+      return;
+    Several |= Found != NoNode;
+    Found = U.User;
+  });
+  return Several ? NoNode : Found;
 }
 
 bool VariableIndex::usesInPlace(const Graph &G, NodeId N,

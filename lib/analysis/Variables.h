@@ -11,12 +11,27 @@
 
 #include "llvm/ADT/DenseSet.h"
 
+#include <optional>
 #include <vector>
 
 namespace graft {
 
 /// Marks a node of the input that exists once although its op does not say so.
 inline constexpr llvm::StringRef OnceAttr = "_graft_once";
+
+/// What becomes of values that the replicas write to a variable and that no
+/// rule relates, and what the copies of a sync-on-read variable are together.
+enum class Aggregation : uint8_t { None, Sum, Mean, OnlyFirst };
+
+/// The aggregation of a variable that a rule of the user, or the input, names
+/// (program); of a sync-on-read variable it stays in outputs.
+inline constexpr llvm::StringRef AggregationAttr = "_graft_aggregation";
+
+/// "none", "sum", "mean" or "only-first-replica".
+llvm::StringRef aggregationName(Aggregation How);
+std::optional<Aggregation> parseAggregation(llvm::StringRef Name);
+/// The aggregation of \p Var if a rule names the variable.
+std::optional<Aggregation> aggregationOf(const Graph &G, NodeId Var);
 
 /// Which tensors are variables. A handle or reference is followed through what
 /// passes it on: Identity, Switch, Enter of a handle, the reference that an
@@ -56,6 +71,14 @@ public:
            (This.Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr));
   }
 
+  /// Calls \p F(Use) for each use of the handle or reference of \p Var.
+  template <typename Fn>
+  void forEachUse(const Graph &G, NodeId Var, Fn F) const;
+
+  /// The assignment of the initial value of \p Var, or NoNode: the only one
+  /// from inside the graph that restores nothing.
+  NodeId initialAssign(const Graph &G, NodeId Var) const;
+
   /// Makes room for nodes that are new; none of them is a variable.
   void extend(const Graph &G);
 
@@ -66,6 +89,22 @@ private:
   std::vector<UpdateDef> UpdateOps; ///< By op.
   std::vector<bool> OnceOps;        ///< By op.
 };
+
+template <typename Fn>
+void VariableIndex::forEachUse(const Graph &G, NodeId Var, Fn F) const {
+  llvm::SmallVector<NodeId, 4> Aliases{Var};
+  while (!Aliases.empty()) {
+    NodeId A = Aliases.pop_back_val();
+    G.forEachUse(A, [&](Use U) {
+      if (U.Index >= G.node(U.User).NumData ||
+          variableOf(G.input(U.User, U.Index)) != Var)
+        return;
+      F(U);
+      if (variableOf({U.User, 0}) == Var)
+        Aliases.push_back(U.User);
+    });
+  }
+}
 
 } // namespace graft
 

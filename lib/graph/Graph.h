@@ -79,9 +79,21 @@ enum class Inserted : uint8_t {
 };
 
 /// What happens to a variable (program).
-enum class Policy : uint8_t { None, Mirrored, Shared };
+enum class Policy : uint8_t {
+  None,
+  Mirrored,   ///< Equal copies.
+  Shared,     ///< One, which every replica uses.
+  SyncOnRead, ///< Copies that are combined where they are read outside.
+  Replicated, ///< Like Mirrored, and copies are called `<v>/<i>`.
+  Host,       ///< Shared, on the host, and replicas read a copy of its value.
+};
 
 inline constexpr llvm::StringRef PolicyAttr = "_graft_policy";
+
+/// "mirrored", "sync-on-read", ...; empty for Policy::None.
+llvm::StringRef policyName(Policy Plan);
+/// The policy that is called \p Name, or None.
+Policy parsePolicy(llvm::StringRef Name);
 
 /// Properties of a node, in Node::Flags (program unless said otherwise).
 enum NodeFlag : uint8_t {

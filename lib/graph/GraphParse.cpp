@@ -13,6 +13,7 @@
 
 #include "lib/support/Wire.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -223,6 +224,20 @@ Graph::Fault Graph::parseNode(Inputs &In, StringRef Body) {
   return Fault::None;
 }
 
+static constexpr const char *PolicyNames[] = {
+    "", "mirrored", "shared", "sync-on-read", "replicated", "host"};
+
+StringRef policyName(Policy Plan) {
+  return PolicyNames[static_cast<size_t>(Plan)];
+}
+
+Policy parsePolicy(StringRef Name) {
+  const auto *It = find(PolicyNames, Name);
+  return It == std::end(PolicyNames)
+             ? Policy::None
+             : static_cast<Policy>(It - std::begin(PolicyNames));
+}
+
 /// Program state that was written as attributes becomes fields again.
 void Graph::readProgramAttrs(NodeId N) {
   static constexpr std::pair<const char *, Inserted> Kinds[] = {
@@ -252,8 +267,8 @@ void Graph::readProgramAttrs(NodeId N) {
     removeAttr(N, "_graft_inserted");
   }
   if (auto Plan = stringAttr(N, PolicyAttr);
-      Plan && (*Plan == "mirrored" || *Plan == "shared")) {
-    Nodes[N].Plan = *Plan == "shared" ? Policy::Shared : Policy::Mirrored;
+      Plan && parsePolicy(*Plan) != Policy::None) {
+    Nodes[N].Plan = parsePolicy(*Plan);
     removeAttr(N, PolicyAttr);
   }
   if (auto Split = intAttr(N, "_graft_name_split")) {

@@ -211,8 +211,10 @@ bool isLocalCopy(const Graph &G, StringRef Name) {
   for (size_t At = Name.find(Infix); At != StringRef::npos;
        At = Name.find(Infix, At + 1)) {
     StringRef Head = Name.take_front(At), Rest = Name.substr(At + Infix.size());
-    if (At == 0 ? IsLocal(Rest, 0) || IsLocal("replica/" + Rest, 7)
-                : Head.back() == '/' && IsLocal(Head + Rest, At - 1))
+    if (At == 0
+            ? IsLocal(Rest, 0) || IsLocal("replica/" + Rest, 7)
+            : Head.back() == '/' && (IsLocal(Head + Rest, At - 1) ||
+                                     IsLocal(Head + "replica/" + Rest, At + 7)))
       return true;
   }
   return false;

@@ -52,9 +52,7 @@ bool hasProgramState(const Node &N) {
 SmallVector<ProgramAttr, 4> programAttrs(const Node &N) {
   SmallVector<ProgramAttr, 4> Result;
   if (N.Plan != Policy::None)
-    Result.push_back(
-        {PolicyAttr,
-         encodeStringAttr(N.Plan == Policy::Shared ? "shared" : "mirrored")});
+    Result.push_back({PolicyAttr, encodeStringAttr(policyName(N.Plan))});
   if (N.Count == Copies::PerReplica)
     Result.push_back({"_graft_copies", encodeStringAttr("per-replica")});
   if (N.Flags & NF_ElidePrimary)

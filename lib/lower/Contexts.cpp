@@ -33,8 +33,10 @@ std::string primaryName(const Graph &G, NodeId N, unsigned Number) {
   if (This.NameSplit == 0)
     return ("replica_" + Twine(Number) + "/" + Name).str();
   return (Name.take_front(This.NameSplit) +
-          (isRenamedLocal(This) ? "_" : "/replica_") + Twine(Number) +
-          Name.drop_front(This.NameSplit))
+          (isRenamedLocal(This) ? "_"
+           : isBare(This)       ? "/"
+                                : "/replica_") +
+          Twine(Number) + Name.drop_front(This.NameSplit))
       .str();
 }
 

@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace graft {
 
-CopyName parseCopyName(StringRef Name) {
+static CopyName parseCopyName(StringRef Name) {
   CopyName Result{Name.str(), -1, 0};
   for (size_t At = Name.find("replica_"); At != StringRef::npos;
        At = Name.find("replica_", At + 1)) {
@@ -38,6 +38,28 @@ CopyName parseCopyName(StringRef Name) {
           (Name.take_front(At - 1) + (Ends ? "" : Name.substr(End))).str();
     Result.Split = At == 0 ? 0 : static_cast<uint32_t>(At - 1);
     return Result;
+  }
+  return Result;
+}
+
+CopyName copyNameIn(const Graph &In, StringRef Name) {
+  CopyName Result{Name.str(), -1, 0};
+  if (In.find(Name) != NoNode)
+    return Result;
+  if (CopyName Usual = parseCopyName(Name); Usual.Replica >= 0)
+    return Usual;
+  for (size_t At = Name.find('/'); At != StringRef::npos;
+       At = Name.find('/', At + 1)) {
+    StringRef Rest = Name.substr(At + 1);
+    size_t Digits = std::min(Rest.find('/'), Rest.size());
+    int Replica;
+    if (Rest.take_front(Digits).getAsInteger(10, Replica))
+      continue;
+    NodeId Var = In.find(Name.take_front(At));
+    std::string Base = (Name.take_front(At) + Rest.substr(Digits)).str();
+    if (Var != NoNode && isVariableOp(In.opName(Var)) &&
+        In.find(Base) != NoNode)
+      return {Base, Replica, static_cast<uint32_t>(At)};
   }
   return Result;
 }
@@ -209,9 +231,7 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
     NodeId With = Entry.consume_front("loc:@") ? L.find(Entry) : NoNode;
     if (With == NoNode)
       continue;
-    CopyName Its = parseCopyName(Entry);
-    if (In.find(Entry) != NoNode)
-      Its = {Entry.str(), -1, 0};
+    CopyName Its = copyNameIn(In, Entry);
     std::string Base = "loc:@" + Its.Base;
     if (I != NoNode && (!Was || !is_contained(*Was, StringRef(Base))))
       error(N, "is not colocated with '" + Entry + "' in the input");

@@ -22,7 +22,10 @@ struct CopyName {
   uint32_t Split = 0; ///< 0: at the front.
 };
 
-CopyName parseCopyName(llvm::StringRef Name);
+/// What the node called \p Name is a copy of, in a graph that was expanded from
+/// \p In: nothing if the input has the name. A replicated variable has copies
+/// `<v>/<i>`.
+CopyName copyNameIn(const Graph &In, llvm::StringRef Name);
 
 /// A node of the program: its copies, or the one node.
 struct CopyGroup {

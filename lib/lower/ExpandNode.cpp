@@ -9,7 +9,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/BatchSources.h"
 #include "lib/lower/Render.h"
 
 #include <cmath>
@@ -82,10 +81,9 @@ Item &NodeRenderer::firstName(const Node &Source, Item::Copies For,
   StringRef Name(I.Data, I.Size), Head = Name.take_front(I.Split);
   if (I.Local)
     Name =
-        Saver.save(I.Where == Item::Before
-                       ? "replica_0/" + Name
-                       : Head + (I.Where == Item::Short ? "_0" : "/replica_0") +
-                             Name.drop_front(I.Split));
+        Saver.save(I.Where == Item::Before ? "replica_0/" + Name
+                                           : Head + Item::infix(I.Where) + "0" +
+                                                 Name.drop_front(I.Split));
   auto Size = static_cast<uint32_t>(Name.size());
   I = {Name.begin(), Size,       Size, Size,  0,     0,
        Item::Input,  Item::None, For,  false, false, false};
@@ -250,7 +248,7 @@ bool NodeRenderer::readClasses(StringRef Entry) {
 bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
   if (Key.starts_with("_")) {
     if (Key != ClassKey)
-      return Key.starts_with("_graft_") && Key != BatchAttr;
+      return Key.starts_with("_graft_") && !stays(*This, Key);
     // When the key is there twice, the first holds.
     if (!HasClasses && !readClasses(Entry))
       return false;

@@ -119,8 +119,7 @@ bool Folder::group() {
   std::vector<CopyName> Names(L.size());
   for (NodeId N = 0; N < L.size(); ++N) {
     // The input may have such names itself (replicate refuses its own form).
-    Names[N] = In.find(L.name(N)) == NoNode ? parseCopyName(L.name(N))
-                                            : CopyName{L.name(N).str(), -1, 0};
+    Names[N] = copyNameIn(In, L.name(N));
     if (Auxiliary[N] || Names[N].Replica < 0)
       continue;
     if (unsigned(Names[N].Replica) >= Replicas)
@@ -228,6 +227,8 @@ void Folder::make(Group &Gr) {
   }
   if (P->name(N) != Gr.Base && FromInput)
     P->setStringAttr(N, OriginAttr, Gr.Base);
+  if (isVariableOp(Op) && L.hasAttr(M, AggregationAttr))
+    P->setPolicy(N, Policy::SyncOnRead);
   Node &New = P->node(N);
   New.Kind = Kind;
   New.Count =
@@ -522,8 +523,7 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
 static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
                              DiagnosticEngine &Diags) {
   for (NodeId N = 0; N < Lowered.size(); ++N) {
-    bool IsCopy = Input.find(Lowered.name(N)) == NoNode &&
-                  parseCopyName(Lowered.name(N)).Replica > 0;
+    bool IsCopy = copyNameIn(Input, Lowered.name(N)).Replica > 0;
     if (!IsCopy && Lowered.intAttr(N, StampAttr).value_or(1) == 1)
       continue;
     Diags.error(Lowered.name(N), "is of a graph with more than one replica, "

@@ -113,10 +113,10 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void NodeRenderer::name(Out &O, const Item &I,
     return;
   }
   O.text(Name.take_front(I.Split));
-  if (I.Where == Item::Short)
-    O.letter('_');
-  else
+  if (I.Where == Item::Inside)
     O.text(NumberInside);
+  else
+    O.letter(I.Where == Item::Short ? '_' : '/');
   O.number(Number.Text, Number.Size);
   O.text(Name.drop_front(I.Split));
 }

@@ -10,6 +10,7 @@
 #ifndef GRAFT_LIB_LOWER_RENDER_H
 #define GRAFT_LIB_LOWER_RENDER_H
 
+#include "lib/analysis/BatchSources.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/io/Chunk.h"
 #include "lib/lower/Expand.h"
@@ -27,15 +28,30 @@ inline bool mayDiffer(llvm::StringRef Key) {
   return Key == "shared_name" || Key == "seed2" || Key == "frame_name";
 }
 
-/// merge-fetches renames the local node of a merged value to `replica/<name>`;
-/// the results of a TPU computation are called `<name>_<i>`.
+/// merge-fetches renames the local node of a merged value to `replica/<name>`,
+/// or `<v>/replica/<rest>` where it is called after a variable; the results of
+/// a TPU computation are called `<name>_<i>`.
 inline bool isRenamedLocal(const Node &N) {
   if (N.Kind == Inserted::Merge && N.Count == Copies::PerReplica)
     return true;
-  constexpr llvm::StringLiteral Prefix = "replica/";
-  return N.Flags & NF_LocalName && N.NameSplit == Prefix.size() - 1 &&
-         llvm::StringRef(N.NameData, N.NameSize).starts_with(Prefix);
+  constexpr llvm::StringLiteral Mark = "replica";
+  llvm::StringRef Name(N.NameData, N.NameSize);
+  if (!(N.Flags & NF_LocalName) || N.NameSplit < Mark.size() ||
+      N.NameSplit >= Name.size() || Name[N.NameSplit] != '/')
+    return false;
+  llvm::StringRef Head = Name.take_front(N.NameSplit);
+  return Head.consume_back(Mark) && (Head.empty() || Head.ends_with("/"));
 }
+
+/// Whether the attribute \p Key of the program stays in the output: what the
+/// copies of a sync-on-read variable are together cannot be seen from them.
+inline bool stays(const Node &N, llvm::StringRef Key) {
+  return Key == BatchAttr ||
+         (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);
+}
+
+/// Whether the name of \p N, which has the number inside, has it bare: `<v>/1`.
+inline bool isBare(const Node &N) { return N.Plan == Policy::Replicated; }
 
 /// The entry of the map of attributes that \p Text starts with, in the form
 /// that every writer gives: key first, all lengths short.
@@ -105,7 +121,8 @@ struct StreamOut {
 };
 
 /// A piece of a node's bytes. A name has the replica's number in it, if at all,
-/// between `replica_` and `/` before it, or behind `/replica_` or `_` at Split.
+/// between `replica_` and `/` before it, or behind `/replica_`, `_` or `/` at
+/// Split.
 struct Item {
   enum Kind : uint8_t {
     Literal, ///< These bytes.
@@ -118,10 +135,17 @@ struct Item {
     Frame,   ///< Field 5: `frame_name`, with the replica's number before it.
     Seed,    ///< Field 5: `seed2`, plus the replica's number.
   };
-  enum Infix : uint8_t { None, Before, Inside, Short };
-  /// What a name has beside the number: `replica_` and `/` in either order.
+  enum Infix : uint8_t { None, Before, Inside, Short, Bare };
+  /// What a name has beside the number: `replica_` and `/` in either order, or
+  /// one of `_` and `/`.
   static constexpr unsigned infixSize(Infix Where) {
-    return Where == Short ? 1 : 9;
+    return Where >= Short ? 1 : 9;
+  }
+  /// What stands before the number of a name that has it inside.
+  static constexpr llvm::StringLiteral infix(Infix Where) {
+    return Where == Short  ? llvm::StringLiteral("_")
+           : Where == Bare ? llvm::StringLiteral("/")
+                           : llvm::StringLiteral("/replica_");
   }
   enum Copies : uint8_t { First = 1, Others = 2, All = 3 };
 
@@ -148,7 +172,9 @@ struct NameForm {
     if (E.isOnce(Source))
       return;
     Split = std::min(Source.NameSplit, Source.NameSize);
-    Where = Split == 0 ? Item::Before : Item::Inside;
+    Where = Split == 0       ? Item::Before
+            : isBare(Source) ? Item::Bare
+                             : Item::Inside;
     if (Source.Flags & NF_LocalName) {
       Local = true;
       if (isRenamedLocal(Source))

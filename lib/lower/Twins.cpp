@@ -6,7 +6,6 @@
 
 #include "lib/lower/Twins.h"
 
-#include "lib/analysis/BatchSources.h"
 #include "lib/lower/Render.h"
 #include "lib/support/Bytes.h"
 
@@ -59,7 +58,9 @@ struct Twins::Pen {
       P = put(P, "replica_");
     } else {
       P = put(P, F.Name.take_front(F.Split));
-      P = F.Where == Item::Short ? put(P, "_", 1) : put(P, "/replica_");
+      P = F.Where == Item::Inside  ? put(P, "/replica_")
+          : F.Where == Item::Short ? put(P, "_", 1)
+                                   : put(P, "/", 1);
     }
     Mark = P;
     P = put(P, Digits, NumDigits);
@@ -266,7 +267,7 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
           P.Other = classHeads(P.Other, F.otherSize(P.NumDigits));
           P.otherName(F);
         }
-      } else if (Key.starts_with("_graft_") && Key != BatchAttr) {
+      } else if (Key.starts_with("_graft_") && !stays(This, Key)) {
         Flush(Start);
       } else {
         continue;

@@ -66,7 +66,7 @@ std::string buildPipeline(const StrategyOptions &O) {
            {"devices", list(O.Devices)},
            {"feed", list(O.Feeds)},
            {"batch", O.Batch == "global" ? "" : O.Batch}});
-  addPass(P, "mirror-variables");
+  addPass(P, "mirror-variables", {{"rules", list(O.Variables)}});
   addPass(P, "share-variables");
   addPass(P, "place-draws");
   if (O.BatchNorm == "exact" || O.BatchNorm == "sync")

@@ -28,9 +28,10 @@ struct StrategyOptions {
   std::vector<std::string> Feeds; ///< NAME or NAME=HOW.
   std::string Batch;              ///< Empty: global.
   std::vector<std::string> Fetches;
-  std::string Reduction;          ///< Empty: auto.
-  std::vector<std::string> Grads; ///< VAR=TENSOR,mean|sum.
-  std::string BatchNorm;          ///< exact or sync; else local.
+  std::string Reduction;              ///< Empty: auto.
+  std::vector<std::string> Grads;     ///< VAR=TENSOR,mean|sum.
+  std::vector<std::string> Variables; ///< GLOB=POLICY[,AGGREGATION].
+  std::string BatchNorm;              ///< exact or sync; else local.
   bool NoGradientSlots = false;
   bool CheckCopies = false; ///< A step on stale copies fails.
 };

@@ -107,6 +107,12 @@ Text BatchNorm("batch-norm", cl::init("local"), cl::value_desc("how"),
 TextList Grad("grad", cl::value_desc("VAR=TENSOR,how"), cl::cat(Distribution),
               cl::desc("The gradient of a variable, to be reduced by mean or "
                        "sum"));
+TextList Variable("variable", cl::value_desc("GLOB=policy[,how]"),
+                  cl::cat(Distribution),
+                  cl::desc("What becomes of variables: mirrored, "
+                           "sync-on-read, replicated, host or shared; and of "
+                           "what replicas write to them: none, sum, mean or "
+                           "only-first-replica"));
 Flag CheckCopies("check-copies", cl::cat(Distribution),
                  cl::desc("Fail a step whose copies of a variable differ"));
 Flag NoGradientSlots("no-gradient-slots", cl::Hidden, cl::cat(Distribution),
@@ -380,6 +386,12 @@ Expected<StrategyOptions> checkStrategy() {
   S.Reduction = Reduction;
   S.BatchNorm = BatchNorm;
   S.Grads.assign(Grad.begin(), Grad.end());
+  for (const std::string &V : Variable)
+    if (StringRef(V).contains(';'))
+      return failure("--variable: '" + V +
+                     "' is more than one rule; repeat "
+                     "the option");
+  S.Variables.assign(Variable.begin(), Variable.end());
   S.NoGradientSlots = NoGradientSlots;
   S.CheckCopies = CheckCopies;
   return S;
@@ -428,6 +440,7 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry) {
       {"--reduction", given(Reduction)},
       {"--batch-norm", given(BatchNorm)},
       {"--grad", given(Grad)},
+      {"--variable", given(Variable)},
       {"--no-gradient-slots", NoGradientSlots},
       {"--check-copies", CheckCopies},
   };
