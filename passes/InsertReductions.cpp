@@ -173,7 +173,7 @@ bool InsertReductions::aggregate(const ProgramFacts &Facts) {
         (U.Kind != UpdateKind::Assign && U.Kind != UpdateKind::AssignAdd))
       continue;
     Policy Plan = G->node(Var).Plan;
-    bool One = Plan == Policy::Shared || Plan == Policy::Host;
+    bool One = isShared(Plan);
     if (*How == Aggregation::None) {
       if (One)
         Diags->error(G->name(N),

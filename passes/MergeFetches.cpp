@@ -201,6 +201,8 @@ void MergeFetches::collectSinks() {
 
 /// Whether \p E is read from a sync-on-read variable without aggregation.
 bool MergeFetches::hasNoAggregate(Endpoint E) const {
+  if (!Facts->Types.anyStates())
+    return false;
   RType Type = Facts->Types.number(E);
   return Type.isVarying() && Type.Cause != NoNode &&
          G->node(Type.Cause).Plan == Policy::SyncOnRead;

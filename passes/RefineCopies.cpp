@@ -92,16 +92,12 @@ bool RefineCopies::computesOnce(NodeId N) const {
     if (!Facts->Types.type({N, Port}).isTrue() ||
         Facts->Vars.variableOf({N, Port}) != NoNode)
       return false;
-  for (Endpoint E : G->dataInputs(N)) {
+  for (Endpoint E : G->dataInputs(N))
     if (!Exchange && G->node(E.Node).Count == Copies::PerReplica &&
         !Facts->Types.type(E).isTrue())
       return false;
-    // The copies that a rule asked for are read as the variable is.
-    if (NodeId Var = Facts->Vars.variableOf(E);
-        Var != NoNode && aggregationOf(*G, Var))
-      return false;
-  }
-  return true;
+  // The copies that a rule asked for are read as the variable is.
+  return !Facts->Types.usesState(N);
 }
 
 /// Whether \p N has users, all of its \p Data (or control) users are

@@ -120,10 +120,7 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
   Mesh Devices = readMesh(*G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
-  auto IsShared = [&](NodeId N) {
-    Policy Plan = G->node(N).Plan;
-    return Plan == Policy::Shared || Plan == Policy::Host;
-  };
+  auto IsShared = [&](NodeId N) { return isShared(G->node(N).Plan); };
   bool Any = false;
   for (NodeId N = 0; N < G->size() && !Any; ++N)
     Any = IsShared(N) && G->isLive(N) && isVariableOp(G->opName(N));

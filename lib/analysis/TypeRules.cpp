@@ -50,6 +50,7 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     R.IsConst = Name == "Const";
     R.Draws = isRandomOp(Name);
     R.Special = R.IsConst || isSpecial(R.Rule);
+    R.Slow = R.Special || HasStates;
     // What TensorFlow does not know may do anything; what keeps a state may do
     // something else each time.
     R.Opaque = Def ? Def->isStateful() && !Def->readsVariable() &&
@@ -199,13 +200,13 @@ void TypeRules::infer() {
       loopMerge();
     return;
   }
-  if (HasStates && usesState())
-    return;
-  if (!Op.Special && !(PerReplica && (Op.Opaque || Op.Draws)) && readsPlain()) {
+  if (!Op.Slow && !(PerReplica && (Op.Opaque || Op.Draws)) && readsPlain()) {
     // A function of values that are equal and true is equal and true.
     setAll(RType::replicated());
     return;
   }
+  if (HasStates && usesState())
+    return;
   bool AllTrue = true, AnySymbolic = false, AnyOrdered = false,
        AnyVarying = false;
   for (unsigned I = 0; I < This.NumData; ++I) {

@@ -166,6 +166,7 @@ private:
     bool Draws = false;   ///< Random numbers.
     bool Opaque = false;  ///< Equal inputs prove nothing.
     bool Special = false; ///< True inputs do not settle it.
+    bool Slow = false;    ///< Nor may they: Special, or variables have states.
   };
   std::vector<OpRule> Ops; ///< By op.
   /// Null in a graph without conditionals.

@@ -13,7 +13,8 @@
 //
 // So a sum over the rows of a replica is added to a sync-on-read sum as it is,
 // and nothing is exchanged before somebody asks for the whole. A value that all
-// replicas have, as a restored one, is divided among the copies of a sum. The
+// replicas have, as a restored one, is divided among the copies of a sum, and
+// a value of another scale is multiplied by a power of their number. The
 // initial value is not: every copy gets it, which is right for zeros only.
 //
 // A value of its own that a replica writes to a mirrored variable, as a rule
@@ -109,10 +110,11 @@ void TypeRules::writeState(const TypeAnalysis::VariableState &S,
     bool Fits = X.Zero || (X.isReplicated() && X.K == To) ||
                 (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum &&
                  X.K == S.Type.K);
-    bool Shared = X.isReplicated() && N != S.Initial &&
-                  G.node(G.input(N, I).Node).Count == Copies::Once;
-    if (Adds && !Fits && Shared) {
-      scaled(I, X, To);
+    // A factor is no exchange. But the initial value is taken as it is.
+    if (Adds && !Fits && N != S.Initial &&
+        (X.isReplicated() ||
+         (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum))) {
+      scaled(I, X, X.isPartial() ? S.Type.K : To);
       Fits = true;
     }
     if (!Adds || !Fits)

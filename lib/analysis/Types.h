@@ -185,11 +185,13 @@ public:
   /// Whether \p N reads or writes a variable that has a policy of its own. It
   /// may write what the policy asks for, be it the value of the single-device
   /// step or not.
-  bool usesState(NodeId N) const { return stateOf(N) != nullptr; }
+  bool usesState(NodeId N) const { return anyStates() && stateOf(N); }
+  /// Whether a variable has a policy of its own.
+  bool anyStates() const { return !States.empty(); }
   /// Whether \p N reads a variable of which the copies have no value together:
   /// its name gives that of copy 0, and nobody outside of the step may ask.
   bool readsUnaggregated(NodeId N) const {
-    const VariableState *S = stateOf(N);
+    const VariableState *S = anyStates() ? stateOf(N) : nullptr;
     return S && S->OnRead && S->How == Aggregation::None &&
            (G.isOp(N, "ReadVariableOp") || G.isOp(N, "Identity"));
   }
@@ -228,7 +230,7 @@ private:
   void findStates();
   /// The state of the variable that \p N takes first, or null.
   const VariableState *stateOf(NodeId N) const {
-    if (States.empty() || G.node(N).NumData == 0)
+    if (G.node(N).NumData == 0)
       return nullptr;
     NodeId Var = Vars.variableOf(G.input(N, 0));
     auto It = Var == NoNode ? States.end() : States.find(Var);

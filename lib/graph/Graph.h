@@ -82,11 +82,14 @@ enum class Inserted : uint8_t {
 enum class Policy : uint8_t {
   None,
   Mirrored,   ///< Equal copies.
-  Shared,     ///< One, which every replica uses.
   SyncOnRead, ///< Copies that are combined where they are read outside.
   Replicated, ///< Like Mirrored, and copies are called `<v>/<i>`.
+  Shared,     ///< One, which every replica uses.
   Host,       ///< Shared, on the host, and replicas read a copy of its value.
 };
+
+/// Whether there is one variable for all replicas.
+constexpr bool isShared(Policy Plan) { return Plan >= Policy::Shared; }
 
 inline constexpr llvm::StringRef PolicyAttr = "_graft_policy";
 

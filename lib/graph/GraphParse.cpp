@@ -225,7 +225,7 @@ Graph::Fault Graph::parseNode(Inputs &In, StringRef Body) {
 }
 
 static constexpr const char *PolicyNames[] = {
-    "", "mirrored", "shared", "sync-on-read", "replicated", "host"};
+    "", "mirrored", "sync-on-read", "replicated", "shared", "host"};
 
 StringRef policyName(Policy Plan) {
   return PolicyNames[static_cast<size_t>(Plan)];

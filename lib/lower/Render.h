@@ -35,12 +35,12 @@ inline bool isRenamedLocal(const Node &N) {
   if (N.Kind == Inserted::Merge && N.Count == Copies::PerReplica)
     return true;
   constexpr llvm::StringLiteral Mark = "replica";
-  llvm::StringRef Name(N.NameData, N.NameSize);
   if (!(N.Flags & NF_LocalName) || N.NameSplit < Mark.size() ||
-      N.NameSplit >= Name.size() || Name[N.NameSplit] != '/')
+      N.NameSplit >= N.NameSize)
     return false;
-  llvm::StringRef Head = Name.take_front(N.NameSplit);
-  return Head.consume_back(Mark) && (Head.empty() || Head.ends_with("/"));
+  const char *At = N.NameData + N.NameSplit - Mark.size();
+  return std::memcmp(At, Mark.data(), Mark.size()) == 0 &&
+         (At == N.NameData || At[-1] == '/');
 }
 
 /// Whether the attribute \p Key of the program stays in the output: what the

@@ -174,6 +174,8 @@ class Session:
         """Tensors that hold the copies `<v>/replica_<i>` of each variable."""
         copies = {name: {} for name in self.variables}
         for op in self.graph.get_operations():
+            if "_graft_aggregation" in op.node_def.attr:
+                continue  # sync-on-read: each replica has a part
             match = re.fullmatch(r"(.*)/replica_(\d+)", op.name)
             if not match or match[1] not in copies:
                 continue
