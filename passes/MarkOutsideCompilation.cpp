@@ -40,10 +40,10 @@ constexpr PassOption Options[] = {
     {"ops",
      "Ops by their names in the input: GLOB,...; FUNCTION_GLOB:NODE_GLOB for "
      "nodes of function bodies",
-     ""},
+     "", true},
     {"types",
      "Ops by their types: OP,..., also in functions that the computation calls",
-     ""},
+     "", true},
     {"gradient-ids",
      "Ids of gradients of gradients: `root` (`0.u2`) or `chained` (`0.u1.u2`)",
      "root"},

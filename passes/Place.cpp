@@ -20,7 +20,6 @@
 
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrWire.h"
-#include "lib/graph/DeviceName.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/pass/PerOp.h"
@@ -68,24 +67,13 @@ static bool keepWithTables(Graph &G) {
   return Changed;
 }
 
-/// Where what exists once for the replicas goes: with replica 0, on the host
-/// where that is a TPU.
-static std::string hostOf(const std::string &Device) {
-  auto Name = DeviceName::parse(Device);
-  if (!Name || Name->Type != "TPU")
-    return Device;
-  Name->Type = "CPU";
-  Name->Index = 0;
-  return Name->str();
-}
-
 PassResult Place::run(Module &M, DiagnosticEngine &) {
   Graph &G = M.graph();
   Mesh Devices = readMesh(G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
   bool Changed = keepWithTables(G);
-  std::string Host = hostOf(Devices.Devices[0]);
+  std::string Host = hostDevice(Devices.Devices[0]);
   uint64_t *Dropped = nullptr;
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);

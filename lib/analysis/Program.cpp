@@ -6,15 +6,24 @@
 
 #include "lib/analysis/Program.h"
 
-#include "lib/graph/AttrRun.h"
-
 #include "lib/analysis/Loops.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/graph/DeviceName.h"
 
 #include "llvm/ADT/DenseSet.h"
 
 using namespace llvm;
 
 namespace graft {
+
+std::string hostDevice(StringRef Device) {
+  auto Name = DeviceName::parse(Device);
+  if (!Name || Name->Type != "TPU")
+    return Device.str();
+  Name->Type = "CPU";
+  Name->Index = 0;
+  return Name->str();
+}
 
 Mesh readMesh(const Graph &G) {
   Mesh M;

@@ -37,6 +37,10 @@ struct Mesh {
 /// The mesh of \p G; without devices when it is not a replicated program.
 Mesh readMesh(const Graph &G);
 
+/// Where what exists once for the replicas goes that begin on \p Device: there,
+/// or to the host of it where that is a TPU.
+std::string hostDevice(llvm::StringRef Device);
+
 /// All analyses of a program in the order in which they need each other.
 struct ProgramFacts {
   explicit ProgramFacts(const Graph &G, DimOptions Options);

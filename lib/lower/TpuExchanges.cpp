@@ -246,15 +246,52 @@ bool Exchanges::lower(NodeId N) {
   return true;
 }
 
+/// What is exchanged outside of the computation is added on a host.
+void lowerOutside(Graph &G, NodeId N, const std::string &Host) {
+  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
+  bool Gather = G.isOp(N, "_Gather");
+  AttrRun Merge;
+  Merge.type("T", Type).string(
+      "combine",
+      Gather ? "concat" : G.stringAttr(N, "combine").value_or("sum"));
+  if (Gather)
+    Merge.integer("axis", G.intAttr(N, "axis").value_or(0));
+  SmallString<128> Name(G.name(N));
+  size_t Size = Name.size();
+  Name += "/all";
+  Endpoint Source = G.input(N, 0);
+  NodeId Result =
+      G.insertNode(Name, "_FromReplicas", Source, Source.Node, Merge);
+  G.node(Result).Kind = Inserted::Merge;
+  G.setDevice(Result, Host);
+  if (int64_t Power = G.intAttr(N, "power").value_or(0); Power != 0) {
+    Name.truncate(Size);
+    Name += "/scale";
+    Result = G.insertNode(Name, "_Scale", Endpoint{Result, 0}, Result,
+                          AttrRun().type("T", Type).integer("power", Power));
+    G.node(Result).Kind = Inserted::Scale;
+    G.setDevice(Result, Host);
+  }
+  for (StringRef Key : {"combine", "power", "axis", "uneven", "_graft_assumed"})
+    G.removeAttr(N, Key);
+  G.setOp(N, "Identity");
+  G.setInputs(N, Endpoint{Result, 0});
+}
+
 } // namespace
 
 bool lowerTpuExchanges(Graph &G, TpuStep &Step, const Mesh &Devices,
                        DiagnosticEngine &Diags) {
   Exchanges All(G, Step, Devices.replicas(), Diags);
   for (NodeId N = 0, End = G.size(); N < End; ++N) {
-    if (!G.isLive(N) || !Step.isMember(N))
+    if (!G.isLive(N))
       continue;
     StringRef Op = G.opName(N);
+    if (!Step.isMember(N)) {
+      if (Op == "_Reduce" || Op == "_Gather")
+        lowerOutside(G, N, hostDevice(Devices.Devices[0]));
+      continue;
+    }
     if ((Op == "_Reduce" || Op == "_Gather" || Op == "_Scale" ||
          Op == "_FromReplicas") &&
         !All.lower(N))

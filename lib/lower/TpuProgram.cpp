@@ -55,7 +55,7 @@ private:
   void findOutside();
   void grow();
   bool isOwn(NodeId N) const;
-  bool cut();
+  void cut();
   bool takeBranches();
   bool close();
   void takeConstants();
@@ -135,27 +135,17 @@ bool StepFinder::isOwn(NodeId N) const {
 
 /// The step ends before what waits for an effect that happens once after a part
 /// of it: that is left outside, one copy per replica.
-bool StepFinder::cut() {
+void StepFinder::cut() {
   std::vector<bool> After(G.size()), Late(G.size());
   for (NodeId N : Order) {
     for (Endpoint E : G.inputs(N)) {
       After[N] = After[N] || After[E.Node] || Step.Members[E.Node];
       Late[N] = Late[N] || Late[E.Node];
     }
-    bool Exchanges = G.isOp(N, "_Reduce") || G.isOp(N, "_Gather");
-    if (Late[N] && Step.Members[N] && Exchanges) {
-      Diags.error(originName(G, G.input(N, 0).Node),
-                  "is exchanged between replicas after an effect that happens "
-                  "once in the step, and a TPU computation runs as a whole; "
-                  "give that variable a copy per replica "
-                  "(--variable=NAME=mirrored)");
-      return false;
-    }
     if (Late[N])
       Step.Members[N] = false;
     Late[N] = Late[N] || (After[N] && isOwn(N));
   }
-  return true;
 }
 
 /// What a branch does not run has no value, and no computation gives that back:
@@ -475,7 +465,8 @@ std::optional<TpuStep> StepFinder::find() {
                     "that replicas could compute");
     return std::nullopt;
   }
-  if (!cut() || !takeBranches() || !close())
+  cut();
+  if (!takeBranches() || !close())
     return std::nullopt;
   for (NodeId N : Order)
     for (unsigned I = 0; Step.Members[N] && I < G.node(N).NumData; ++I)

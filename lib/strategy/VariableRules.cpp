@@ -213,6 +213,15 @@ bool writesOwnValue(const Graph &G, const VariableIndex &Vars, NodeId Update) {
   });
 }
 
+/// Whether replicas run \p Update in their step: it takes what they compute, or
+/// waits for it.
+static bool isInStep(const Graph &G, const VariableIndex &Vars, NodeId Update) {
+  return writesOwnValue(G, Vars, Update) ||
+         any_of(G.controlInputs(Update), [&](Endpoint E) {
+           return G.node(E.Node).Count == Copies::PerReplica;
+         });
+}
+
 /// `scatter_nd_add` for ResourceScatterNdAdd.
 static std::string methodName(StringRef Op) {
   Op.consume_front("Resource");
@@ -251,7 +260,7 @@ bool checkWrites(const Graph &G, const VariableIndex &Vars, NodeId Var,
                        " is only supported for mirrored variable with NONE or "
                        "`ONLY_FIRST_REPLICA` aggregation");
     else if (Kind == UpdateKind::AssignAdd && OnRead &&
-             How == Aggregation::Sum && !writesOwnValue(G, Vars, U.User))
+             How == Aggregation::Sum && !isInStep(G, Vars, U.User))
       Fail(U.User, StringRef("SyncOnReadVariable does not support `assign_") +
                        (Op.contains("Sub") ? "sub" : "add") +
                        "` in cross-replica context when aggregation is set to "
