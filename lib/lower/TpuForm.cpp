@@ -151,7 +151,7 @@ void Builder::perReplica(NodeId N) {
   Node &This = G.node(N);
   This.Count = Copies::PerReplica;
   This.Kind = Inserted::Merge;
-  This.Flags |= NF_LocalName;
+  This.Flags |= NF_LocalName | NF_FixedDevice;
   This.NameSplit = This.NameSize;
 }
 

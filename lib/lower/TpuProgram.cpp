@@ -116,12 +116,14 @@ void StepFinder::grow() {
   for (NodeId N : Order)
     if (isPerReplica(N) && Outside[N] && !isVariableOp(G.opName(N)))
       G.forEachUse(N, [&](Use U) { Add(U.User); });
-  for (size_t I = 0; I < Work.size(); ++I) {
-    for (Endpoint E : G.inputs(Work[I]))
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    for (Endpoint E : G.inputs(N))
       Add(E.Node);
     // A value of a variable is read in and out of the step.
-    if (!isDoubled(Work[I]))
-      G.forEachUse(Work[I], [&](Use U) { Add(U.User); });
+    if (!isDoubled(N))
+      G.forEachUse(N, [&](Use U) { Add(U.User); });
   }
 }
 

@@ -3,13 +3,17 @@
 
 import dataclasses
 import os
+import shlex
+import subprocess
 import tempfile
 
 import compare
 import harness
 import models
 import models_more
+import numpy as np
 import pytest
+import tensorflow as tf
 import tpu_expand
 from harness import Session, assert_close
 from models import BATCH, STEPS, Spec
@@ -17,6 +21,8 @@ from models_bn import EXACT, FUSED
 from models_functions import BRANCHES, FUNCTIONS
 from models_loops import LOOPS
 from models_more import MORE
+
+tf1 = tf.compat.v1
 
 
 def to_tpu(path, replicas, *extra):
@@ -101,3 +107,64 @@ def test_batch_norm(model):
     """With the statistics of the whole batch."""
     more = {**EXACT, **FUSED}[model]
     check_more(model, dataclasses.replace(more, flags=(*more.flags, "--batch-norm=sync")), None, 2)
+
+
+def model_with_a_summary():
+    """What docs/Tpu.md speaks of."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf1.get_variable_scope().set_use_resource(True)
+        x, y = tf1.placeholder(tf.float32, (None, 5), name="x"), tf1.placeholder(tf.float32, (None, 1), name="y")
+        w = tf1.get_variable("w", (5, 1), initializer=tf1.constant_initializer(0.5))
+        b = tf1.get_variable("b", (1,), initializer=tf1.constant_initializer(0.25))
+        logits = tf.add(tf.matmul(x, w), b, name="logits")
+        loss = tf.reduce_mean(tf.square(logits - y, name="rows"), name="loss")
+        optimizer = tf1.train.GradientDescentOptimizer(0.1)
+        train = optimizer.apply_gradients(zip(tf.gradients(loss, [w, b]), [w, b]), name="train_op")
+        tf1.summary.scalar("loss_summary", loss)
+        tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, train)
+        tf1.train.export_meta_graph(os.path.join(harness.workdir(), "model.meta"), graph=graph)
+    return os.path.join(harness.workdir(), "model.meta")
+
+
+def commands():
+    with open(os.path.join(harness.ROOT, "docs", "Tpu.md"), encoding="utf-8") as file:
+        return [line.strip() for line in file if line.startswith("    graft-opt ")]
+
+
+def test_page():
+    """Every command of docs/Tpu.md runs, and says what the page says."""
+    model_with_a_summary()
+    assert len(commands()) == 4
+    printed = ""
+    for command in commands():
+        program, *arguments = shlex.split(command)
+        assert program == "graft-opt"
+        done = subprocess.run(
+            [harness.graft_opt(), *arguments], cwd=harness.workdir(), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        printed += done.stdout
+    nodes = {line.split(" = ")[0]: line for line in printed.splitlines() if " = " in line}
+    assert "ScalarSummary" in nodes["loss_summary"] and "_tpu_replicate" not in nodes["loss_summary"]
+    assert "(loss_summary/tags, loss)" in nodes["loss_summary"] and "_tpu_replicate" not in nodes["loss"]
+    assert sum("= CrossReplicaSum(" in line for line in nodes.values()) == 2
+    assert "is_mirrored_variable=true" in nodes["w/handle"]
+
+
+def test_summary_of_the_true_loss():
+    """The summary is written once, of the loss of the whole batch, and the step is the single-device step."""
+    path = model_with_a_summary()
+    rng = np.random.default_rng(7)
+    batches = [(rng.normal(size=(8, 5)), rng.normal(size=(8, 1))) for _ in range(3)]
+    runs = []
+    for graph in (path, on_cpus(path, 4)):
+        with Session(graph, 4) as session:
+            session.run([v + "/Assign" for v in session.variables])
+            rows = []
+            for x, y in batches:
+                text, _ = session.run(["loss_summary:0", "train_op"], {"x:0": x, "y:0": y})
+                rows.append(tf1.Summary.FromString(text).value[0].simple_value)
+            runs.append((np.array(rows, np.float32), session.values()))
+    assert_close(runs[1][0], runs[0][0], "the summaries")
+    harness.assert_all_close(runs[1][1], runs[0][1], "after three steps")

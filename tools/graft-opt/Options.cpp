@@ -71,7 +71,8 @@ cl::opt<unsigned> Replicas("replicas", cl::value_desc("N"),
                            cl::desc("Replicas on this machine, or on each "
                                     "worker of --cluster"));
 Text DeviceType("device-type", cl::value_desc("type"), cl::cat(Distribution),
-                cl::desc("Replica i is on /device:TYPE:i. Default: GPU"));
+                cl::desc("Replica i is on /device:TYPE:i. Default: GPU, or "
+                         "what the strategy is called after"));
 TextList Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
                  cl::cat(Distribution),
                  cl::desc("The devices of the replicas, instead"));
@@ -80,7 +81,7 @@ Text Cluster("cluster", cl::value_desc("file"), cl::cat(Distribution),
                       "graph for all of them"));
 Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name"),
               cl::cat(Distribution),
-              cl::desc("all-reduce (default), ps or ipu-multi-worker"));
+              cl::desc("all-reduce (default), ps, tpu or ipu-multi-worker"));
 cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
                           cl::desc("Workers of ipu-multi-worker, which has a "
                                    "graph for each"));
@@ -244,6 +245,18 @@ Error placeOnCluster(StrategyOptions &S) {
 }
 
 Error checkDeviceType(StrategyOptions &S) {
+  // The form of a TPU's computation has reductions of its own, and is no longer
+  // the program of which a check of the file could find the copies.
+  if (Strategy == "tpu") {
+    S.DeviceType = "TPU";
+    for (auto [Name, Given] :
+         {std::pair("--reduction", given(Reduction)),
+          std::pair("--check-copies", given(CheckCopies)),
+          std::pair("--verify-output", given(VerifyOutput))})
+      if (Given)
+        return failure(Twine(Name) + " does not go with --strategy=tpu, whose "
+                                     "step is one computation");
+  }
   if (given(DeviceType)) {
     auto Device = DeviceName::parse("/device:" + DeviceType + ":0");
     if (!Device || Device->Type.empty())
