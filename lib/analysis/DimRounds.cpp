@@ -19,7 +19,7 @@ namespace graft {
 
 DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
                          DimOptions Options)
-    : G(G), Options(Options) {
+    : G(G), Options(std::move(Options)) {
   // Outputs: by the op where it has a fixed number, else by the node, else as
   // many as are used.
   std::vector<int> Fixed(G.numOps(), -1);

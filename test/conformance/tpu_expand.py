@@ -115,7 +115,41 @@ class Expander:
         for key in [k for k in node.attr if k in DROPPED]:
             del node.attr[key]
 
+    def check_whole(self):
+        """A computation runs as a whole: nothing outside stands between two parts of it."""
+        place = lambda name: self.cluster.get(name, name)
+        waits = {}
+        for node in self.nodes.values():
+            for text in node.input:
+                source = place(split_input(text)[0])
+                if source != place(node.name) and self.nodes[split_input(text)[0]].op != "NextIteration":
+                    waits.setdefault(place(node.name), set()).add(source)
+        # What a TPUReplicatedInput waits for in its own computation is not there once the computation is one node.
+        for node in self.nodes.values():
+            if node.op == "TPUReplicatedInput":
+                sources = [split_input(text)[0] for text in node.input]
+                own = {place(n) for n in sources if self.nodes[n].op == "TPUReplicateMetadata"}
+                waits.get(node.name, set()).difference_update(own)
+            if node.op == "TPUCompilationResult":
+                waits.pop(node.name, None)
+        done, path = set(), set()
+        for start in list(waits):
+            stack = [(start, iter(waits.get(start, ())))]
+            path.add(start)
+            while stack:
+                name, rest = stack[-1]
+                step = next(rest, None)
+                if step is None:
+                    stack.pop()
+                    path.discard(name)
+                    done.add(name)
+                elif step not in done:
+                    assert step not in path, f"{name} waits for {step}, which waits for it"
+                    path.add(step)
+                    stack.append((step, iter(waits.get(step, ()))))
+
     def run(self):
+        self.check_whole()
         for node in self.nodes.values():
             if node.op in ("TPUReplicateMetadata", "TPUReplicatedInput", "TPUReplicatedOutput", "TPUCompilationResult"):
                 continue
