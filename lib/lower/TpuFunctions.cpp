@@ -141,6 +141,8 @@ void Bodies::reach(tensorflow::NodeDef &Node, NodeId From, Called &Result) {
 Bodies::Called Bodies::reachedFrom(ArrayRef<NodeId> Nodes) {
   Called Result;
   for (NodeId N : Nodes) {
+    if (!mayRunFunctions(G.opName(N)))
+      continue;
     tensorflow::NodeDef Node = nodeDef(N);
     reach(Node, N, Result);
   }
