@@ -62,6 +62,10 @@ bool isErasable(Inserted Kind, OpKind Op) {
   case Inserted::Mesh:
   case Inserted::Check:
   case Inserted::Refresh:
+  case Inserted::Pack:
+  case Inserted::Compress:
+  case Inserted::Proxy:
+  case Inserted::Accumulate:
     return false;
   }
   return false;

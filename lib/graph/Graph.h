@@ -76,6 +76,10 @@ enum class Inserted : uint8_t {
   Refresh,  ///< Gives the other copies of a variable the value of copy 0.
   /// Part of what an op of the input is by definition, in other ops.
   Definition,
+  Pack,       ///< Brings tensors into one, or takes them out of it again.
+  Compress,   ///< Makes a tensor smaller before it is sent, and large after.
+  Proxy,      ///< A copy of a shared variable near its readers, and its uses.
+  Accumulate, ///< A conditional accumulator, what puts and what takes.
 };
 
 /// What happens to a variable (program).

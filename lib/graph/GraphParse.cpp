@@ -247,6 +247,8 @@ void Graph::readProgramAttrs(NodeId N) {
       {"gate", Inserted::Gate},       {"constant", Inserted::Constant},
       {"mesh", Inserted::Mesh},       {"check", Inserted::Check},
       {"refresh", Inserted::Refresh}, {"definition", Inserted::Definition},
+      {"pack", Inserted::Pack},       {"compress", Inserted::Compress},
+      {"proxy", Inserted::Proxy},     {"accumulate", Inserted::Accumulate},
   };
   bool WasChanged = Changed;
   auto Take = [&](StringRef Key) {

@@ -38,6 +38,14 @@ StringRef insertedName(Inserted Kind) {
     return "check";
   case Inserted::Refresh:
     return "refresh";
+  case Inserted::Pack:
+    return "pack";
+  case Inserted::Compress:
+    return "compress";
+  case Inserted::Proxy:
+    return "proxy";
+  case Inserted::Accumulate:
+    return "accumulate";
   }
   return "";
 }

@@ -1,0 +1,39 @@
+//===- lib/strategy/Builders.h - strategies by name -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_STRATEGY_BUILDERS_H
+#define GRAFT_LIB_STRATEGY_BUILDERS_H
+
+#include "lib/strategy/Record.h"
+#include "lib/strategy/Resources.h"
+
+namespace graft {
+
+/// Numbers that builders use.
+struct BuilderOptions {
+  uint64_t Seed = 0;          ///< Of random choices.
+  uint64_t MinShardBytes = 0; ///< 0: the default of the builders.
+  unsigned MaxShards = 0;     ///< 0: the default of the builders.
+  unsigned GroupSize = 128;   ///< Variables of an all-reduce group.
+  Synchronizer::SpecType Spec = Synchronizer::Auto;
+  Synchronizer::CompressorType Compressor = Synchronizer::None;
+};
+
+/// `ps`, `ps-load-balancing`, `partitioned-ps`, `uneven-partitioned-ps`,
+/// `all-reduce`, `partitioned-all-reduce`, `random-axis-partition-all-reduce`,
+/// `parallax`.
+std::vector<std::string> builderNames();
+
+/// The record that the builder \p Name, a known one, makes. \p Spec has at
+/// least one node.
+StrategyRecord buildStrategy(llvm::StringRef Name,
+                             llvm::ArrayRef<VariableRow> Variables,
+                             const ResourceSpec &Spec,
+                             const BuilderOptions &Options);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_STRATEGY_BUILDERS_H

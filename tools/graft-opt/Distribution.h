@@ -1,0 +1,52 @@
+//===- tools/graft-opt/Distribution.h - flags of strategies -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The flags that say how a step is distributed, and what other flags share.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
+#define GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
+
+#include "lib/pass/Registry.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// What other flags say that strategies depend on.
+struct OtherOptions {
+  bool HasPasses = false;
+  std::string Passes;
+  bool VerifyOutput = false;
+  bool Explain = false; ///< Given.
+};
+
+llvm::cl::OptionCategory &distributionCategory();
+
+/// Files that the flags name.
+std::vector<std::string> distributionFiles();
+
+/// The pipeline that the flags ask for; empty when none does.
+llvm::Expected<std::string> choosePipeline(const PassRegistry &Registry,
+                                           const OtherOptions &Other);
+
+llvm::Error failure(const llvm::Twine &Message);
+
+template <typename Option> bool given(const Option &O) {
+  return O.getNumOccurrences() != 0;
+}
+
+/// Refuses a \p Value of \p Flag that is not among \p Known.
+llvm::Error checkWord(llvm::StringRef Flag, llvm::StringRef Value,
+                      const std::vector<std::string> &Known,
+                      llvm::StringRef Noun = "value");
+
+} // namespace graft
+
+#endif // GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
