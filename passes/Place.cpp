@@ -7,9 +7,10 @@
 //
 //   - nodes that were inserted and exist once go to the device of replica 0,
 //     or to its host where that is a TPU;
-//   - a per-replica node that the input colocates with a node that exists once
-//     would drag every replica to one device: the colocation is dropped, and
-//     kept only for what uses that node's variable in place;
+//   - a per-replica node that the input colocates with a node that exists once,
+//     or whose copies are all on one device, would drag every replica to that
+//     device: the colocation is dropped, and kept only for what uses that
+//     node's variable in place;
 //   - a per-replica lookup stays where its table is.
 //
 //     g = MatMul*(x, y) _class=["loc:@step"]   →   g = MatMul*(x, y)
@@ -46,7 +47,8 @@ static bool stays(const Graph &G, StringRef Class) {
   if (!Class.consume_front(ClassPrefix))
     return true;
   NodeId With = G.find(Class);
-  return With == NoNode || G.node(With).Count == Copies::PerReplica;
+  return With == NoNode || (G.node(With).Count == Copies::PerReplica &&
+                            !(G.node(With).Flags & NF_FixedDevice));
 }
 
 /// A lookup runs where its table is, which exists once.
@@ -97,7 +99,8 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
         NF_MayHaveClass)
       continue;
     if (NodeId With = G.colocatedWith(N);
-        With != NoNode && G.node(With).Count == Copies::PerReplica)
+        With != NoNode && G.node(With).Count == Copies::PerReplica &&
+        !(G.node(With).Flags & NF_FixedDevice))
       continue;
     auto Class = G.attr(N, "_class");
     auto List =

@@ -416,7 +416,9 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
     if (!checkOwnBatches(*G, Vars, Reads, D))
       return PassResult::Failure;
   }
-  if (!spreadCopies(*G, Vars, Seeds) && !AnyCopies) {
+  bool Spreads =
+      any_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; });
+  if (!spreadCopies(*G, Vars, Seeds) && !AnyCopies && (Spreads || Own)) {
     NodeId First = Reads.empty() ? G->input(Seeds.front(), 0).Node : Reads[0];
     Diags->error(G->name(First),
                  "nothing depends on the feeds that are split; name others "

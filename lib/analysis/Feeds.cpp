@@ -255,6 +255,16 @@ bool Chooser::run(StringRef Option) {
   }
   if (!Static.empty() && !fromStatic(Static))
     return false;
+  // A graph whose examples are constants has nothing to split, and still its
+  // variables can be placed.
+  if (all_of(Feeds, [&](const Feed &F) {
+        auto Shape = sourceShape(G, F.At);
+        return !F.Named && Shape && !Shape->UnknownRank && Shape->Dims.empty();
+      })) {
+    Diags.warning("", "no feed, queue or iterator holds a batch: nothing is "
+                      "spread over the replicas but variables");
+    return true;
+  }
   if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; })) {
     Diags.error("", "no feed holds a batch, so there is nothing to spread over "
                     "replicas; name it with --feed=NAME=split");
