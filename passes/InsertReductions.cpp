@@ -385,8 +385,13 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     return G->node(N).Kind == Inserted::Reduce ||
            G->node(N).Kind == Inserted::Gather;
   };
+  // Where nothing is spread, replicate told.
+  auto IsSpread = [&](NodeId N) {
+    return G->node(N).Count == Copies::PerReplica;
+  };
   if (Facts->Types.demands().empty() && Facts->Types.unprovedWrites().empty() &&
-      none_of(Facts->Order, Reduces) && none_of(Facts->Order, WritesPartial))
+      none_of(Facts->Order, Reduces) && none_of(Facts->Order, WritesPartial) &&
+      any_of(Facts->Order, IsSpread))
     Diags->unproved("no-gradient", "",
                     "no gradient was found: nothing that depends on the batch "
                     "is written to a variable as a sum over rows");

@@ -261,8 +261,9 @@ bool Chooser::run(StringRef Option) {
         auto Shape = sourceShape(G, F.At);
         return !F.Named && Shape && !Shape->UnknownRank && Shape->Dims.empty();
       })) {
-    Diags.warning("", "no feed, queue or iterator holds a batch: nothing is "
-                      "spread over the replicas but variables");
+    Diags.unproved("no-batch", "",
+                   "no feed, queue or iterator holds a batch: nothing is "
+                   "spread over the replicas but variables");
     return true;
   }
   if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; })) {
