@@ -52,22 +52,11 @@ public:
 /// The nodes of the tensors that \p Fetch, collections and signatures name.
 InlineOptions keptNames(const Module &M, StringRef Fetch) {
   InlineOptions Options;
-  auto Keep = [&](StringRef Tensor) {
-    Options.Kept.insert(Tensor.split(':').first);
-  };
+  Options.Kept = M.declaredNames();
   SmallVector<StringRef, 4> Names;
   Fetch.split(Names, ';', -1, false);
   for (StringRef Name : Names)
-    Keep(Name);
-  const tensorflow::MetaGraphDef *Meta = M.metaGraph();
-  if (!Meta)
-    return Options;
-  for (const auto &[Key, Collection] : Meta->collection_def())
-    for (const std::string &Name : Collection.node_list().value())
-      Keep(Name);
-  for (const auto &[Key, Signature] : Meta->signature_def())
-    for (const auto &[Output, Info] : Signature.outputs())
-      Keep(Info.name());
+    Options.Kept.insert(Name.split(':').first);
   return Options;
 }
 

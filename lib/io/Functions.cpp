@@ -7,9 +7,7 @@
 #include "lib/io/Functions.h"
 
 #include "lib/graph/AttrWire.h"
-
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "lib/io/Serialize.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -26,20 +24,6 @@ enum : unsigned {
   SignatureField = 1,
   NameField = 1
 };
-
-static std::string fixedBytes(const google::protobuf::Message &Value) {
-  std::string Bytes;
-  google::protobuf::io::StringOutputStream Stream(&Bytes);
-  google::protobuf::io::CodedOutputStream Coded(&Stream);
-  Coded.SetSerializationDeterministic(true);
-  Value.SerializeToCodedStream(&Coded);
-  Coded.Trim();
-  return Bytes;
-}
-
-std::string wireBytes(const tensorflow::AttrValue &Value) {
-  return fixedBytes(Value);
-}
 
 FunctionLibrary::FunctionLibrary(const Graph &G) {
   for (StringRef Field : G.otherFields()) {
@@ -146,7 +130,7 @@ void replaceFunctions(
         Bytes.append(F.Whole.data(), F.Whole.size());
         continue;
       }
-      wire::appendBytes(Bytes, FunctionField, fixedBytes(It->second));
+      wire::appendBytes(Bytes, FunctionField, serialize(It->second));
       Changed = true;
     }
     if (!Changed)

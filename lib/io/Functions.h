@@ -77,9 +77,6 @@ bool mayRunFunctions(llvm::StringRef Op);
 void replaceFunctions(
     Graph &G, const std::map<std::string, tensorflow::FunctionDef> &Defs);
 
-/// The wire form of \p Value, always the same for the same value.
-std::string wireBytes(const tensorflow::AttrValue &Value);
-
 } // namespace graft
 
 #endif // GRAFT_LIB_IO_FUNCTIONS_H

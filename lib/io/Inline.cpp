@@ -17,6 +17,7 @@
 #include "lib/io/Inliner.h"
 
 #include "lib/graph/AttrRun.h"
+#include "lib/io/Serialize.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -203,7 +204,7 @@ NodeId Inliner::add(StringRef Prefix, StringRef Name, StringRef Op,
                     const AttrMap &Attrs) {
   AttrRun Run;
   for (const auto &[Key, Value] : Attrs)
-    Run.raw(Key, wireBytes(Value));
+    Run.raw(Key, serialize(Value));
   NodeId N = G.insertNode((Prefix + "/" + Name).str(), Op, Inputs, After, Run);
   G.setDevice(N, G.deviceName(Device));
   return N;

@@ -7,6 +7,7 @@
 #include "lib/io/Module.h"
 
 #include "lib/io/Chunk.h"
+#include "lib/io/Serialize.h"
 #include "lib/support/Wire.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -44,17 +45,27 @@ static bool isCollection(const wire::Field &F, StringRef Key) {
   return Found == Key;
 }
 
+StringSet<> Module::declaredNames() const {
+  StringSet<> Names;
+  if (!Meta)
+    return Names;
+  auto Declare = [&](StringRef Tensor) {
+    Names.insert(Tensor.split(':').first);
+  };
+  for (const auto &[Key, Collection] : Meta->collection_def())
+    for (const std::string &Name : Collection.node_list().value())
+      Declare(Name);
+  for (const auto &[Key, Signature] : Meta->signature_def())
+    for (const auto &[Output, Info] : Signature.outputs())
+      Declare(Info.name());
+  return Names;
+}
+
 void Module::setCollection(StringRef Key, const tensorflow::CollectionDef &C) {
   (*Meta->mutable_collection_def())[Key.str()] = C;
-  std::string Value, Entry;
-  {
-    google::protobuf::io::StringOutputStream Stream(&Value);
-    google::protobuf::io::CodedOutputStream Coded(&Stream);
-    Coded.SetSerializationDeterministic(true);
-    C.SerializeToCodedStream(&Coded);
-  }
+  std::string Entry;
   wire::appendBytes(Entry, 1, Key);
-  wire::appendBytes(Entry, 2, Value);
+  wire::appendBytes(Entry, 2, serialize(C));
   bool Placed = false;
   auto Replace = [&](StringRef &Part, bool IsLast) {
     std::string New;

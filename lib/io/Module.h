@@ -96,6 +96,9 @@ public:
   /// The MetaGraphDef without its graph (collections, saver, signatures), or
   /// null when the input is a bare GraphDef.
   const tensorflow::MetaGraphDef *metaGraph() const { return Meta.get(); }
+  /// The nodes of the tensors and operations that collections and signatures
+  /// name.
+  llvm::StringSet<> declaredNames() const;
   /// Gives the MetaGraphDef the collection \p Key, in the place of the one that
   /// it has under this key. Everything else stays byte for byte.
   void setCollection(llvm::StringRef Key, const tensorflow::CollectionDef &C);

@@ -7,11 +7,10 @@
 #include "lib/io/Text.h"
 
 #include "lib/io/Read.h"
+#include "lib/io/Serialize.h"
 #include "lib/io/Sniff.h"
 
-#include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
@@ -97,17 +96,6 @@ void collectLines(const google::protobuf::Message &Message, InputKind Kind,
       collectLines(Model.meta_graphs(0), Tree.GetTreeForNested(Field, 0),
                    Lines);
   }
-}
-
-/// Serializes with sorted map entries: protobuf's own order is random.
-std::string serialize(const google::protobuf::Message &Message) {
-  std::string Bytes;
-  google::protobuf::io::StringOutputStream Stream(&Bytes);
-  google::protobuf::io::CodedOutputStream Coded(&Stream);
-  Coded.SetSerializationDeterministic(true);
-  Message.SerializeToCodedStream(&Coded);
-  Coded.Trim();
-  return Bytes;
 }
 
 } // namespace

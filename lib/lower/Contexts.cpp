@@ -11,13 +11,11 @@
 #include "lib/lower/Contexts.h"
 
 #include "lib/analysis/Program.h"
+#include "lib/io/Serialize.h"
 #include "lib/lower/Render.h"
 
 #include "tensorflow/core/protobuf/control_flow.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
-
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -175,11 +173,7 @@ void lowerCollection(Module &M, StringRef Key, How &Lowering) {
     if (!C.ParseFromString(Bytes))
       continue;
     Lowering.lower(C);
-    Bytes.clear();
-    google::protobuf::io::StringOutputStream Stream(&Bytes);
-    google::protobuf::io::CodedOutputStream Coded(&Stream);
-    Coded.SetSerializationDeterministic(true);
-    C.SerializeToCodedStream(&Coded);
+    Bytes = serialize(C);
   }
   M.setCollection(Key, Collection);
 }

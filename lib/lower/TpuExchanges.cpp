@@ -35,8 +35,8 @@ private:
   Endpoint sum(Endpoint E, unsigned Type);
   Endpoint stack(Endpoint E, unsigned Type);
   Endpoint replicaIndex();
-  bool logical(NodeId N, Endpoint X, bool And);
-  bool gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine);
+  void logical(NodeId N, Endpoint X, bool And);
+  void gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine);
   void scale(NodeId N, unsigned Type, int64_t Power);
   void become(NodeId N, Endpoint E);
 
@@ -144,15 +144,14 @@ void Exchanges::become(NodeId N, Endpoint E) {
   G.setInputs(N, E);
 }
 
-bool Exchanges::logical(NodeId N, Endpoint X, bool And) {
+void Exchanges::logical(NodeId N, Endpoint X, bool And) {
   Endpoint Sum = sum(cast(X, DT_BOOL, DT_INT32), DT_INT32);
   Endpoint Limit = integers("/limit", {}, And ? int64_t(Replicas) - 1 : 0);
   become(N,
          add("/any", "Greater", {Sum, Limit}, AttrRun().type("T", DT_INT32)));
-  return true;
 }
 
-bool Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
+void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
   Endpoint All = stack(X, Type);
   if (Combine == "min" || Combine == "max") {
@@ -162,14 +161,14 @@ bool Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
                       .type("T", Type)
                       .type("Tidx", DT_INT32)
                       .boolean("keep_dims", false)));
-    return true;
+    return;
   }
   Endpoint Parts = add(
       "/parts", "Unpack", All,
       AttrRun().integer("num", Replicas).type("T", Type).integer("axis", 0));
   if (Replicas == 1) {
     become(N, Parts);
-    return true;
+    return;
   }
   SmallVector<Endpoint, 8> Inputs;
   for (unsigned I = 0; I < Replicas; ++I)
@@ -180,7 +179,6 @@ bool Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
                     .integer("N", Replicas)
                     .type("T", Type)
                     .type("Tidx", DT_INT32)));
-  return true;
 }
 
 /// Makes the users of \p N read N^\p Power times it.
@@ -219,16 +217,20 @@ bool Exchanges::lower(NodeId N) {
     become(N, X);
     return true;
   }
-  if (Combine == "and" || Combine == "or")
-    return logical(N, X, Combine == "and");
+  if (Combine == "and" || Combine == "or") {
+    logical(N, X, Combine == "and");
+    return true;
+  }
   if (G.boolAttr(N, "uneven").value_or(false)) {
     Diags.error(originName(G, X.Node),
                 "has another number of rows on each replica, and a TPU joins "
                 "tensors of one shape only");
     return false;
   }
-  if (Combine != "sum")
-    return gather(N, X, Type, Combine);
+  if (Combine != "sum") {
+    gather(N, X, Type, Combine);
+    return true;
+  }
   if (Type != DT_FLOAT && Type != DT_HALF && Type != DT_BFLOAT16 &&
       Type != DT_INT32) {
     Diags.error(originName(G, X.Node),

@@ -13,8 +13,7 @@
 #include "lib/pass/PerOp.h"
 #include "lib/support/Wire.h"
 
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "lib/io/Serialize.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -29,17 +28,6 @@ namespace {
 constexpr unsigned LibraryField = 2; ///< Of a GraphDef.
 constexpr StringLiteral LowerAttr = "_lower_using_switch_merge";
 constexpr StringLiteral ConstsAttr = "_xla_propagate_compile_time_consts";
-
-/// The wire form of \p Library, always the same for the same library.
-std::string bytesOf(const tensorflow::FunctionDefLibrary &Library) {
-  std::string Bytes;
-  google::protobuf::io::StringOutputStream Stream(&Bytes);
-  google::protobuf::io::CodedOutputStream Coded(&Stream);
-  Coded.SetSerializationDeterministic(true);
-  Library.SerializeToCodedStream(&Coded);
-  Coded.Trim();
-  return Bytes;
-}
 
 bool isFunctionalControlFlow(StringRef Op) {
   return StringSwitch<bool>(Op)
@@ -141,8 +129,6 @@ void Bodies::reach(tensorflow::NodeDef &Node, NodeId From, Called &Result) {
 Bodies::Called Bodies::reachedFrom(ArrayRef<NodeId> Nodes) {
   Called Result;
   for (NodeId N : Nodes) {
-    if (!mayRunFunctions(G.opName(N)))
-      continue;
     tensorflow::NodeDef Node = nodeDef(N);
     reach(Node, N, Result);
   }
@@ -185,7 +171,7 @@ void Bodies::editNode(NodeId N) {
   for (const AttrEntry &A : G.attrs(N))
     if (tensorflow::AttrValue Value;
         Value.ParseFromString(A.Value.str()) && renameCalls(Value))
-      G.setAttr(N, A.Key, wireBytes(Value));
+      G.setAttr(N, A.Key, serialize(Value));
   if (!isFunctionalControlFlow(G.opName(N)))
     return;
   G.removeAttr(N, LowerAttr);
@@ -240,7 +226,7 @@ bool Bodies::run() {
     editNode(M);
   if (Changed) {
     std::string Field;
-    wire::appendBytes(Field, LibraryField, bytesOf(Library));
+    wire::appendBytes(Field, LibraryField, serialize(Library));
     G.replaceOtherFields(LibraryField, Field);
   }
   return true;

@@ -39,7 +39,7 @@ private:
   void keepNames();
   void describe();
   void dropClasses(NodeId N);
-  bool connect(const TpuForm &Form);
+  void connect(const TpuForm &Form);
   bool isInside(NodeId N) const {
     return Step.isMember(N) || G.hasAttr(N, TpuClusterAttr);
   }
@@ -133,7 +133,6 @@ void Lowering::describe() {
     This.NameSplit = 0;
     This.Flags &= static_cast<uint8_t>(
         ~(NF_LocalName | NF_Led | NF_ElidePrimary | NF_FixedDevice));
-    dropClasses(N);
     if (Step.HostCluster[N] >= 0)
       G.setStringAttr(N, HostClusterAttr, std::to_string(Step.HostCluster[N]));
   }
@@ -141,7 +140,7 @@ void Lowering::describe() {
 }
 
 /// Makes what is outside read and wait for the results.
-bool Lowering::connect(const TpuForm &Form) {
+void Lowering::connect(const TpuForm &Form) {
   NodeId Ran = Form.Runs.empty() ? Form.Shards[0][0] : Form.Runs[0];
   for (auto [Result, Shards] : zip(Step.Results, Form.Shards))
     for (Use U : G.uses(Result.Node))
@@ -173,7 +172,6 @@ bool Lowering::connect(const TpuForm &Form) {
         G.insertNode(Name, "NoOp", Endpoint{Ran, ControlPort}, N, {});
     G.node(Outer).Kind = Inserted::Identity;
   }
-  return true;
 }
 
 bool Lowering::run() {
@@ -184,7 +182,9 @@ bool Lowering::run() {
   keepNames();
   describe();
   std::optional<TpuForm> Form = buildTpuForm(G, C, Diags);
-  return Form && connect(*Form);
+  if (Form)
+    connect(*Form);
+  return Form.has_value();
 }
 
 } // namespace
@@ -208,20 +208,9 @@ static StringSet<> declaredReads(const Module &M) {
 static void dropResults(Module &M, const ProgramFacts &Facts,
                         ArrayRef<StringRef> Fetches, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
-  StringSet<> Declared;
-  auto Declare = [&](StringRef Name) {
-    Declared.insert(Name.split(':').first);
-  };
+  StringSet<> Declared = M.declaredNames();
   for (StringRef Name : Fetches)
-    Declare(Name);
-  if (const tensorflow::MetaGraphDef *Meta = M.metaGraph()) {
-    for (const auto &[Key, Collection] : Meta->collection_def())
-      for (const std::string &Name : Collection.node_list().value())
-        Declare(Name);
-    for (const auto &[Key, Signature] : Meta->signature_def())
-      for (const auto &[Output, Info] : Signature.outputs())
-        Declare(Info.name());
-  }
+    Declared.insert(Name.split(':').first);
   std::vector<NodeId> Dropped;
   auto IsResult = [&](NodeId N) {
     const Node &This = G.node(N);

@@ -16,7 +16,6 @@
 #include "lib/analysis/Topology.h"
 #include "lib/pass/PerOp.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <set>
@@ -63,7 +62,7 @@ private:
   void doubleReads();
   void findBorder();
   bool leaveBranches();
-  bool checkRoots();
+  void checkRoots();
   void findHostClusters();
   bool isPure(NodeId N);
 
@@ -385,14 +384,14 @@ bool StepFinder::leaveBranches() {
 
 /// Whoever runs a part of the step runs all of it, so all its effects must be
 /// what one node runs.
-bool StepFinder::checkRoots() {
+void StepFinder::checkRoots() {
   // The updates that a node waits for, as far as they are counted.
   std::vector<NodeId> Updates;
   for (NodeId N : Order)
     if (Step.isMember(N) && Vars.isUpdate(G, N))
       Updates.push_back(N);
   if (Updates.size() < 2)
-    return true;
+    return;
   // From the last update on backwards: the one that everything is before.
   std::vector<bool> Later(G.size());
   std::vector<NodeId> Ends;
@@ -422,7 +421,7 @@ bool StepFinder::checkRoots() {
         }
     }
     if (Count == Updates.size())
-      return true;
+      return;
     if (Count > 0)
       Counts.push_back({Count, End});
   }
@@ -434,7 +433,6 @@ bool StepFinder::checkRoots() {
     D.Notes.push_back({originName(G, End).str(),
                        "runs " + std::to_string(Count) + " of " +
                            std::to_string(Updates.size()) + " updates"});
-  return true;
 }
 
 void StepFinder::findHostClusters() {
@@ -482,8 +480,9 @@ std::optional<TpuStep> StepFinder::find() {
   doubleReads();
   Order = topologicalOrder(G);
   findBorder();
-  if (!leaveBranches() || !checkRoots())
+  if (!leaveBranches())
     return std::nullopt;
+  checkRoots();
   findHostClusters();
   // What hosts do before the step is on their devices.
   for (NodeId N : Order)

@@ -1,0 +1,22 @@
+//===- lib/io/Serialize.h - messages to bytes -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_SERIALIZE_H
+#define GRAFT_LIB_IO_SERIALIZE_H
+
+#include "google/protobuf/message_lite.h"
+
+#include <string>
+
+namespace graft {
+
+/// The wire form of \p Message, always the same for the same message: with
+/// sorted map entries, of which protobuf's own order is random.
+std::string serialize(const google::protobuf::MessageLite &Message);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_SERIALIZE_H
