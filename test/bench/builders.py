@@ -160,7 +160,7 @@ def against_loop(source, replicas, folder, label):
 def against_autodist(source, layers, python, folder, label):
     out = os.path.join(folder, "out.meta")
     for builder in ("all-reduce", "ps"):
-        _, theirs = cpu([python, script(AUTODIST, folder, "autodist"), str(layers), builder])
+        _, theirs = cpu([python, script(AUTODIST, folder, "transform"), str(layers), builder])
         own = graft(source, out, 2, f"--strategy={builder}")
         print(f"{label} x2, {builder}: CPU of graft / of AutoDist's transformation: 1/{theirs / own:.0f}", flush=True)
 
