@@ -21,7 +21,7 @@ namespace graft {
 
 /// One machine.
 struct ResourceNode {
-  std::string Address;
+  std::string Address; ///< Or, if only that is known, the name of its task.
   bool Chief = false;
   std::vector<unsigned> Gpus; ///< Indices, in order.
   std::vector<unsigned> Cpus; ///< {0} unless the file says otherwise.
@@ -36,7 +36,8 @@ struct ResourceSpec {
   /// none. `/device:GPU:0`, or with several nodes
   /// `/job:worker/task:1/device:GPU:0`, the task being the place in Nodes.
   std::vector<std::string> replicaDevices() const;
-  /// The devices that can be reduction destinations: CPU 0 of each node.
+  /// The devices that builders take as reduction destinations: the CPUs of each
+  /// node.
   std::vector<std::string> hostDevices() const;
   /// The device that \p Name is: `ADDRESS:GPU:0` as AutoDist writes it, or a
   /// name of TensorFlow's. Nothing if there is none.
@@ -62,7 +63,7 @@ struct VariableRow {
   std::vector<int64_t> Shape; ///< Fully known, or empty with Bytes 0.
   uint64_t Bytes = 0;
   bool Sparse = false; ///< Every update in the step takes rows (indices).
-  /// Sparse: rows that one replica touches in a step, if shapes tell; else 0.
+  /// Sparse: the indices of a step of the graph, if shapes tell; else 0.
   uint64_t RowsPerStep = 0;
 };
 

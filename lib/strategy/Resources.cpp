@@ -1,0 +1,139 @@
+//===- lib/strategy/Resources.cpp - what a strategy may use -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/strategy/Resources.h"
+
+#include "lib/graph/DeviceName.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// The task of node \p Index: what its devices' names begin with. The address
+/// of a node that is known by its task only is the name of the task.
+std::string taskOf(const ResourceSpec &Spec, size_t Index) {
+  StringRef Address = Spec.Nodes[Index].Address;
+  if (Address.starts_with("/"))
+    return Address.str();
+  return Spec.Nodes.size() == 1 ? std::string()
+                                : "/job:worker/task:" + utostr(Index);
+}
+
+std::string deviceOf(const ResourceSpec &Spec, size_t Node, StringRef Type,
+                     unsigned Index) {
+  return (taskOf(Spec, Node) + "/device:" + Type + ":" + Twine(Index)).str();
+}
+
+/// The task of \p D, with the parts that the name leaves out at 0.
+DeviceName taskPart(const DeviceName &D) {
+  DeviceName Task;
+  Task.Job = D.Job;
+  Task.Replica = D.Replica.value_or(0);
+  Task.Task = D.Task.value_or(0);
+  return Task;
+}
+
+bool isTask(const DeviceName &D, StringRef Task) {
+  auto Own = DeviceName::parse(Task);
+  return Own && taskPart(*Own).str() == taskPart(D).str();
+}
+
+bool has(const ResourceNode &Node, StringRef Type, unsigned Index) {
+  return (Type == "GPU" && is_contained(Node.Gpus, Index)) ||
+         (Type == "CPU" && is_contained(Node.Cpus, Index));
+}
+
+} // namespace
+
+std::vector<std::string> ResourceSpec::replicaDevices() const {
+  std::vector<std::string> Devices;
+  for (const auto &[I, Node] : enumerate(Nodes)) {
+    bool OnCpus = Node.Gpus.empty();
+    for (unsigned Index : OnCpus ? Node.Cpus : Node.Gpus)
+      Devices.push_back(deviceOf(*this, I, OnCpus ? "CPU" : "GPU", Index));
+  }
+  return Devices;
+}
+
+std::vector<std::string> ResourceSpec::hostDevices() const {
+  std::vector<std::string> Devices;
+  for (const auto &[I, Node] : enumerate(Nodes))
+    for (unsigned Index : Node.Cpus)
+      Devices.push_back(deviceOf(*this, I, "CPU", Index));
+  return Devices;
+}
+
+std::optional<std::string> ResourceSpec::resolve(StringRef Name) const {
+  // ADDRESS:GPU:0; an address may have colons itself.
+  auto [Front, Last] = Name.rsplit(':');
+  auto [Address, Type] = Front.rsplit(':');
+  unsigned Index = 0;
+  if (!Name.starts_with("/") && !Address.empty() && !Type.empty() &&
+      !Last.getAsInteger(10, Index))
+    for (const auto &[I, Node] : enumerate(Nodes))
+      if (Node.Address == Address && has(Node, Type.upper(), Index))
+        return deviceOf(*this, I, Type.upper(), Index);
+  auto D = DeviceName::parse(Name);
+  if (!D || D->Type.empty())
+    return std::nullopt;
+  // A name without a task is that of the only machine's device, and so is what
+  // a session without servers calls it.
+  bool AnyTask = (D->Job.empty() && !D->Task) ||
+                 (D->Job == "localhost" && D->Task.value_or(0) == 0);
+  if (AnyTask && Nodes.size() != 1)
+    return std::nullopt;
+  for (const auto &[I, Node] : enumerate(Nodes))
+    if ((AnyTask || isTask(*D, taskOf(*this, I))) &&
+        has(Node, D->Type, D->Index.value_or(0)))
+      return deviceOf(*this, I, D->Type, D->Index.value_or(0));
+  return std::nullopt;
+}
+
+std::string ResourceSpec::autodistName(StringRef Device) const {
+  auto D = DeviceName::parse(Device);
+  if (!D || D->Type.empty())
+    return Device.str();
+  for (const auto &[I, Node] : enumerate(Nodes))
+    if (!StringRef(Node.Address).starts_with("/") &&
+        isTask(*D, taskOf(*this, I)))
+      return Node.Address + ":" + D->Type + ":" + utostr(D->Index.value_or(0));
+  return Device.str();
+}
+
+ResourceSpec resourcesOf(ArrayRef<std::string> Devices) {
+  ResourceSpec Spec;
+  for (const std::string &Device : Devices) {
+    DeviceName D = DeviceName::parse(Device).value_or(DeviceName());
+    std::string Type = std::exchange(D.Type, "");
+    unsigned Index = std::exchange(D.Index, std::nullopt).value_or(0);
+    std::string Task = D.str();
+    std::string Address = Task.empty() ? "localhost" : Task;
+    auto Node = find_if(Spec.Nodes, [&](const ResourceNode &N) {
+      return N.Address == Address;
+    });
+    if (Node == Spec.Nodes.end()) {
+      Spec.Nodes.emplace_back();
+      Node = std::prev(Spec.Nodes.end());
+      Node->Address = Address;
+    }
+    // Whatever is not a CPU is an accelerator of the machine.
+    std::vector<unsigned> &List = Type == "CPU" ? Node->Cpus : Node->Gpus;
+    if (!is_contained(List, Index))
+      List.push_back(Index);
+  }
+  for (ResourceNode &Node : Spec.Nodes)
+    if (Node.Cpus.empty())
+      Node.Cpus.push_back(0);
+  if (!Spec.Nodes.empty())
+    Spec.Nodes.front().Chief = true;
+  return Spec;
+}
+
+} // namespace graft
