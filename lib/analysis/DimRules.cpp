@@ -535,7 +535,10 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   }
   case ShapeRule::DynamicStitch:
-    dynamicStitch();
+    stitch();
+    break;
+  case ShapeRule::DynamicPartition:
+    parts();
     break;
   case ShapeRule::BroadcastGradientArgs:
     broadcastGradientArgs();

@@ -135,6 +135,10 @@ private:
   void gather();
   void gatherNd();
   void where();
+  bool countsLocally(llvm::ArrayRef<DimId> X) const;
+  void countRows(DimId Rows, Endpoint By);
+  void parts();
+  void stitch();
   void einsum();
   void blocks();
   void cell(bool OverTime);

@@ -222,6 +222,11 @@ int DimAnalysis::batchAxis(Endpoint E) const {
   return -1;
 }
 
+NodeId DimAnalysis::counterOf(uint32_t Ragged) const {
+  auto Next = llvm::upper_bound(FirstOutput, Ragged - 1);
+  return static_cast<NodeId>(Next - FirstOutput.begin() - 1);
+}
+
 std::string DimAnalysis::describe(DimId D) const {
   auto S = Dims.sym(D);
   if (!S)
@@ -230,7 +235,8 @@ std::string DimAnalysis::describe(DimId D) const {
   if (S->B)
     Text += S->B == 1 ? "*b" : formatv("*b^{0}", int(S->B)).str();
   if (S->Ragged)
-    Text += " of rows that '" + G.name(S->Ragged - 1).str() + "' selects";
+    Text +=
+        " of rows that '" + G.name(counterOf(S->Ragged)).str() + "' selects";
   if (S->R)
     Text += S->R == 1 ? "*N" : formatv("*N^{0}", int(S->R)).str();
   return Text;

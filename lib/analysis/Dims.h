@@ -11,9 +11,10 @@
 // A symbolic size is c * b^B * N^R: b is the rows of one replica, N the number
 // of replicas (so b * N is the global batch). b >= 1, hence max(n, 1) = n.
 //
-// Rows that are counted by their values (Where of a condition on the batch) are
-// ragged: of each condition a class of its own, of which every replica has
-// another number, possibly none. In a size of theirs, b stands for that number.
+// Rows that are counted by their values (Where of a condition on the batch, or
+// DynamicPartition) are ragged: of each condition, and of each part, a class of
+// its own, of which every replica has another number, possibly none. In a size
+// of theirs, b stands for that number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,9 @@ struct Sym {
   int64_t C = 1;
   int8_t B = 0;
   int8_t R = 0;
-  uint32_t Ragged = 0; ///< The class of rows that b counts; 0: the batch.
+  /// The class of rows that b counts, one more than the index of the output of
+  /// the node that counts them; 0: the batch.
+  uint32_t Ragged = 0;
   bool isNumber() const { return B == 0 && R == 0; }
   /// Whether the size follows the rows of one replica.
   bool isLocal() const { return B != 0 && R == 0; }
@@ -180,7 +183,8 @@ struct DimOptions {
   Endpoint Suppose;
   /// N, to divide the numbers of what `_ToReplicas` splits.
   unsigned Replicas = 1;
-  /// Where nodes that select among the rows of all replicas.
+  /// Where nodes that select among the rows of all replicas, and
+  /// DynamicPartition nodes that send them to parts.
   std::vector<NodeId> Whole;
 };
 
@@ -228,6 +232,8 @@ public:
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
   std::string describe(DimId D) const;
+  /// The node that counts the rows of class \p Ragged.
+  NodeId counterOf(uint32_t Ragged) const;
 
   /// Gives nodes that are new the shape of their first input: what is inserted
   /// keeps shapes, except gathers, whose shape is not known then.

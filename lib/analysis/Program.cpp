@@ -50,12 +50,13 @@ static DimOptions optionsOf(const Graph &G) {
   return Options;
 }
 
-/// Options with the Where nodes that must select among the rows of all
-/// replicas: every other one finds row numbers that its readers can use.
+/// Options with the nodes that must select among the rows of all replicas:
+/// readers of every other one can use what it finds on one.
 static DimOptions settled(const Graph &G, ArrayRef<NodeId> Order,
                           const VariableIndex &Vars, DimOptions Options) {
   uint32_t Op = 0;
-  while (Op < G.numOps() && G.opNameOf(Op) != "Where")
+  while (Op < G.numOps() && G.opNameOf(Op) != "Where" &&
+         G.opNameOf(Op) != "DynamicPartition")
     ++Op;
   if (Op == G.numOps())
     return Options;

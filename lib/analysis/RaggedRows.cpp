@@ -88,21 +88,22 @@ static bool isSameValue(const Graph &G, Endpoint X, Endpoint Y,
   return true;
 }
 
-uint32_t RaggedRows::classOf(const Graph &G, NodeId Where) {
-  auto [It, New] = Classes.try_emplace(Where, Where + 1);
+NodeId RaggedRows::firstLike(const Graph &G, NodeId N, unsigned By) {
+  auto [It, New] = Like.try_emplace(N, N);
   if (!New)
     return It->second;
-  Endpoint Condition = withoutShape(G, G.input(Where, 0));
-  // Each level is at most four operands wide, and of conditions alike only the
+  Endpoint Counted = withoutShape(G, G.input(N, By));
+  // Each level is at most four operands wide, and of inputs alike only the
   // first few are compared.
   constexpr size_t MaxAlike = 8;
-  auto &Alike = First[hashOf(G, Condition, 3)];
+  auto &Alike = First[hashOf(G, Counted, 3)];
   for (NodeId Other : Alike)
-    if (isSameValue(G, withoutShape(G, G.input(Other, 0)), Condition, MaxDepth))
-      return Classes[Where] = Other + 1;
+    if (G.node(Other).Op == G.node(N).Op &&
+        isSameValue(G, withoutShape(G, G.input(Other, By)), Counted, MaxDepth))
+      return Like[N] = Other;
   if (Alike.size() < MaxAlike)
-    Alike.push_back(Where);
-  return Where + 1;
+    Alike.push_back(N);
+  return N;
 }
 
 } // namespace graft

@@ -5,6 +5,7 @@
 // Rows that a condition selects are as many on each replica as the condition
 // says there. Two Where select equally many if their conditions are one value:
 // masks are commonly written out once for each tensor that they are put on.
+// Likewise two DynamicPartition send equally many rows to a part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +21,14 @@ namespace graft {
 
 class RaggedRows {
 public:
-  /// The class of the rows that \p Where, a node, selects: not 0, and the same
-  /// for all whose condition is computed in the same way from the same tensors.
-  uint32_t classOf(const Graph &G, NodeId Where);
+  /// The first node that was asked for of those that count rows as \p N does,
+  /// a Where or a DynamicPartition: what it counts by, input \p By, is computed
+  /// in the same way from the same tensors.
+  NodeId firstLike(const Graph &G, NodeId N, unsigned By);
 
 private:
-  llvm::DenseMap<NodeId, uint32_t> Classes; ///< By Where.
-  /// The first Where of each class, by a hash of what computes its condition.
+  llvm::DenseMap<NodeId, NodeId> Like;
+  /// The first ones, by a hash of what computes their input.
   llvm::DenseMap<uint64_t, llvm::SmallVector<NodeId, 2>> First;
 };
 

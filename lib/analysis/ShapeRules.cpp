@@ -396,12 +396,15 @@ void DimRules::split() {
   if (At < 0 || At >= int64_t(X->size()))
     return;
   DimList List(X->begin(), X->end());
-  Dims Sizes = Uneven ? val(1) : std::nullopt;
+  // A copy: what is set below is in the same pool.
+  std::optional<DimList> Sizes;
+  if (Dims Parts = Uneven ? val(1) : std::nullopt)
+    Sizes.emplace(Parts->begin(), Parts->end());
   DimId Whole = List[At];
   DimId Count = number(0, A.numOutputs(N));
   // The size that is -1 is what the others leave.
   int64_t Rest = A.Dims.hasSym(Whole) ? UnknownSize : A.Dims.number(Whole);
-  for (DimId Size : Sizes ? *Sizes : ArrayRef<DimId>()) {
+  for (DimId Size : Sizes ? ArrayRef(*Sizes) : ArrayRef<DimId>()) {
     int64_t Known = A.Dims.hasSym(Size) ? UnknownSize : A.Dims.number(Size);
     if (Rest == UnknownSize || Known == UnknownSize)
       Rest = UnknownSize;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/DimRules.h"
+#include "lib/analysis/PartedRows.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
@@ -174,14 +175,68 @@ void DimRules::where() {
   if (!X)
     return;
   DimId Rows = slot(0);
-  bool OfRows = any_of(*X, [&](DimId D) {
+  if (countsLocally(*X) && !is_contained(A.Options.Whole, N))
+    countRows(Rows, {Selected.firstLike(G, N, 0), 0});
+  setShape(0, {Rows, number(1, int64_t(X->size()))});
+}
+
+/// Whether the node at hand, which counts rows of shape \p X by their values,
+/// may do so on each replica.
+bool DimRules::countsLocally(ArrayRef<DimId> X) const {
+  bool OfRows = any_of(X, [&](DimId D) {
     auto S = A.Dims.sym(D);
     return S && S->isLocal();
   });
-  if (OfRows && !A.Options.Unpatched && G.node(N).Count == Copies::PerReplica &&
-      !(Loops && Loops->givesInside(N)) && !is_contained(A.Options.Whole, N))
-    A.Dims.assign(Rows, {1, 1, 0, Selected.classOf(G, N)});
-  setShape(0, {Rows, number(1, int64_t(X->size()))});
+  return OfRows && !A.Options.Unpatched &&
+         G.node(N).Count == Copies::PerReplica &&
+         !(Loops && Loops->givesInside(N));
+}
+
+/// Gives \p Rows the class of those that \p By counts.
+void DimRules::countRows(DimId Rows, Endpoint By) {
+  A.Dims.assign(Rows, {1, 1, 0, A.outputIndex(By) + 1});
+}
+
+/// DynamicPartition: each part gets the rows that are sent to it.
+void DimRules::parts() {
+  Dims X = in(0), Part = in(1);
+  if (!X || !Part || X->size() < Part->size())
+    return;
+  sameShapes(X->take_front(Part->size()), *Part);
+  NodeId First = N;
+  bool Local = countsLocally(*Part);
+  if (Local) {
+    First = Selected.firstLike(G, N, 1);
+    Local = !is_contained(A.Options.Whole, First);
+  }
+  DimList List{0};
+  List.append(X->begin() + Part->size(), X->end());
+  for (unsigned Port = 0; Port < A.numOutputs(N); ++Port) {
+    List[0] = slot(Port);
+    if (Local)
+      countRows(List[0], {Port < A.numOutputs(First) ? First : N, Port});
+    setShape(Port, List);
+  }
+}
+
+/// A stitch of all the rows that were sent to parts.
+void DimRules::stitch() {
+  NodeId Partition = partitionStitched(G, N);
+  if (Partition == NoNode) {
+    dynamicStitch();
+    return;
+  }
+  NodeId Range = numbersParted(G, Partition);
+  auto Start = A.numbers(G.input(Range, 0)),
+       Delta = A.numbers(G.input(Range, 2));
+  Dims All = A.shape({Range, 0}), Rows = in(numData() / 2);
+  if (!Start || !Delta || *Start != ArrayRef<int64_t>{0} ||
+      *Delta != ArrayRef<int64_t>{1} || !All || All->size() != 1 || !Rows ||
+      Rows->empty())
+    return;
+  DimList List{All->front()};
+  List.append(Rows->begin() + 1, Rows->end());
+  setShape(0, List);
 }
 
 /// The branches of a conditional: a size that is not the same in all is another

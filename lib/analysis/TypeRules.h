@@ -115,6 +115,10 @@ private:
   void rows();
   bool range();
   bool byRowNumbers(TypeRule Rule);
+  bool isParted() const;
+  NodeId partedBy(Endpoint E) const;
+  void partition();
+  std::optional<RType> stitch();
   void hits();
   bool byHits(TypeRule Rule);
   bool hasBatchRows(Endpoint E) const;

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/PartedRows.h"
 #include "lib/analysis/TypeRules.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -74,14 +75,25 @@ void TypeRules::where() {
 
 /// The Where nodes with numbers that a reader of them, or of what is made of
 /// them, does not know what to do with, or that nobody reads: they are results.
+/// And the DynamicPartition nodes with rows of which that is so.
 void TypeRules::findUnusable(std::vector<NodeId> &Found) {
   std::vector<bool> Has(G.size());
-  auto Ask = [&](const RType &X) {
-    if (X.countsRows() && G.isOp(X.Cause, "Where") && !Has[X.Cause]) {
-      Has[X.Cause] = true;
-      Found.push_back(X.Cause);
-    }
+  auto Add = [&](NodeId Node) {
+    if (!Has[Node])
+      Found.push_back(Node);
+    Has[Node] = true;
   };
+  auto Ask = [&](const RType &X) {
+    if (X.countsRows() && G.isOp(X.Cause, "Where"))
+      Add(X.Cause);
+  };
+  // Where numbers of rows are sent too, those are right only on a replica.
+  std::vector<bool> SendsNumbers(G.size());
+  for (NodeId Node : Order)
+    if (NodeId By =
+            G.isOp(Node, "DynamicPartition") ? partedBy({Node, 0}) : NoNode;
+        By != NoNode && T.natural({Node, 0}).countsRows())
+      SendsNumbers[By] = true;
   for (NodeId Node : Order) {
     ArrayRef<RType> Results(T.Types.data() + D.outputIndex({Node, 0}),
                             D.numOutputs(Node));
@@ -93,7 +105,24 @@ void TypeRules::findUnusable(std::vector<NodeId> &Found) {
         (!Gives && !Uses))
       for (Endpoint E : G.dataInputs(Node))
         Ask(T.type(E));
+    if (!Gives && !Uses)
+      for (Endpoint E : G.dataInputs(Node))
+        if (NodeId By = T.type(E).isSharded() ? partedBy(E) : NoNode;
+            By != NoNode && !SendsNumbers[By] && !Results.empty())
+          Add(By);
   }
+}
+
+/// The DynamicPartition that counts the rows of \p E on each replica.
+NodeId TypeRules::partedBy(Endpoint E) const {
+  auto Shape = D.shape(E);
+  if (Shape)
+    for (DimId Size : *Shape)
+      if (D.table().isRagged(Size))
+        if (NodeId By = D.counterOf(D.table().sym(Size)->Ragged);
+            G.isOp(By, "DynamicPartition"))
+          return By;
+  return NoNode;
 }
 
 /// Whether operands that are split have different numbers of rows, or may have:
@@ -281,6 +310,20 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
     Result = RType::sharded(0, X.K);
     break;
   }
+  case TypeRule::Partition:
+    // The numbers that are sent to a part are still those of the same rows.
+    if (!First.isRowNumbers() || First.Axis != 0 || !IsRows(operand(1), 0) ||
+        !isParted())
+      return false;
+    Result = First;
+    break;
+  case TypeRule::Stitch: {
+    std::optional<RType> Stitched = stitch();
+    if (!Stitched)
+      return false;
+    Result = *Stitched;
+    break;
+  }
   default:
     return false;
   }
@@ -288,6 +331,61 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
   setAll(Result);
   SetsNumbers = false;
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows that are sent to parts
+//===----------------------------------------------------------------------===//
+
+/// Whether the DynamicPartition at hand counts the rows of one replica.
+bool TypeRules::isParted() const {
+  auto Shape = D.shape(out());
+  return Shape && D.table().isRagged(Shape->front());
+}
+
+/// DynamicPartition: each replica sends rows of its own; all together, in the
+/// order of replicas, are the rows of the part in the order of the true value.
+void TypeRules::partition() {
+  RType X = operand(0), Part = operand(1);
+  if (X.isVarying() || Part.isVarying())
+    return setAll(varyingLike(X.isVarying() ? X : Part));
+  Part = plain(1);
+  if (!isParted() || !Part.isSharded() || !X.isSharded())
+    return setAll(whole());
+  X = numeric(0);
+  bool Fits =
+      Part.Axis == 0 && X.Axis == 0 && !Part.isJoined() && !X.isJoined();
+  setAll(Fits ? RType::sharded(0, X.K)
+              : varying("sends rows to parts by rows of another order"));
+}
+
+/// A stitch of all the rows that were sent to parts, each part in the order in
+/// which it got them: rows in the order in which they were sent.
+std::optional<RType> TypeRules::stitch() {
+  NodeId Partition = partitionStitched(G, N);
+  if (Partition == NoNode ||
+      !T.type({numbersParted(G, Partition), 0}).isRowNumbers())
+    return std::nullopt;
+  unsigned Count = numData() / 2;
+  std::optional<int> K;
+  auto RowsOf = [&](unsigned I) -> std::optional<Sym> {
+    auto Shape = D.shape(G.input(N, I));
+    return Shape && !Shape->empty() ? D.table().sym(Shape->front())
+                                    : std::nullopt;
+  };
+  for (unsigned I = 0; I < Count; ++I) {
+    RType Rows = numeric(Count + I);
+    auto Sent = RowsOf(I);
+    if (!T.type(G.input(N, I)).isRowNumbers() || !Rows.isSharded() ||
+        Rows.isJoined() || Rows.Axis != 0 || !Sent || Sent->Ragged == 0 ||
+        Sent != RowsOf(Count + I))
+      return std::nullopt;
+    if (!Rows.Zero && (!K || Rows.K == 0))
+      K = Rows.K;
+  }
+  for (unsigned I = 0; I < Count; ++I)
+    scaled(Count + I, numeric(Count + I), K.value_or(0));
+  return RType::sharded(0, K.value_or(0));
 }
 
 } // namespace graft

@@ -405,6 +405,12 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(X);
     return;
   }
+  case TypeRule::Partition:
+    partition();
+    return;
+  case TypeRule::Stitch: // of row numbers see byRowNumbers()
+    setAll(whole());
+    return;
   case TypeRule::Hits:
     hits();
     return;

@@ -276,9 +276,58 @@ def hits(f):
     }
 
 
-CASES = {"hits": hits, "row_numbers": row_numbers, "sizes": sizes, "ragged": ragged, "orders": orders, "zeros": zeros}
+def parts(f):
+    """Rows that are sent to parts and back, and what is not put back as it was sent."""
+    n = tf.size(f.ids)
+    to, other = f.ids % 2, tf.cast(f.y[:, 0] > 0.5, tf.int32)
+    numbers = tf.range(n)
+    at, at_other, rows = (tf.dynamic_partition(v, p, 2) for v, p in ((numbers, to), (numbers, other), (f.x, to)))
+    shuffled = tf.dynamic_partition(tf.gather(numbers, numbers), to, 2)  # numbers of rows, but no Range
+    stitch = tf.dynamic_stitch
+    found = [tf.gather(f.table, tf.dynamic_partition(f.ids // 2, to, 2)[i]) for i in (0, 1)]
+    back = stitch(at, rows)
+    wide = tf.dynamic_partition(tf.reshape(tf.range(2 * n), [n, 2]), tf.stack([to, other], 1), 2)
+    wide_rows = tf.dynamic_partition(f.x[:, :2], tf.stack([to, other], 1), 2)
+    return {
+        "sum": tf.reduce_sum(rows[1], 0),
+        "mean": tf.reduce_mean(rows[1], 0),
+        "part_as_it_is": rows[1],
+        "back": back,
+        "back_parallel": raw.ParallelDynamicStitch(indices=at, data=rows),
+        "back_turned": stitch(at[::-1], rows[::-1]),
+        "back_grad": tf.gradients(tf.reduce_mean(back**2), f.x)[0],
+        "found": stitch(at, found),
+        "wide": stitch(wide, wide_rows),
+        "two_scales": stitch(at, [rows[0], rows[1] / tf.cast(n, tf.float32)]),
+        "picked": tf.gather(f.y, at[0]),
+        "picked_sum": tf.reduce_sum(tf.gather(f.y, at[1]) * rows[1], 0),
+        "numbers": at[1],
+        "numbers_sum": tf.reduce_sum(at[1]),
+        "complement": stitch(at, tf.dynamic_partition(f.x, 1 - to, 2)[::-1]),
+        "reversed": stitch(tf.dynamic_partition(numbers, tf.reverse(to, [0]), 2), rows),
+        "twice": stitch([at[0], at[1], at[0]], [rows[0], rows[1], 2.0 * rows[0]]),
+        "by_other": stitch(at_other, tf.dynamic_partition(f.x, other, 2)),
+        "shuffled": stitch(shuffled, rows),
+        "shuffled_back": stitch(tf.dynamic_partition(tf.gather(numbers, n - 1 - numbers), to, 2), rows),
+        "times_two": stitch([at[0] * 2, at[0] * 2 + 1], [rows[0], rows[0]]),
+        "added": rows[0][:1] + rows[1][:1],
+        "combined": tf.reduce_sum(rows[0], 0) * tf.reduce_sum(rows[1], 0),
+        "table_rows": stitch(at, [tf.tile(f.table, [3, 1])[: tf.size(a)] for a in at]),
+        "of_table": tf.dynamic_partition(f.table, tf.constant([0, 1, 0, 1]), 2)[0] * 2.0,
+        "table_numbers": stitch(
+            tf.dynamic_partition(tf.range(4), tf.constant([0, 1, 0, 1]), 2),
+            tf.dynamic_partition(f.table, tf.constant([0, 1, 0, 1]), 2),
+        ),
+        "from_two": stitch(tf.dynamic_partition(tf.range(2, n + 2), to, 2), rows)[2:],
+        "by_turned": tf.dynamic_partition(tf.transpose(f.x), tf.constant([0, 1, 1, 0]), 2)[0],
+    }
+
+
+CASES = {"parts": parts, "hits": hits, "row_numbers": row_numbers, "sizes": sizes, "ragged": ragged, "orders": orders, "zeros": zeros}
 # What must be proved: a warning here is a rule that is lost.
 PROVED = {
+    "parts": "sum mean part_as_it_is back back_parallel back_turned back_grad found wide two_scales picked picked_sum"
+    " combined of_table table_numbers",
     "hits": "dense dense_weights dense_sum default",
     "row_numbers": "pick pick_grad pick_mean pick_concat pick_rows pick_tiled pick_same look_up look_up_column"
     " scatter scatter_rows segment",
