@@ -33,6 +33,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/strategy/Slots.h"
 #include "lib/strategy/VariableRules.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -199,7 +200,7 @@ bool MirrorVariables::stepWrites(NodeId Var) const {
 PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
-  bool HasRules = !option("rules").empty();
+  bool HasRules = !option("rules").empty(); // or slots that were changed
   if (Devices.Node == NoNode && !HasRules)
     return PassResult::Unchanged;
   VariableIndex Index(*G);
@@ -208,6 +209,15 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Failure;
   if (Devices.Node == NoNode)
     return PassResult::Changed;
+  // Where some variables are shared and others are not, slots may differ from
+  // what they are updated with.
+  auto Has = [&](Policy Plan) {
+    return any_of(Index.variables(),
+                  [&](NodeId Var) { return G->node(Var).Plan == Plan; });
+  };
+  if (Has(Policy::Shared) && Has(Policy::Mirrored) &&
+      !slotsFollow(*G, Index, HasRules, Diags))
+    return PassResult::Failure;
   std::vector<NodeId> Waiting, Found;
   for (NodeId Var : Index.variables()) {
     Policy Plan = G->node(Var).Plan;

@@ -6,7 +6,8 @@
 // device when they are written; here the rest is settled:
 //
 //   - nodes that were inserted and exist once go to the device of replica 0,
-//     or to its host where that is a TPU;
+//     or to its host where that is a TPU; where variables have destinations,
+//     to the one device that reads them;
 //   - a per-replica node that the input colocates with a node that exists once,
 //     or whose copies are all on one device, would drag every replica to that
 //     device: the colocation is dropped, and kept only for what uses that
@@ -24,6 +25,7 @@
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/pass/PerOp.h"
+#include "lib/strategy/Record.h"
 
 using namespace llvm;
 
@@ -69,6 +71,38 @@ static bool keepWithTables(Graph &G) {
   return Changed;
 }
 
+/// Whether a shared variable has a destination.
+static bool anyDestination(const Graph &G) {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (This.Plan != Policy::Shared || This.isDead() ||
+        !(This.Flags & NF_MayHaveGraft))
+      continue;
+    if (auto Sync = synchronizerOf(G, N); Sync && !Sync->Destination.empty())
+      return true;
+  }
+  return false;
+}
+
+/// Moves \p Placed, each after what it reads, to where they are read: the sum
+/// of the gradients is made where the variable is.
+static void placeWithUsers(Graph &G, ArrayRef<NodeId> Placed) {
+  for (NodeId N : reverse(Placed)) {
+    uint32_t Device = 0;
+    bool Several = false;
+    G.forEachUse(N, [&](Use U) {
+      const Node &User = G.node(U.User);
+      if (U.Index >= User.NumData || User.Count != Copies::Once ||
+          User.Device == 0)
+        return;
+      Several |= Device != 0 && Device != User.Device;
+      Device = User.Device;
+    });
+    if (Device != 0 && !Several && Device != G.node(N).Device)
+      G.setDevice(N, G.deviceName(Device).str());
+  }
+}
+
 PassResult Place::run(Module &M, DiagnosticEngine &) {
   Graph &G = M.graph();
   Mesh Devices = readMesh(G);
@@ -77,6 +111,8 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
   bool Changed = keepWithTables(G);
   std::string Host = hostDevice(Devices.Devices[0]);
   uint64_t *Dropped = nullptr;
+  bool HasShared = false; // and so, maybe, a destination
+  std::vector<NodeId> Placed;
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
     if (This.Count == Copies::Once) {
@@ -84,8 +120,10 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
       if (This.Kind != Inserted::No && This.Kind != Inserted::Mesh &&
           This.Device == 0 && !This.isDead()) {
         G.setDevice(N, Host);
+        Placed.push_back(N);
         Changed = true;
       }
+      HasShared |= This.Plan == Policy::Shared;
       continue;
     }
     // A split is written once, and a TPU runs nothing but its computation.
@@ -125,6 +163,8 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
     else
       G.setAttr(N, "_class", encodeStringListAttr(Kept));
   }
+  if (HasShared && anyDestination(G))
+    placeWithUsers(G, Placed);
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 

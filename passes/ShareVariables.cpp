@@ -22,6 +22,15 @@
 //     y = MatMul*(x/split, r)    →    w/Read/Identity = Identity*(r)
 //                                     y = MatMul*(x/split, w/Read/Identity)
 //
+// A variable whose synchronizer names a destination is there, on any device of
+// any task, with its slots and with what uses it in place.
+//
+//     w = VarHandleOp() _graft_synchronizer=     w = VarHandleOp()
+//         "ps,destination=/device:CPU:1"      →      @/device:CPU:1
+//
+// What the input colocates with a node of another device is no longer: nothing
+// that is computed depends on it, and TensorFlow would refuse the graph.
+//
 // Relies on: policies (assign-strategy); updates of variables that are
 // once were left once by replicate.
 //
@@ -32,30 +41,44 @@
 #include "lib/graph/DeviceName.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/strategy/Record.h"
+#include "lib/strategy/Slots.h"
+
+#include <fnmatch.h>
 
 using namespace llvm;
 
 namespace graft {
 namespace {
 
+constexpr PassOption Options[] = {
+    {"synchronizers",
+     "GLOB=SYNCHRONIZER, separated by ;: for shared variables that have none "
+     "in `_graft_synchronizer`",
+     ""},
+};
+
 class ShareVariables final : public PassBase<ShareVariables> {
 public:
   static constexpr PassInfo Info = {
-      "share-variables",
-      "One variable for all replicas",
+      "share-variables", "One variable for all replicas",
       "Places the variables with policy `shared` and what uses them in place\n"
       "on one device, those with policy `host` on the host, and gives "
       "replicas\n"
       "a cache of what they read from the latter.",
-      {}};
+      Options};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
+  bool giveSynchronizers();
+  std::optional<std::string> destination(NodeId Var, const Mesh &Devices);
   void keepOnHost(NodeId Var);
   void cache(NodeId Var, Endpoint Read);
+  void separate();
 
   Graph *G = nullptr;
+  DiagnosticEngine *Diags = nullptr;
   const VariableIndex *Vars = nullptr;
 };
 
@@ -115,8 +138,105 @@ void ShareVariables::keepOnHost(NodeId Var) {
       cache(Var, {Read, 0});
 }
 
-PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
+/// Writes what the option says on the variables.
+bool ShareVariables::giveSynchronizers() {
+  SmallVector<StringRef, 4> Rules;
+  option("synchronizers").split(Rules, ';', -1, false);
+  for (StringRef Rule : Rules) {
+    auto [Glob, Text] = Rule.split('=');
+    if (!parseSynchronizer(Text)) {
+      Diags->error("", "synchronizers: '" + Rule.str() +
+                           "' does not have the form GLOB=ps,destination=..."
+                           " or GLOB=ps,proxy");
+      return false;
+    }
+    bool Found = false;
+    for (NodeId Var : Vars->variables()) {
+      if (fnmatch(Glob.str().c_str(), G->name(Var).str().c_str(), 0) != 0)
+        continue;
+      Found = true;
+      if (isShared(G->node(Var).Plan) && !synchronizerOf(*G, Var))
+        G->setStringAttr(Var, SynchronizerAttr, Text);
+    }
+    if (!Found) {
+      Diags->error("",
+                   "synchronizers: no variable is called '" + Glob.str() + "'");
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The device that the synchronizer of \p Var asks for, empty if it asks for
+/// none; nothing after an error.
+std::optional<std::string> ShareVariables::destination(NodeId Var,
+                                                       const Mesh &Devices) {
+  auto Sync = synchronizerOf(*G, Var);
+  if (!Sync || Sync->Destination.empty())
+    return "";
+  auto Fail = [&](const Twine &Why) {
+    Diags->error(G->name(Var),
+                 ("its destination '" + Sync->Destination + "' " + Why).str());
+    return std::nullopt;
+  };
+  auto Device = DeviceName::parse(Sync->Destination);
+  if (!Device || Device->Type.empty() || !Device->Index)
+    return Fail("is not a device such as /job:worker/task:1/device:CPU:0");
+  if (Device->Type == "TPU")
+    return Fail("is a TPU, which has no variables for others");
+  auto First = DeviceName::parse(Devices.Devices[0]);
+  bool HasTask = !Device->Job.empty() && Device->Task;
+  if (!First || HasTask != (!First->Job.empty() && First->Task))
+    return Fail(HasTask ? "says job and task, and the replicas' devices do not"
+                        : "says no job and task, and the replicas' devices do");
+  // Of two ways to write a device, that of the replicas.
+  for (const std::string &Of : Devices.Devices)
+    if (auto Its = DeviceName::parse(Of); Its && Its->str() == Device->str())
+      return Of;
+  return Device->str();
+}
+
+/// Drops colocation between shared variables, or what uses them in place, and
+/// nodes that are on other devices; what is once and has a device moves with
+/// the variable that it is colocated with.
+void ShareVariables::separate() {
+  for (NodeId N = 0; N < G->size(); ++N) {
+    const Node &This = G->node(N);
+    if ((This.Flags & (NF_Dead | NF_MayHaveClass)) != NF_MayHaveClass ||
+        This.Device == 0)
+      continue;
+    auto List = G->stringListAttr(N, "_class");
+    if (!List)
+      continue;
+    SmallVector<StringRef, 2> Kept;
+    for (StringRef Class : *List) {
+      StringRef Name = Class;
+      NodeId With = Name.consume_front("loc:@") ? G->find(Name) : NoNode;
+      bool Differs = With != NoNode && G->node(With).Device != This.Device &&
+                     (G->node(With).Device != 0 ||
+                      G->node(With).Count == Copies::PerReplica);
+      if (Differs && This.Count == Copies::Once &&
+          !(This.Flags & NF_FixedDevice) && !isVariableOp(G->opName(N)) &&
+          isShared(G->node(With).Plan)) {
+        G->setDevice(N, G->device(With));
+        Differs = false;
+      }
+      if (!Differs)
+        Kept.push_back(Class);
+    }
+    if (Kept.size() == List->size())
+      continue;
+    std::string Value = encodeStringListAttr(Kept);
+    if (Kept.empty())
+      G->removeAttr(N, "_class");
+    else
+      G->setAttr(N, "_class", Value);
+  }
+}
+
+PassResult ShareVariables::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
+  Diags = &D;
   Mesh Devices = readMesh(*G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
@@ -129,29 +249,43 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
   VariableIndex Index(*G);
   Vars = &Index;
   bool Changed = false;
+  if (!giveSynchronizers())
+    return PassResult::Failure;
+  bool Synchronized = any_of(Vars->variables(), [&](NodeId Var) {
+    return synchronizerOf(*G, Var).has_value();
+  });
+  if (Synchronized && !slotsFollow(*G, Index, Changed, D))
+    return PassResult::Failure;
+  bool Moved = false;
   for (NodeId Var : Vars->variables()) {
     if (!IsShared(Var))
       continue;
     StringRef Plan = policyName(G->node(Var).Plan);
     if (G->node(Var).Count == Copies::PerReplica) {
-      Diags.error(G->name(Var), ("has policy " + Plan +
-                                 " but exists per replica; share it or mirror "
-                                 "it, not both")
-                                    .str());
+      Diags->error(G->name(Var), ("has policy " + Plan +
+                                  " but exists per replica; share it or mirror "
+                                  "it, not both")
+                                     .str());
       return PassResult::Failure;
     }
     bool OnHost = G->node(Var).Plan == Policy::Host;
     std::string Device = G->device(Var).str();
-    if (OnHost)
+    auto Destination = destination(Var, Devices);
+    if (!Destination)
+      return PassResult::Failure;
+    Moved |= !Destination->empty();
+    if (!Destination->empty())
+      Device = *Destination;
+    else if (OnHost)
       Device = hostOf(Device);
     else if (Device.empty() || Device == "/device:CPU:0")
       Device = Devices.Devices[0];
     G->setDevice(Var, Device);
     Changed = true;
     ++Statistics["variables shared"];
-    if (Diags.wantsRemarks())
+    if (Diags->wantsRemarks())
       Diags
-          .remark(
+          ->remark(
               "variable", G->name(Var),
               (OnHost ? "one on the host, " : "shared by all replicas on ") +
                   Device)
@@ -168,6 +302,8 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &Diags) {
       G->node(N).Flags |= NF_FixedDevice;
       Changed = true;
     }
+  if (Moved)
+    separate();
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 

@@ -264,8 +264,8 @@ void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
         (Facts.Dims.batchAxis({N, Port}) >= 0 ||
          (This.Kind == Inserted::No && Facts.Dims.isLocal({N, Port}))))
       error(N, "exists once and has the size of one replica's rows");
-  if (Facts.Vars.isUpdate(G, N)) {
-    NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
+  for (unsigned I = 0; I < Facts.Vars.update(G, N).NumVars; ++I) {
+    NodeId Var = Facts.Vars.variableOf(G.input(N, I));
     if (Var != NoNode && G.node(Var).Count == Copies::PerReplica)
       error(N, "updates only one copy of a variable that exists per replica");
   }
@@ -300,9 +300,11 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   }
   if (!Facts.Vars.isUpdate(G, N))
     return;
-  NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
-  if (Var != NoNode && G.node(Var).Count == Copies::Once)
-    error(N, "every replica updates a variable that exists once");
+  for (unsigned I = 0; I < Facts.Vars.update(G, N).NumVars; ++I) {
+    NodeId Var = Facts.Vars.variableOf(G.input(N, I));
+    if (Var != NoNode && G.node(Var).Count == Copies::Once)
+      error(N, "every replica updates a variable that exists once");
+  }
   if (!(G.node(N).Flags & NF_Led) && G.node(N).Kind != Inserted::Refresh)
     error(N, "updates the copies of a variable, but its copy 0 does not wait "
              "for the others");

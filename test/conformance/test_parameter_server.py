@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter servers in one graph: destinations, proxies, accumulators.
+
+Every rewrite is strict and checked as a file. Synchronizers are given to share-variables as text, one for each variable.
+"""
+
+import json
+import os
+import re
+import tempfile
+
+import compare
+import harness
+import models
+import models_more
+import numpy as np
+import pytest
+import tensorflow.compat.v2 as tf
+import test_workers
+from harness import Options
+from models import BATCH, STEPS, Spec, tf1
+from tensorflow.core.framework import variable_pb2
+
+
+def variables(path):
+    """The trainable variables of a file, in its order."""
+    meta = harness.read_meta(path)
+    names = []
+    for data in meta.collection_def["trainable_variables"].bytes_list.value:
+        names.append(variable_pb2.VariableDef.FromString(data).variable_name.split(":")[0])
+    return names
+
+
+def pipeline(flags, synchronizers, proxies=False, accumulate=False):
+    """The pipeline of the flags with a synchronizer for each variable."""
+    text = harness.run_graft([*flags, "--print-pipeline-passes"]).stdout.strip()
+    rules = ";".join(f"{name}={value}" for name, value in synchronizers.items())
+    share = f"share-variables{{synchronizers='{rules}'}}" if rules else "share-variables"
+    text = text.replace("share-variables", share + (",proxy-variables" if proxies else ""))
+    return text.replace("merge-fetches", "merge-fetches,insert-accumulators") if accumulate else text
+
+
+def spread(path, devices, *words):
+    """Variable i of the file on device i of the list, and round again."""
+    return {
+        name: ",".join(["ps", f"destination={devices[i % len(devices)]}", *words])
+        for i, name in enumerate(variables(path))
+    }
+
+
+def cpus(replicas):
+    """Devices in another order than the replicas'."""
+    return [f"/device:CPU:{(i + 1) % replicas}" for i in range(replicas)]
+
+
+def rewrite(path, replicas, synchronizers, *flags, strategy="ps", check=True, **how):
+    out = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "out.meta")
+    options = [f"--replicas={replicas}", "--device-type=CPU", f"--strategy={strategy}", *flags]
+    passes = pipeline(options, synchronizers, **how)
+    done = harness.run_graft([path, "-o", out, f"--passes={passes}", "--strict", "--verify-output"], check=check)
+    return (out, done.stderr) if check else done
+
+
+class Rewritten(harness.Rewritten):
+    """A model of the zoo with shared variables on several devices."""
+
+    def __init__(self, spec, replicas, words=(), **how):
+        path = harness.export(spec)
+        self.spec, self.options = spec, Options(replicas, "ps")
+        self.zoo, self.batches = models.MODELS[spec.model], models.batches(spec.model, spec.dtype)
+        self.path, self.stderr = rewrite(path, replicas, spread(path, cpus(replicas), *words), **how)
+        harness.Session.__init__(self, self.path, replicas)
+
+    def check_destinations(self):
+        """Variables and slots are where they must be, and so is the sum of their gradients."""
+        where = dict(zip(variables(harness.export(self.spec)), cpus(self.replicas) * 100))
+        for op in self.graph.get_operations():
+            if op.name in where and op.type in ("VarHandleOp", "VariableV2"):
+                assert op.device == where[op.name], op
+            main = op.type.startswith(("ResourceApply", "Apply")) and op.inputs[0].op.name
+            if main:
+                assert op.device == where[main], op
+                for slot in op.inputs:
+                    if slot.op.type in ("VarHandleOp", "VariableV2"):
+                        assert slot.op.device == where[main], slot
+                    if slot.op.type in ("AddN", "Mul") and "_graft_replicas" in slot.op.node_def.attr:
+                        assert slot.op.device == where[main], slot
+
+
+ZOO = [
+    (Spec("linear", "ref"), 2),
+    (Spec("linear", "resource", BATCH, "sum"), 3),
+    (Spec("mlp_adam", "resource"), 4),
+    (Spec("mlp_adam", "ref", BATCH), 3),
+    (Spec("mlp_clip", "resource", BATCH), 2),
+    (Spec("mlp_clip", "ref"), 3),
+    (Spec("embedding", "resource"), 3),
+    (Spec("embedding", "ref", BATCH), 2),
+    (Spec("adamw_assign", "resource"), 2),
+    (Spec("adamw_assign", "ref"), 3),
+    (Spec("cnn_nobn", "resource"), 2),
+]
+
+
+def check_all(run):
+    run.check_steps()
+    run.check_diagnostics()
+    run.check_destinations()
+    run.check_checkpoints()
+
+
+@pytest.mark.parametrize("spec,replicas", ZOO, ids=str)
+def test_destinations(spec, replicas):
+    """The step of the single device with variables on every device; checkpoints both ways."""
+    with Rewritten(spec, replicas) as run:
+        check_all(run)
+
+
+MIXED = [
+    ("mlp_adam", "resource", "hidden/*=shared"),
+    ("mlp_adam", "ref", "*/kernel=shared"),
+    ("embedding", "resource", "table=shared"),
+    ("adamw_assign", "ref", "hidden/kernel=shared"),
+]
+
+
+@pytest.mark.parametrize("model,kind,rule", MIXED)
+def test_mixed_policies(model, kind, rule):
+    """Some variables are mirrored, others shared on a destination; slots follow, hand-made ones too."""
+    spec = Spec(model, kind, BATCH)
+    path = harness.export(spec)
+    glob = rule.split("=")[0]
+    synchronizers = {glob: "ps,destination=/device:CPU:1"}
+    out, said = rewrite(path, 3, synchronizers, f"--variable={rule}", strategy="all-reduce")
+    assert said == ""
+    with harness.Session(out, 3) as session:
+        want = harness.reference(spec)
+        session.restart()
+        session.check(want.variables[0], "after init")
+        for i, batch in enumerate(models.batches(spec.model, spec.dtype), start=1):
+            harness.assert_close(session.step(batch), want.losses[i - 1], f"loss of step {i}")
+            session.check(want.variables[i], f"after step {i}")
+        assert any(session.copies.values()) and not all(session.copies.values())
+        session.restore(want.checkpoint)
+        session.check(want.variables[1], "restored")
+
+
+def servers(tasks):
+    """A server for each task, with that many CPUs; and the cluster."""
+    jobs = test_workers.cluster(len(tasks))
+    started = []
+    for i, count in enumerate(tasks):
+        config = tf1.ConfigProto(device_count={"CPU": count}, inter_op_parallelism_threads=2)
+        started.append(tf1.train.Server(jobs, job_name="worker", task_index=i, config=config))
+    return started
+
+
+def on_tasks(tasks):
+    return [f"/job:worker/task:{i}/device:CPU:{cpu}" for i, count in enumerate(tasks) for cpu in range(count)]
+
+
+def run_on_servers(out, tasks, spec, want):
+    with tf.Graph().as_default() as graph:
+        tf1.train.import_meta_graph(out)
+        names = {v.op.name: harness.read_name(v) for v in tf1.global_variables()}
+    options = tf1.RunOptions(timeout_in_ms=test_workers.TIMEOUT_MS)
+    started = servers(tasks)
+    with tf1.Session(started[0].target, graph=graph) as session:
+        session.run("init", options=options)
+        for i, (x, y) in enumerate(models.batches(spec.model, spec.dtype), start=1):
+            loss, _ = session.run(["loss:0", "train_op"], {"x:0": x, "y:0": y}, options=options)
+            harness.assert_close(loss, want.losses[i - 1], f"loss of step {i}")
+            harness.assert_all_close(session.run(names, options=options), want.variables[i], f"after step {i}")
+
+
+HOW = [{}]
+
+
+@pytest.mark.parametrize("how", HOW, ids=str)
+@pytest.mark.parametrize("spec", [Spec("mlp_adam", "resource"), Spec("linear", "ref", BATCH)], ids=str)
+def test_unequal_nodes(spec, how):
+    """AutoDist's A23: nodes with two replicas and one give the mean over three replicas, not of two nodes."""
+    path, tasks = harness.export(spec), (2, 1)
+    devices = on_tasks(tasks)
+    hosts = [devices[-1], devices[0]]
+    out = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "out.meta")
+    flags = [f"--replicas={len(devices)}", "--device-type=CPU", "--strategy=ps"]
+    words = ["proxy"] if how.get("proxies") else []
+    passes = pipeline(flags, spread(path, hosts, *words), **how)
+    on_devices = f"replicate{{devices='{';'.join(devices)}'}}"
+    passes = passes.replace(f"replicate{{replicas={len(devices)},device-type=CPU}}", on_devices)
+    done = harness.run_graft([path, "-o", out, f"--passes={passes}", "--strict", "--verify-output"])
+    assert done.stderr == ""
+    run_on_servers(out, tasks, spec, harness.reference(spec))
