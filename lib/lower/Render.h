@@ -15,6 +15,7 @@
 #include "lib/io/Chunk.h"
 #include "lib/lower/Expand.h"
 #include "lib/lower/Twins.h"
+#include "lib/strategy/Record.h"
 
 namespace graft {
 
@@ -46,7 +47,7 @@ inline bool isRenamedLocal(const Node &N) {
 /// Whether the attribute \p Key of the program stays in the output: what the
 /// copies of a sync-on-read variable are together cannot be seen from them.
 inline bool stays(const Node &N, llvm::StringRef Key) {
-  return Key == BatchAttr ||
+  return Key == BatchAttr || Key == SliceAttr ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);
 }
 

@@ -1,0 +1,175 @@
+//===- lib/lower/PartitionPlan.cpp - which variables are cut, how ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/PartitionPlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
+
+using namespace llvm;
+
+namespace graft {
+
+CutUse classifyCutUse(const Graph &G, const VariableIndex &Vars, Use U) {
+  StringRef Op = G.opName(U.User);
+  bool IsHandle =
+      G.isOp(Vars.variableOf(G.input(U.User, U.Index)), "VarHandleOp");
+  if (Vars.isUpdate(G, U.User) && U.Index < Vars.update(G, U.User).NumVars)
+    return CutUse::Update;
+  if (Vars.variableOf({U.User, 0}) != NoNode && U.Index == 0)
+    return StringSwitch<CutUse>(Op)
+        .Cases("Identity", "RefIdentity", "Switch", "RefSwitch", CutUse::Alias)
+        .Cases("Enter", "RefEnter", CutUse::Alias)
+        .Default(CutUse::Unknown);
+  if (Op == "IsVariableInitialized" || Op == "VarIsInitializedOp")
+    return CutUse::Initialized;
+  if (IsHandle)
+    return StringSwitch<CutUse>(Op)
+        .Case("ReadVariableOp", CutUse::Read)
+        .Case("ResourceGather", G.intAttr(U.User, "batch_dims").value_or(0) == 0
+                                    ? CutUse::Lookup
+                                    : CutUse::DenseLookup)
+        .Case("ResourceGatherNd", CutUse::DenseLookup)
+        .Case("VariableShape", CutUse::Shape)
+        .Case("DestroyResourceOp", CutUse::Destroy)
+        .Default(CutUse::Unknown);
+  // What takes a reference in place and is none of the above is not known.
+  if (!G.opDef(U.User) || G.isRefInput(U.User, U.Index))
+    return CutUse::Unknown;
+  return Op == "Identity" ? CutUse::Read : CutUse::Value;
+}
+
+bool PartitionPlan::fail(NodeId N, const Twine &Why) {
+  Diags.error(G.name(N), Why.str());
+  return false;
+}
+
+bool PartitionPlan::add(NodeId Var, const Partition &Cut, NodeId Leader) {
+  if (const CutVariable *Old = findVariable(Var)) {
+    if (Old->Cut == Cut)
+      return true;
+    return fail(Var, "is to be cut " + printPartition(Old->Cut) +
+                         (Leader == Var ? Twine("")
+                                        : " and, as a slot of '" +
+                                              G.name(Leader) + "', ") +
+                         (Leader == Var ? " and " : "") + printPartition(Cut) +
+                         "; an op updates them together, so cut them alike");
+  }
+  auto Shape = G.shapeAttr(Var, "shape");
+  if (!Shape || Shape->UnknownRank || is_contained(Shape->Dims, -1))
+    return fail(Var, "has no static shape, so it cannot be cut into parts; "
+                     "leave it whole");
+  if (Cut.Axis >= Shape->Dims.size())
+    return fail(Var, formatv("has no axis {0} to be cut along: its rank is {1}",
+                             Cut.Axis, Shape->Dims.size())
+                         .str());
+  int64_t Sum = std::accumulate(Cut.Sizes.begin(), Cut.Sizes.end(), int64_t(0));
+  if (Sum != Shape->Dims[Cut.Axis])
+    return fail(Var,
+                formatv("the sizes of its parts add up to {0}, but axis {1} "
+                        "has {2}",
+                        Sum, Cut.Axis, Shape->Dims[Cut.Axis])
+                    .str());
+  if (is_contained(Shape->Dims, 0))
+    return fail(Var, "has no elements; leave it whole");
+  CutVariable &New = Cuts.emplace_back();
+  New.Var = Var;
+  New.Name = G.name(Var).str();
+  New.Leader = Leader;
+  New.Cut = Cut;
+  New.Type = G.typeAttr(Var, "dtype").value_or(DT_INVALID);
+  New.Shape.assign(Shape->Dims.begin(), Shape->Dims.end());
+  int64_t Offset = 0;
+  for (int64_t Size : Cut.Sizes) {
+    New.Offsets.push_back(Offset);
+    Offset += Size;
+  }
+  Index[Var] = static_cast<unsigned>(Cuts.size() - 1);
+  return true;
+}
+
+/// The other variables of \p Update are cut like \p Of.
+bool PartitionPlan::addSlotsOf(NodeId Update, const CutVariable &Of) {
+  // add() may move what Of refers to.
+  Partition Cut = Of.Cut;
+  SmallVector<int64_t, 4> Shape = Of.Shape;
+  NodeId Var = Of.Var, Leader = Of.Leader;
+  for (unsigned I = 0; I < Vars.update(G, Update).NumVars; ++I) {
+    NodeId Slot = Vars.variableOf(G.input(Update, I));
+    if (Slot == Var)
+      continue;
+    auto Its = Slot == NoNode ? std::nullopt : G.shapeAttr(Slot, "shape");
+    if (!Its || ArrayRef<int64_t>(Its->Dims) != ArrayRef<int64_t>(Shape))
+      return fail(Update, "updates '" + G.name(Var) +
+                              "', which is cut, together with a variable that "
+                              "is not known to have its shape; leave '" +
+                              G.name(Var) + "' whole");
+    if (!add(Slot, Cut, Leader))
+      return false;
+  }
+  return true;
+}
+
+bool PartitionPlan::addSlots(const CutVariable &Of) {
+  NodeId Var = Of.Var;
+  bool Good = true;
+  SmallVector<NodeId, 8> Updates;
+  Vars.forEachUse(G, Var, [&](Use U) {
+    if (classifyCutUse(G, Vars, U) == CutUse::Update &&
+        Vars.update(G, U.User).NumVars > 1)
+      Updates.push_back(U.User);
+  });
+  for (NodeId Update : Updates)
+    Good = Good && addSlotsOf(Update, *findVariable(Var));
+  return Good;
+}
+
+/// Refuses the users of \p Of that nothing is known to do with parts.
+bool PartitionPlan::check(const CutVariable &Of) {
+  bool Good = true;
+  auto Refuse = [&](NodeId N, const Twine &Why) {
+    Good = fail(N, Why + "; leave variable '" + G.name(Of.Var) +
+                       "' whole, or keep this op out of the graph");
+  };
+  Vars.forEachUse(G, Of.Var, [&](Use U) {
+    if (!Good)
+      return;
+    StringRef Op = G.opName(U.User);
+    CutUse Kind = classifyCutUse(G, Vars, U);
+    if (Kind == CutUse::Unknown)
+      return Refuse(U.User, Op + " uses a variable in a way that has no form "
+                                 "for parts");
+    if (Kind == CutUse::Lookup) {
+      unsigned Ids =
+          G.outputType(G.input(U.User, 1).Node, G.input(U.User, 1).Port);
+      if (Ids != DT_INT32 && Ids != DT_INT64)
+        Refuse(U.User, "the type of its indices is not known");
+      return;
+    }
+    if (Kind != CutUse::Update)
+      return;
+    const UpdateDef &Def = Vars.update(G, U.User);
+    if (Def.Kind == UpdateKind::Count ||
+        Def.Kind == UpdateKind::StridedSliceAssign || Op.contains("ScatterNd"))
+      return Refuse(U.User, Op + " has no form for parts");
+    if (Op == "Assign" && !G.boolAttr(U.User, "validate_shape").value_or(true))
+      return Refuse(U.User, "it may give the variable another shape");
+  });
+  return Good;
+}
+
+bool PartitionPlan::complete() {
+  // Slots are added behind, and may have slots of their own.
+  for (size_t I = 0; I < Cuts.size(); ++I)
+    if (!addSlots(Cuts[I]))
+      return false;
+  return all_of(Cuts, [&](const CutVariable &Of) { return check(Of); });
+}
+
+} // namespace graft

@@ -1,0 +1,175 @@
+//===- passes/PartitionVariables.cpp - partition-variables ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cuts variables into parts along one axis: a single-device graph becomes a
+// single-device graph with more and smaller variables, each of which later
+// passes place, mirror and reduce for itself (docs/Partitions.md).
+//
+//     w = VarHandleOp()                w/part_0 = VarHandleOp(), ...
+//     w/Read = ReadVariableOp(w)       w/Read = Identity(ConcatV2(
+//                                          ReadVariableOp(w/part_0), ...))
+//     up = ResourceApplyAdam(w, ...) → up/part_0 = ResourceApplyAdam(w/part_0,
+//                                          ..., SplitV(g):0), ...
+//                                      up = NoOp(^up/part_0, ...)
+//
+// Lookups and sparse updates send each row to the part that has it. Slots that
+// an op updates together with a variable are cut alike. Checkpoints have the
+// key of the whole variable, and slices of it.
+//
+// Relies on: nothing; `_graft_partition` on variables (assign-strategy), or its
+// option. All users are looked at before the first edit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/Module.h"
+#include "lib/lower/PartitionEdit.h"
+#include "lib/pass/Pass.h"
+#include "lib/pass/PerOp.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"partition",
+     "VAR=AXIS:SIZE,SIZE,... or VAR=AXIS/COUNT (even parts), separated by ;",
+     "", /*IsList=*/true},
+    {"fetch", "Further tensors that are fetched, separated by ;", ""},
+};
+
+class PartitionVariables final : public PassBase<PartitionVariables> {
+public:
+  static constexpr PassInfo Info = {
+      "partition-variables", "Cut variables into parts",
+      "Replaces each variable that has a `_graft_partition`, and its slots, "
+      "by\n"
+      "parts along one axis. Reads are concatenations, updates are one for\n"
+      "each part, lookups and sparse updates go to the part that has the row,\n"
+      "checkpoints have slices of the whole variable.",
+      Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  bool addWanted(const Graph &G, const VariableIndex &Vars, StringRef Text,
+                 PartitionPlan &Plan, DiagnosticEngine &Diags);
+};
+
+/// `AXIS/COUNT`: parts of even sizes, the first ones larger by one where it
+/// does not divide.
+std::optional<Partition> evenParts(const Graph &G, NodeId Var, StringRef Text) {
+  auto [Axis, Count] = Text.split('/');
+  Partition P;
+  int64_t Parts;
+  auto Shape = G.shapeAttr(Var, "shape");
+  if (Axis.getAsInteger(10, P.Axis) || Count.getAsInteger(10, Parts) ||
+      Parts <= 0 || !Shape || P.Axis >= Shape->Dims.size() ||
+      Shape->Dims[P.Axis] < Parts)
+    return std::nullopt;
+  int64_t Size = Shape->Dims[P.Axis];
+  for (int64_t I = 0; I < Parts; ++I)
+    P.Sizes.push_back(Size / Parts + (I < Size % Parts));
+  return P;
+}
+
+/// The parts that the option \p Text asks for.
+bool PartitionVariables::addWanted(const Graph &G, const VariableIndex &Vars,
+                                   StringRef Text, PartitionPlan &Plan,
+                                   DiagnosticEngine &Diags) {
+  SmallVector<StringRef, 4> Rules;
+  Text.split(Rules, ';', -1, false);
+  for (StringRef Rule : Rules) {
+    auto [Name, How] = Rule.split('=');
+    NodeId Var = G.find(Name);
+    if (Var == NoNode || !isVariableOp(G.opName(Var))) {
+      std::vector<std::string> Names;
+      for (NodeId V : Vars.variables())
+        Names.push_back(G.name(V).str());
+      std::string Near = nearest(Name, Names);
+      Diags.error("", ("partition: no variable is called '" + Name + "'" +
+                       (Near.empty() ? "" : "; did you mean '" + Near + "'?"))
+                          .str());
+      return false;
+    }
+    auto P = How.contains('/') ? evenParts(G, Var, How) : parsePartition(How);
+    if (!P) {
+      Diags.error(G.name(Var),
+                  ("'" + How +
+                   "' is no partition of it; write AXIS:SIZE,SIZE,... or "
+                   "AXIS/COUNT, with an element or more in each part")
+                      .str());
+      return false;
+    }
+    if (P->Sizes.size() > 1 && !Plan.add(Var, *P))
+      return false;
+  }
+  return true;
+}
+
+PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
+  Graph &G = M.graph();
+  StringRef Text = option("partition");
+  PerOp IsVariable(
+      G, [](StringRef Op, const OpDef *) { return isVariableOp(Op); });
+  SmallVector<NodeId, 16> Marked;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (IsVariable[This] && !This.isDead() && This.Flags & NF_MayHaveGraft &&
+        G.hasAttr(N, PartitionAttr))
+      Marked.push_back(N);
+  }
+  if (Marked.empty() && Text.empty())
+    return PassResult::Unchanged;
+  VariableIndex Vars(G);
+  PartitionPlan Plan(G, Vars, Diags);
+  for (NodeId Var : Marked) {
+    auto P = partitionOf(G, Var);
+    if (!P) {
+      Diags.error(G.name(Var),
+                  formatv("its {0} is not AXIS:SIZE,SIZE,...", PartitionAttr));
+      return PassResult::Failure;
+    }
+    if (P->Sizes.size() > 1 && !Plan.add(Var, *P))
+      return PassResult::Failure;
+  }
+  if (!addWanted(G, Vars, Text, Plan, Diags) || !Plan.complete())
+    return PassResult::Failure;
+  for (NodeId Var : Marked)
+    G.removeAttr(Var, PartitionAttr);
+  for (const CutVariable &Of : Plan.variables()) {
+    ++Statistics["variables partitioned"];
+    Statistics["parts"] += Of.parts();
+    if (!Diags.wantsRemarks())
+      continue;
+    std::string How = printPartition(Of.Cut);
+    Diags
+        .remark("partition", Of.Name,
+                formatv("in {0} parts along axis {1}: {2}{3}", Of.parts(),
+                        Of.Cut.Axis, StringRef(How).split(':').second,
+                        Of.Leader == Of.Var
+                            ? std::string()
+                            : ", as '" + G.name(Of.Leader).str() +
+                                  "', whose slot it is"))
+        .Facts = {{"partition", How}};
+  }
+  if (Plan.variables().empty())
+    return Marked.empty() ? PassResult::Unchanged : PassResult::Changed;
+  PartitionEditor Editor(M, Vars, Plan);
+  SmallVector<StringRef, 4> Fetches;
+  option("fetch").split(Fetches, ';', -1, false);
+  for (StringRef Name : Fetches)
+    Editor.keep(Name.contains(':') ? Name.str() : (Name + ":0").str());
+  Editor.run();
+  return PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(PartitionVariables)
+
+} // namespace graft
