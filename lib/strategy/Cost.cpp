@@ -1,0 +1,230 @@
+//===- lib/strategy/Cost.cpp - what a strategy costs ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/strategy/Cost.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace llvm;
+
+namespace graft {
+
+namespace {
+
+/// Of one index, as int64.
+constexpr double IndexBytes = 8;
+
+double wireFactor(const Synchronizer &S, unsigned Type) {
+  return S.Compressor != Synchronizer::None && Type == DT_FLOAT ? 0.5 : 1;
+}
+
+} // namespace
+
+double bytesOfRows(const VariableRow &Row, unsigned Replicas) {
+  auto Whole = static_cast<double>(Row.Bytes);
+  if (Row.RowsPerStep == 0 || Row.Shape.empty() || Row.Shape[0] == 0)
+    return Whole;
+  double OneRow = Whole / static_cast<double>(Row.Shape[0]);
+  return std::ceil(static_cast<double>(Row.RowsPerStep) / Replicas) *
+         (OneRow + IndexBytes);
+}
+
+std::vector<int64_t> partSizes(int64_t Size, unsigned Parts) {
+  std::vector<int64_t> Sizes(Parts, Size / Parts);
+  for (int64_t I = 0; I < Size % Parts; ++I)
+    ++Sizes[I];
+  return Sizes;
+}
+
+CostModel::CostModel(const ResourceSpec &Spec, LinkSpeeds Speeds)
+    : Spec(Spec), Speeds(Speeds), Replicas(Spec.Nodes.size()) {
+  // Devices are listed node by node.
+  size_t Node = 0, Left = 0;
+  auto ForEach = [&](ArrayRef<std::string> Devices, auto SizeOf, auto F) {
+    Node = 0;
+    Left = SizeOf(Spec.Nodes[0]);
+    for (const std::string &Device : Devices) {
+      while (Left == 0)
+        Left = SizeOf(Spec.Nodes[++Node]);
+      --Left;
+      Place &P = Places[Device];
+      P.Node = Node;
+      F(P);
+    }
+  };
+  ForEach(
+      Spec.hostDevices(), [](const ResourceNode &N) { return N.Cpus.size(); },
+      [](Place &P) { P.IsHost = true; });
+  ForEach(
+      Spec.replicaDevices(),
+      [](const ResourceNode &N) {
+        return N.Gpus.empty() ? N.Cpus.size() : N.Gpus.size();
+      },
+      [&](Place &P) {
+        P.IsReplica = true;
+        ++Replicas[P.Node];
+        ++Count;
+      });
+}
+
+CostModel::Place CostModel::placeOf(StringRef Device) const {
+  if (auto It = Places.find(Device); It != Places.end())
+    return It->second;
+  // The first replica's.
+  return {0, true, Spec.Nodes[0].Gpus.empty()};
+}
+
+size_t CostModel::nodeOf(StringRef Device) const {
+  return placeOf(Device).Node;
+}
+
+Traffic CostModel::none() const {
+  Traffic T;
+  T.Spread.resize(Spec.Nodes.size());
+  T.Collect.resize(Spec.Nodes.size());
+  return T;
+}
+
+/// Every replica ends with the sum of all: a reduce-scatter and an all-gather
+/// inside of each machine, between them a ring over the machines.
+void CostModel::addRing(Traffic &T, double Bytes) const {
+  auto Nodes = static_cast<double>(Spec.Nodes.size());
+  double Between = 2 * (Nodes - 1) / Nodes * Bytes;
+  for (auto [Node, Here] : zip_equal(T.Collect, Replicas)) {
+    Node.Inside += 2.0 * (Here - 1) * Bytes + 2 * Between;
+    Node.Out += Between;
+    Node.In += Between;
+  }
+}
+
+/// Every replica ends with the rows of all, which go round once.
+void CostModel::addGather(Traffic &T, double Bytes) const {
+  size_t Nodes = Replicas.size();
+  for (size_t I = 0; I < Nodes; ++I) {
+    unsigned Next = Replicas[(I + 1) % Nodes];
+    double Out = Nodes == 1 ? 0 : (Count - Next) * Bytes;
+    T.Collect[I].Out += Out;
+    T.Collect[I].In += (Count - Replicas[I]) * Bytes;
+    T.Collect[I].Inside += double(Replicas[I]) * (Count - 1) * Bytes + Out;
+  }
+}
+
+/// \p Copies messages of \p Bytes from \p From to \p To. A host's memory is at
+/// the network, a device is behind the link inside of its machine.
+void CostModel::send(std::vector<NodeTraffic> &Part, size_t From, size_t To,
+                     unsigned Copies, double Bytes, bool ToHost) const {
+  double All = Copies * Bytes;
+  if (From == To) {
+    Part[From].Inside += All;
+    return;
+  }
+  Part[From].Out += All;
+  Part[From].Messages += Copies;
+  Part[To].In += All;
+  Part[To].Messages += Copies;
+  Part[ToHost ? From : To].Inside += All;
+}
+
+void CostModel::addServer(Traffic &T, const Synchronizer &S, double Down,
+                          double Up) const {
+  Place At = placeOf(S.Destination);
+  T.Shared = true;
+  for (size_t I = 0; I < Replicas.size(); ++I) {
+    // A replica on the destination itself has the variable.
+    unsigned Others = Replicas[I] - (At.IsReplica && I == At.Node ? 1 : 0);
+    send(T.Spread, At.Node, I, Others, Down, /*ToHost=*/false);
+    send(T.Collect, I, At.Node, Others, Up, /*ToHost=*/true);
+    if (!At.IsHost && I != At.Node) {
+      T.Spread[At.Node].Inside += Others * Down;
+      T.Collect[At.Node].Inside += Others * Up;
+    }
+  }
+}
+
+void CostModel::add(Traffic &T, const VariableRow &Row,
+                    const VariableStrategy &S) const {
+  double Rows = Row.Sparse ? bytesOfRows(Row, Count) : 0;
+  auto Whole = static_cast<double>(Row.Bytes);
+  auto AddPart = [&](const Synchronizer &Sync, double Share) {
+    if (Count < 2)
+      return;
+    if (Sync.Kind == Synchronizer::PS) {
+      // A copy near a replica takes what any of them wrote.
+      double Down = !Row.Sparse  ? Whole
+                    : Sync.Proxy ? std::min(Whole, Count * Rows)
+                                 : Rows;
+      addServer(T, Sync, Down * Share, (Row.Sparse ? Rows : Whole) * Share);
+      return;
+    }
+    if (Row.Sparse) {
+      addGather(T, Rows * Share);
+      // Lengths, indices and values, each in turn.
+      T.Hops += 3.0 * (Count - 1);
+      return;
+    }
+    addRing(T, Whole * wireFactor(Sync, Row.Type) * Share);
+    T.Groups.insert(
+        {Sync.Group, Row.Type << 8 | Sync.Compressor << 4 | Sync.Spec});
+  };
+  auto Axis = find_if(S.Partitioner, [](unsigned Parts) { return Parts > 1; });
+  if (Axis == S.Partitioner.end() || Row.Shape.empty())
+    return AddPart(S.Sync, 1);
+  int64_t Size = Row.Shape[Axis - S.Partitioner.begin()];
+  for (const auto &[I, Length] : enumerate(partSizes(Size, *Axis)))
+    AddPart(I < S.Parts.size() ? S.Parts[I] : S.Sync,
+            static_cast<double>(Length) / static_cast<double>(Size));
+}
+
+Prediction CostModel::predict(const Traffic &T) const {
+  Prediction P;
+  P.Seconds = Speeds.Compute;
+  double Slowest = -1;
+  auto Busiest = [&](double Bytes, double Rate, size_t Node, StringRef Link) {
+    if (Bytes / Rate <= Slowest)
+      return;
+    Slowest = Bytes / Rate;
+    P.BusiestBytes = Bytes;
+    P.BusiestLink = (Spec.Nodes[Node].Address + " " + Link).str();
+  };
+  double Longest[2] = {0, 0};
+  unsigned MostReplicas = 0;
+  for (size_t I = 0; I < Replicas.size(); ++I) {
+    double Rate = Spec.Nodes[I].Bandwidth * 1e9 / 8;
+    const NodeTraffic *Parts[] = {&T.Spread[I], &T.Collect[I]};
+    for (auto [Part, Time] : zip_equal(Parts, Longest))
+      Time = std::max({Time, Part->Out / Rate, Part->In / Rate,
+                       Part->Inside / Speeds.Inside,
+                       Part->Messages * Speeds.PerMessage});
+    Busiest(Parts[0]->Out + Parts[1]->Out, Rate, I, "out");
+    Busiest(Parts[0]->In + Parts[1]->In, Rate, I, "in");
+    Busiest(Parts[0]->Inside + Parts[1]->Inside, Speeds.Inside, I, "inside");
+    P.NetworkBytes += Parts[0]->Out + Parts[1]->Out;
+    MostReplicas = std::max(MostReplicas, Replicas[I]);
+  }
+  double RingHops =
+      2.0 * (MostReplicas - 1) + 2.0 * (double(Replicas.size()) - 1);
+  double Hops =
+      T.Hops + RingHops * double(T.Groups.size()) + (T.Shared ? 2 : 0);
+  P.Seconds += Longest[0] + Longest[1] + Hops * Speeds.Latency;
+  return P;
+}
+
+Prediction CostModel::predict(ArrayRef<VariableRow> Variables,
+                              const StrategyRecord &Record) const {
+  StringMap<const VariableStrategy *> ByName;
+  for (const VariableStrategy &S : Record.Variables)
+    ByName[S.Variable] = &S;
+  Traffic T = none();
+  for (const VariableRow &Row : Variables)
+    if (auto It = ByName.find(Row.Name); It != ByName.end())
+      add(T, Row, *It->second);
+  return predict(T);
+}
+
+} // namespace graft

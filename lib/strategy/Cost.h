@@ -1,0 +1,110 @@
+//===- lib/strategy/Cost.h - what a strategy costs --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bytes on each link of a cluster, and seconds, for one step under a strategy,
+// without running anything. docs/Plan.md has the formulas, what is assumed and
+// where each constant is from.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_STRATEGY_COST_H
+#define GRAFT_LIB_STRATEGY_COST_H
+
+#include "lib/strategy/Record.h"
+#include "lib/strategy/Resources.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <set>
+
+namespace graft {
+
+/// What a resource spec does not say of the machines.
+struct LinkSpeeds {
+  /// Bytes per second inside a machine, which its devices share: a PCIe 3.0
+  /// root of 16 lanes moves 15.75 GB/s less its headers.
+  double Inside = 12e9;
+  /// Seconds that a message is on its way: TCP between two machines of one
+  /// data centre.
+  double Latency = 50e-6;
+  /// Seconds that a machine's processors take for one message of a session.
+  double PerMessage = 5e-6;
+  /// Seconds of a step that are not communication. No strategy changes them.
+  double Compute = 0;
+};
+
+/// What passes a machine in one part of a step.
+struct NodeTraffic {
+  double Out = 0;      ///< Bytes to the network.
+  double In = 0;       ///< Bytes from the network.
+  double Inside = 0;   ///< Bytes between its devices, and to and from them.
+  double Messages = 0; ///< That it sends or receives over the network.
+};
+
+/// A step's traffic. Values of shared variables are spread before replicas
+/// compute, gradients are collected after; the two do not overlap, all that is
+/// in one of them does.
+struct Traffic {
+  std::vector<NodeTraffic> Spread, Collect; ///< By node of the spec.
+  /// Fused all-reduces, which run one after the other.
+  std::set<std::pair<int, unsigned>> Groups;
+  double Hops = 0; ///< Latencies that follow each other and belong to no group.
+  bool Shared = false; ///< Some variable is on a parameter server.
+};
+
+struct Prediction {
+  double Seconds = 0;
+  /// Of the link that takes longest in the whole step.
+  double BusiestBytes = 0;
+  std::string BusiestLink; ///< "ADDRESS out", "ADDRESS in", "ADDRESS inside".
+  double NetworkBytes = 0; ///< Over all machines.
+};
+
+class CostModel {
+public:
+  explicit CostModel(const ResourceSpec &Spec, LinkSpeeds Speeds = {});
+
+  unsigned replicas() const { return Count; }
+  Traffic none() const;
+  /// Adds what \p S does with the variable \p Row to \p T.
+  void add(Traffic &T, const VariableRow &Row, const VariableStrategy &S) const;
+  Prediction predict(const Traffic &T) const;
+  Prediction predict(llvm::ArrayRef<VariableRow> Variables,
+                     const StrategyRecord &Record) const;
+  /// The machine that \p Device, a full name, belongs to; empty: the first
+  /// replica's.
+  size_t nodeOf(llvm::StringRef Device) const;
+
+private:
+  void addRing(Traffic &T, double Bytes) const;
+  void addGather(Traffic &T, double Bytes) const;
+  /// \p Down goes from the destination to each replica, \p Up back.
+  void addServer(Traffic &T, const Synchronizer &S, double Down,
+                 double Up) const;
+  void send(std::vector<NodeTraffic> &Part, size_t From, size_t To,
+            unsigned Copies, double Bytes, bool ToHost) const;
+
+  struct Place {
+    size_t Node = 0;
+    bool IsReplica = false, IsHost = false;
+  };
+  Place placeOf(llvm::StringRef Device) const;
+
+  const ResourceSpec &Spec;
+  LinkSpeeds Speeds;
+  llvm::StringMap<Place> Places;
+  std::vector<unsigned> Replicas; ///< By node.
+  unsigned Count = 0;             ///< Of replicas.
+};
+
+/// How many bytes one replica sends of the rows of \p Row that it touches, with
+/// their indices, or all of the variable if that number is not known.
+double bytesOfRows(const VariableRow &Row, unsigned Replicas);
+
+/// Sizes of \p Parts parts of \p Size, the first ones larger.
+std::vector<int64_t> partSizes(int64_t Size, unsigned Parts);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_STRATEGY_COST_H
