@@ -181,6 +181,12 @@ void CostModel::add(Traffic &T, const VariableRow &Row,
             static_cast<double>(Length) / static_cast<double>(Size));
 }
 
+double CostModel::networkSeconds(const Traffic &T, size_t Node) const {
+  const NodeTraffic &S = T.Spread[Node], &C = T.Collect[Node];
+  return (std::max(S.Out, S.In) + std::max(C.Out, C.In)) /
+         (Spec.Nodes[Node].Bandwidth * 1e9 / 8);
+}
+
 Prediction CostModel::predict(const Traffic &T) const {
   Prediction P;
   P.Seconds = Speeds.Compute;

@@ -75,6 +75,8 @@ public:
   /// The machine that \p Device, a full name, belongs to; empty: the first
   /// replica's.
   size_t nodeOf(llvm::StringRef Device) const;
+  /// Seconds that the network of machine \p Node is busy.
+  double networkSeconds(const Traffic &T, size_t Node) const;
 
 private:
   void addRing(Traffic &T, double Bytes) const;

@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/YAMLParser.h"
 
 #include <algorithm>
@@ -316,6 +317,19 @@ Expected<ResourceSpec> ResourceReader::read() {
 Expected<ResourceSpec> parseResources(StringRef Text, StringRef File,
                                       std::vector<std::string> &Notes) {
   return ResourceReader(Text, File, Notes).read();
+}
+
+Expected<ResourceSpec> readResources(StringRef File,
+                                     std::vector<std::string> &Notes) {
+  if (File.empty())
+    return createStringError(inconvertibleErrorCode(),
+                             "the name of the file is empty");
+  auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
+  if (!Buffer)
+    return createStringError(inconvertibleErrorCode(),
+                             "cannot read '" + File +
+                                 "': " + Buffer.getError().message());
+  return parseResources((*Buffer)->getBuffer(), File, Notes);
 }
 
 } // namespace graft

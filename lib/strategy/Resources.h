@@ -52,6 +52,10 @@ llvm::Expected<ResourceSpec> parseResources(llvm::StringRef Text,
                                             llvm::StringRef File,
                                             std::vector<std::string> &Notes);
 
+/// The spec in the file \p File.
+llvm::Expected<ResourceSpec> readResources(llvm::StringRef File,
+                                           std::vector<std::string> &Notes);
+
 /// A spec for replicas on \p Devices (full names): one node for each task.
 ResourceSpec resourcesOf(llvm::ArrayRef<std::string> Devices);
 

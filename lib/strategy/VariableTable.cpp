@@ -98,8 +98,13 @@ private:
   std::unique_ptr<DimAnalysis> Dims; ///< Only if something is sparse.
 };
 
-/// The elements of \p Indices, or 0 if its shape is not known.
+/// The elements of \p Indices, or 0 if its shape is not known; what is left of
+/// them when each is there once is not known before the step.
 uint64_t Table::rowsOf(Endpoint Indices) {
+  while (Indices.Port == 0 &&
+         (G.isOp(Indices.Node, "Unique") || G.isOp(Indices.Node, "UniqueV2") ||
+          G.isOp(Indices.Node, "Identity") || G.isOp(Indices.Node, "Cast")))
+    Indices = G.input(Indices.Node, 0);
   if (!Dims) {
     Order = topologicalOrder(G);
     DimOptions Options;

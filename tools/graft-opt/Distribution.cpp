@@ -10,6 +10,7 @@
 #include "lib/pass/PassManager.h"
 #include "lib/strategy/Cluster.h"
 #include "lib/strategy/Pipeline.h"
+#include "lib/strategy/Resources.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -57,6 +58,10 @@ TextList Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
 Text Cluster("cluster", cl::value_desc("file"), cl::cat(Distribution),
              cl::desc("The workers, as JSON in the form of TF_CONFIG; one "
                       "graph for all of them"));
+Text Resources("resources", cl::value_desc("file"), cl::cat(Distribution),
+               cl::desc("The machines and their devices, in the form of "
+                        "AutoDist's resource_spec.yml; one graph for all of "
+                        "them"));
 Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name"),
               cl::cat(Distribution),
               cl::desc("all-reduce (default), ps, tpu or ipu-multi-worker"));
@@ -128,6 +133,17 @@ Error checkGrad(StringRef Value) {
 
 constexpr unsigned MaxReplicas = 65536;
 
+/// What is ignored in the file is said.
+Expected<ResourceSpec> readResourcesFlag() {
+  std::vector<std::string> Notes;
+  Expected<ResourceSpec> Spec = readResources(Resources, Notes);
+  if (!Spec)
+    return failure("--resources: " + toString(Spec.takeError()));
+  for (const std::string &Note : Notes)
+    errs() << "graft-opt: note: " << Note << '\n';
+  return Spec;
+}
+
 /// The replicas of each worker of --cluster.
 Error placeOnCluster(StrategyOptions &S) {
   Expected<ClusterSpec> Spec = readCluster(Cluster);
@@ -146,6 +162,18 @@ Error placeOnCluster(StrategyOptions &S) {
   return Error::success();
 }
 
+/// One replica on each GPU of --resources, or on each CPU of a machine without.
+Error placeOnResources(StrategyOptions &S) {
+  Expected<ResourceSpec> Spec = readResourcesFlag();
+  if (!Spec)
+    return Spec.takeError();
+  S.Devices = Spec->replicaDevices();
+  if (S.Devices.size() > MaxReplicas)
+    return failure(formatv("--resources: {0} replicas are more than {1}",
+                           S.Devices.size(), MaxReplicas));
+  return Error::success();
+}
+
 Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
   // The form of a TPU's computation has reductions of its own, and is no longer
   // the program of which a check of the file could find the copies.
@@ -154,6 +182,7 @@ Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
     for (auto [Name, Given] :
          {std::pair("--reduction", given(Reduction)),
           std::pair("--check-copies", given(CheckCopies)),
+          std::pair("--resources", given(Resources)),
           std::pair("--verify-output", Other.VerifyOutput)})
       if (Given)
         return failure(Twine(Name) + " does not go with --strategy=tpu, whose "
@@ -176,10 +205,16 @@ Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
                              std::pair("--cluster", given(Cluster))})
     if (Given && given(Devices))
       return failure(Twine("--devices and ") + Name + ": give only one");
+  for (auto [Name, Given] : {std::pair("--replicas", given(Replicas)),
+                             std::pair("--device-type", given(DeviceType)),
+                             std::pair("--cluster", given(Cluster)),
+                             std::pair("--devices", given(Devices))})
+    if (Given && given(Resources))
+      return failure(Twine("--resources and ") + Name + ": give only one");
   if (given(Cluster) && !given(Replicas))
     return failure("--cluster needs --replicas, the number of replicas on each "
                    "worker");
-  if (!given(Devices) && !given(Replicas))
+  if (!given(Devices) && !given(Replicas) && !given(Resources))
     return failure("--strategy needs --replicas or --devices");
   if (Error E = checkDeviceType(S, Other))
     return E;
@@ -189,6 +224,9 @@ Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
     if (!Listed)
       return Listed.takeError();
     S.Devices = std::move(*Listed);
+  } else if (given(Resources)) {
+    if (Error E = placeOnResources(S))
+      return E;
   } else {
     if (Replicas == 0 || Replicas > MaxReplicas)
       return failure(formatv("--replicas: {0} is not between 1 and {1}",
@@ -247,6 +285,7 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
   for (auto [Name, Given] :
        {std::pair("--replicas", given(Replicas)),
         std::pair("--devices", given(Devices)),
+        std::pair("--resources", given(Resources)),
         std::pair("--reduction", given(Reduction)),
         std::pair("--check-copies", given(CheckCopies)),
         // There is no program any more, and one file is not all of it.
@@ -348,6 +387,8 @@ std::vector<std::string> distributionFiles() {
   std::vector<std::string> Files;
   if (given(Cluster))
     Files.push_back(Cluster);
+  if (given(Resources))
+    Files.push_back(Resources);
   return Files;
 }
 
@@ -357,6 +398,7 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry,
       {"--replicas", given(Replicas)},
       {"--devices", given(Devices)},
       {"--cluster", given(Cluster)},
+      {"--resources", given(Resources)},
       {"--workers", given(Workers)},
       {"--worker", given(Worker)},
       {"--strategy", given(Strategy)},
@@ -371,8 +413,8 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry,
       {"--no-gradient-slots", NoGradientSlots},
       {"--check-copies", CheckCopies},
   };
-  bool Wanted =
-      given(Replicas) || given(Devices) || given(Cluster) || given(Strategy);
+  bool Wanted = given(Replicas) || given(Devices) || given(Cluster) ||
+                given(Resources) || given(Strategy);
   for (auto [Name, Given] : Own) {
     // These two every pass may have that has such an option.
     bool IsShared =
