@@ -36,6 +36,7 @@
 #include "lib/pass/Pass.h"
 #include "lib/pass/PerOp.h"
 #include "lib/strategy/Cluster.h"
+#include "lib/strategy/Reductions.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -69,6 +70,7 @@ private:
     int64_t Axis = 0;
     StringRef Combine;
     std::optional<int64_t> Assumed;
+    StringRef Hint;             ///< Empty: none.
     bool HasCollective = false; ///< The CPU kernels take it.
   };
 
@@ -83,6 +85,7 @@ private:
   void collective(NodeId N, int64_t InstanceKey);
   void pick(NodeId N, int64_t InstanceKey);
   bool merges(NodeId N) const;
+  void findHints(Module &M, ArrayRef<NodeId> Found);
   StringRef nameOf(NodeId N, StringRef Suffix);
 
   Graph *G = nullptr;
@@ -111,6 +114,7 @@ void InsertCollectives::read(NodeId N) {
   This.Axis = G->intAttr(N, "axis").value_or(0);
   This.Combine = G->stringAttr(N, "combine").value_or("");
   This.Assumed = G->intAttr(N, AssumedAttr);
+  This.Hint = G->stringAttr(N, HintAttr).value_or("");
   bool Common = This.Type == DT_FLOAT || This.Type == DT_DOUBLE ||
                 This.Type == DT_HALF || This.Type == DT_INT32 ||
                 This.Type == DT_INT64;
@@ -135,6 +139,7 @@ void InsertCollectives::becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs) {
   if (Stripped.empty()) {
     for (StringRef Key : {"combine", "power", "axis", "uneven"})
       G->removeAttr(N, Key);
+    G->removeAttr(N, HintAttr);
     G->removeAttr(N, AssumedAttr);
     Stripped = {Reduction.AttrData, Reduction.AttrSize};
   } else {
@@ -190,6 +195,8 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
     Attrs.string("final_op", divides() ? "Div" : "Id");
     Attrs.raw("subdiv_offsets", Offsets);
   }
+  if (!This.Hint.empty())
+    Attrs.string("communication_hint", This.Hint);
   if (This.Assumed)
     Attrs.integer(AssumedAttr, *This.Assumed);
   NodeId Member =
@@ -256,6 +263,18 @@ bool InsertCollectives::merges(NodeId N) const {
   });
 }
 
+/// Writes on each reduction what its variable asks for.
+void InsertCollectives::findHints(Module &M, ArrayRef<NodeId> Found) {
+  const ProgramFacts &Facts = programFacts(M);
+  for (NodeId N : Found) {
+    if (!G->isOp(N, "_Reduce") || G->hasAttr(N, HintAttr))
+      continue;
+    ReductionUse Its = useOfReduction(*G, Facts, {N, 0});
+    if (Its.Sync && Its.Sync->Spec != Synchronizer::Auto)
+      G->setStringAttr(N, HintAttr, specName(Its.Sync->Spec));
+  }
+}
+
 PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   StringRef How = option("reduction");
@@ -269,17 +288,28 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   Replicas = Devices.replicas();
   // One worker adds nothing.
   Workers &= Replicas > 1;
-  enum : uint8_t { Other, Exchange, Merge };
+  enum : uint8_t { Other, Exchange, Merge, Variable };
   PerOp Exchanges(*G, [&](StringRef Op, const OpDef *) {
     return Op == "_Reduce" || Op == "_Gather" ? Exchange
            : Workers && Op == "_FromReplicas" ? Merge
+           : isVariableOp(Op)                 ? Variable
                                               : Other;
   });
   std::vector<NodeId> Found;
-  for (NodeId N = 0; N < G->size(); ++N)
-    if (uint8_t Role = Exchanges[G->node(N)];
-        Role != Other && G->isLive(N) && (Role == Exchange || merges(N)))
+  bool AnyHint = false;
+  for (NodeId N = 0; N < G->size(); ++N) {
+    uint8_t Role = Exchanges[G->node(N)];
+    if (Role == Other || !G->isLive(N))
+      continue;
+    if (Role == Variable) {
+      if (!AnyHint && G->node(N).Flags & NF_MayHaveGraft) {
+        auto Sync = synchronizerOf(*G, N);
+        AnyHint = Sync && Sync->Spec != Synchronizer::Auto;
+      }
+    } else if (Role == Exchange || merges(N)) {
       Found.push_back(N);
+    }
+  }
   if (Found.empty())
     return PassResult::Unchanged;
   // Adding needs nothing of the servers of several tasks.
@@ -292,6 +322,8 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   llvm::sort(Found,
              [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
   int64_t InstanceKey = 1;
+  if (AnyHint && !Add)
+    findHints(M, Found);
   LastAttrs = Stripped = {};
   Offsets = encodeIntListAttr(int64_t(0));
   for (NodeId N : Found) {

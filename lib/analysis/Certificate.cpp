@@ -10,6 +10,7 @@
 #include "lib/analysis/Checker.h"
 #include "lib/analysis/Draws.h"
 #include "lib/analysis/LoopCheck.h"
+#include "lib/analysis/PackCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/Verifier.h"
@@ -85,6 +86,12 @@ Endpoint Comparison::strip(Endpoint E) const {
     const Node &This = G.node(E.Node);
     if (This.Kind == Inserted::Definition)
       break;
+    if (This.Kind == Inserted::Pack) {
+      E = unpacked(G, E.Node, [this](NodeId N) { return passesPack(N); }).Source;
+      if (E.Node == NoNode)
+        return {};
+      continue;
+    }
     OpKind Op = Kinds[This.Op];
     unsigned From = Op == OpKind::IdentityN ? E.Port : 0;
     if (!isErasable(This.Kind, Op) || From >= This.NumData || Steps > G.size())

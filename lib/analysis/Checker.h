@@ -58,6 +58,14 @@ struct Comparison {
   /// Like erase, but stops at what is part of a definition.
   Endpoint strip(Endpoint E) const;
   OpKind opKind(NodeId N) const { return Kinds[G.node(N).Op]; }
+  /// Whether \p N was inserted and does to a packed tensor, element by element,
+  /// what is nothing to true values.
+  bool passesPack(NodeId N) const {
+    Inserted Kind = G.node(N).Kind;
+    return (Kind == Inserted::Reduce || Kind == Inserted::Merge ||
+            Kind == Inserted::Scale || Kind == Inserted::Identity) &&
+           isErasable(Kind, opKind(N));
+  }
 
   const InputGraph &In;
   const Graph &G;

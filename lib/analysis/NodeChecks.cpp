@@ -11,6 +11,7 @@
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Checker.h"
 #include "lib/analysis/Draws.h"
+#include "lib/analysis/PackCheck.h"
 #include "lib/graph/FileWalk.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -214,6 +215,14 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   if (This.Kind == Inserted::Definition) {
     if (!BatchNormCheck::isDefinitionOp(G.opName(N)))
       error(N, "op " + G.opName(N) + " is no part of a definition");
+    return;
+  }
+  if (This.Kind == Inserted::Pack) {
+    StringRef Fault = packFault(G, Facts.Dims, N,
+                                [this](NodeId Of) { return C.passesPack(Of); });
+    if (!Fault.empty())
+      error(N, Fault);
+    checkWaits(Facts, N, Op);
     return;
   }
   if (This.Kind == Inserted::Gate      ? !isGate(N)

@@ -525,7 +525,8 @@ struct TensorValue {
   unsigned Type = DT_INVALID;
   ShapeValue Shape;
   int64_t NumElements = 0;
-  /// The elements of an integer tensor, if there are at most 64 of them.
+  /// The elements of an integer tensor, if there are no more of them than was
+  /// asked for.
   llvm::SmallVector<int64_t, 4> Ints;
   bool HasInts = false;
   /// Whether every element is zero (numeric tensors only).
@@ -533,9 +534,11 @@ struct TensorValue {
 };
 
 /// Decodes the tensor in the AttrValue \p Value; nothing if it is malformed.
-std::optional<TensorValue> tensorValue(llvm::StringRef Value);
+std::optional<TensorValue> tensorValue(llvm::StringRef Value,
+                                       int64_t MaxInts = 64);
 /// Decodes the value of the Const node \p N; nothing if it is malformed.
-std::optional<TensorValue> constValue(const Graph &G, NodeId N);
+std::optional<TensorValue> constValue(const Graph &G, NodeId N,
+                                      int64_t MaxInts = 64);
 
 /// The tensor in the AttrValue \p Value with another shape, if all of its
 /// elements have one value; in the form that a tensor of that shape has.

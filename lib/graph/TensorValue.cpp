@@ -29,8 +29,6 @@ enum : unsigned {
   TensorHalf = 13,
 };
 
-constexpr int64_t MaxInts = 64;
-
 unsigned integerSize(unsigned Type) {
   return Type == DT_INT64 ? 8 : Type == DT_INT32 ? 4 : 0;
 }
@@ -43,12 +41,13 @@ bool isZero(StringRef Bytes) {
 
 } // namespace
 
-std::optional<TensorValue> constValue(const Graph &G, NodeId N) {
+std::optional<TensorValue> constValue(const Graph &G, NodeId N,
+                                      int64_t MaxInts) {
   auto Value = G.attr(N, "value");
-  return Value ? tensorValue(*Value) : std::nullopt;
+  return Value ? tensorValue(*Value, MaxInts) : std::nullopt;
 }
 
-std::optional<TensorValue> tensorValue(StringRef Value) {
+std::optional<TensorValue> tensorValue(StringRef Value, int64_t MaxInts) {
   auto Tensor = bytesField(Value, AttrTensor);
   if (!Tensor)
     return std::nullopt;
@@ -81,7 +80,7 @@ std::optional<TensorValue> tensorValue(StringRef Value) {
         wire::Reader Packed(F.Bytes);
         uint64_t V;
         while (Packed.position() != F.Bytes.end() && Packed.varint(V) &&
-               T.Ints.size() + Values.size() <= MaxInts)
+               static_cast<int64_t>(T.Ints.size() + Values.size()) <= MaxInts)
           Values.push_back(static_cast<int64_t>(V));
       }
       T.AllZero &= llvm::all_of(Values, [](int64_t V) { return V == 0; });

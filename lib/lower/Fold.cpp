@@ -50,6 +50,22 @@ private:
     NodeId N = Gr.Copies.back();
     return N != NoNode && (L.isOp(N, "Identity") || isAssign(N));
   }
+  /// Whether \p N, which the input does not have, joins tensors, takes them
+  /// apart, or serves that.
+  bool isPack(NodeId N) const {
+    auto Packs = [this](NodeId Of) {
+      return !stamped(Of) && In.find(L.name(Of)) == NoNode &&
+             (L.isOp(Of, "ConcatV2") || L.isOp(Of, "SplitV"));
+    };
+    auto Shapes = [&](NodeId Of) {
+      return L.isOp(Of, "Reshape") && In.find(L.name(Of)) == NoNode;
+    };
+    if (Packs(N) || Shapes(N))
+      return true;
+    return L.isOp(N, "Const") && L.anyUse(N, [&](Use U) {
+      return Packs(U.User) || Shapes(U.User);
+    });
+  }
   bool isAssign(NodeId N) const {
     const OpDef *Def = L.opDef(N);
     return Def && Def->update().Kind == UpdateKind::Assign;
@@ -205,6 +221,7 @@ void Folder::make(Group &Gr) {
            : Op == "CollectiveReduce"           ? Inserted::Reduce
            : Op.starts_with("Identity")         ? Inserted::Identity
            : isAssign(M)                        ? Inserted::Refresh
+           : isPack(M)                          ? Inserted::Pack
            : BatchNormCheck::isDefinitionOp(Op) ? Inserted::Definition
            : observes(L, M)                     ? Inserted::Check
                                                 : Inserted::No;

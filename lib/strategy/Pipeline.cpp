@@ -80,6 +80,9 @@ std::string buildPipeline(const StrategyOptions &O) {
     addPass(P, "refine-copies");
   addPass(P, "merge-fetches",
           {{"fetch", list(O.Fetches)}, {"pick", IsTpu ? "true" : ""}});
+  // What has no groups has none to fuse.
+  if (!IsTpu && O.BucketBytes != 0)
+    addPass(P, "fuse-reductions", {{"bucket-bytes", utostr(O.BucketBytes)}});
   if (!IsTpu)
     addPass(P, "insert-collectives",
             {{"reduction", Workers                 ? "workers"

@@ -13,6 +13,7 @@
 #include "lib/strategy/Resources.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -31,6 +32,20 @@ Error checkWord(StringRef Flag, StringRef Value,
   return failure(Flag + ": unknown " + Noun + " '" + Value + "'" +
                  (Near.empty() ? "; give one of " + join(Known, ", ")
                                : "; did you mean '" + Near + "'?"));
+}
+
+std::optional<uint64_t> parseSize(StringRef Text, uint64_t Limit) {
+  unsigned Shift = StringSwitch<unsigned>(Text.take_back(1))
+                       .CaseLower("k", 10)
+                       .CaseLower("m", 20)
+                       .CaseLower("g", 30)
+                       .Default(0);
+  if (Shift != 0)
+    Text = Text.drop_back(1);
+  uint64_t Size;
+  if (Text.getAsInteger(10, Size) || Size == 0 || Size > (Limit >> Shift))
+    return std::nullopt;
+  return Size << Shift;
 }
 
 namespace {
@@ -83,6 +98,9 @@ TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
 Text Reduction("reduction", cl::init("auto"), cl::value_desc("how"),
                cl::cat(Distribution),
                cl::desc("How values are reduced: auto, add or collective"));
+Text BucketBytes("bucket-bytes", cl::value_desc("size"), cl::cat(Distribution),
+                 cl::desc("Reduce gradients in buckets of at most that many "
+                          "bytes, such as 64M"));
 Text BatchNorm("batch-norm", cl::init("local"), cl::value_desc("how"),
                cl::cat(Distribution),
                cl::desc("Statistics of fused batch norms: local (default), of "
@@ -181,6 +199,7 @@ Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
     S.DeviceType = "TPU";
     for (auto [Name, Given] :
          {std::pair("--reduction", given(Reduction)),
+          std::pair("--bucket-bytes", given(BucketBytes)),
           std::pair("--check-copies", given(CheckCopies)),
           std::pair("--resources", given(Resources)),
           std::pair("--verify-output", Other.VerifyOutput)})
@@ -319,6 +338,14 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   if (Error E =
           checkWord("--reduction", Reduction, {"auto", "add", "collective"}))
     return E;
+  if (given(BucketBytes)) {
+    auto Size = parseSize(BucketBytes, INT32_MAX);
+    if (!Size)
+      return failure(formatv("--bucket-bytes: '{0}' is not a size between 1 "
+                             "and {1}, such as 64M",
+                             BucketBytes.getValue(), INT32_MAX));
+    S.BucketBytes = *Size;
+  }
   if (Error E =
           checkWord("--batch-norm", BatchNorm, {"local", "exact", "sync"}))
     return E;
@@ -407,6 +434,7 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry,
       {"--batch", given(Batch)},
       {"--fetch", given(Fetch)},
       {"--reduction", given(Reduction)},
+      {"--bucket-bytes", given(BucketBytes)},
       {"--batch-norm", given(BatchNorm)},
       {"--grad", given(Grad)},
       {"--variable", given(Variable)},

@@ -14,6 +14,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Error.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ llvm::Expected<std::string> choosePipeline(const PassRegistry &Registry,
                                            const OtherOptions &Other);
 
 llvm::Error failure(const llvm::Twine &Message);
+
+/// The bytes that "64M" and the like are: at least 1 and at most \p Limit.
+std::optional<uint64_t> parseSize(llvm::StringRef Text, uint64_t Limit);
 
 template <typename Option> bool given(const Option &O) {
   return O.getNumOccurrences() != 0;

@@ -124,21 +124,11 @@ Error checkPass(StringRef Flag, StringRef Name, const PassRegistry &Registry) {
   return checkWord(Flag, Name, Registry.names(), "pass");
 }
 
-/// `64M` and the like.
 Error chooseShardSize(ToolOptions &O) {
   if (!given(ShardSize))
     return Error::success();
-  StringRef Digits = ShardSize;
-  unsigned Shift = StringSwitch<unsigned>(Digits.take_back(1))
-                       .CaseLower("k", 10)
-                       .CaseLower("m", 20)
-                       .CaseLower("g", 30)
-                       .Default(0);
-  if (Shift != 0)
-    Digits = Digits.drop_back(1);
-  uint64_t Size;
-  if (Digits.getAsInteger(10, Size) || Size == 0 ||
-      Size > (MessageLimit >> Shift))
+  auto Size = parseSize(ShardSize, MessageLimit);
+  if (!Size)
     return failure(formatv("--shard-size: '{0}' is not a size between 1 and "
                            "{1}, such as 512M",
                            ShardSize.getValue(), MessageLimit));
@@ -146,7 +136,7 @@ Error chooseShardSize(ToolOptions &O) {
     return failure("--shard-size needs -o with the name of a binary file");
   if (O.Kind == InputKind::MetaGraph || O.Kind == InputKind::SavedModel)
     return failure("--shard-size writes GraphDefs only");
-  O.Write.ShardSize = Size << Shift;
+  O.Write.ShardSize = *Size;
   return Error::success();
 }
 

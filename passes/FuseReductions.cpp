@@ -1,0 +1,306 @@
+//===- passes/FuseReductions.cpp - fuse-reductions --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many small reductions cost more than one large: each has a latency of its
+// own. Those that can are packed into buckets, which are reduced as one:
+//
+//     a/reduce = _Reduce*(a)      a/reduce/flat = Reshape*(a, [-1])
+//     b/reduce = _Reduce*(b)      b/reduce/flat = Reshape*(b, [-1])
+//                                 pack = ConcatV2*(a/.../flat, b/.../flat, 0)
+//                            →    all = _Reduce*(pack)
+//                                 parts = SplitV*(all, [6, 4], 0)
+//                                 a/reduce = Reshape*(parts:0, [2, 3])
+//                                 b/reduce = Reshape*(parts:1, [4])
+//
+// Members of a bucket are sums of one dtype, power and hint. Which variable a
+// sum is a gradient of gives its group (docs/Reductions.md); the bytes of a
+// bucket are an option. The first bucket has what the backward pass computes
+// first, so that it is on its way while the others are computed. Names break
+// ties and not the order of nodes.
+//
+// No bucket waits for itself: a sum that is computed from reduced values comes
+// one stage after them, and a bucket has sums of one stage only. What runs
+// under a condition, or has a size that follows the batch, is left alone.
+//
+// Relies on: insert-reductions; insert-collectives comes later.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/Conditions.h"
+#include "lib/analysis/Loops.h"
+#include "lib/analysis/PackCheck.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+#include "lib/strategy/Reductions.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"bucket-bytes", "Bytes of one bucket; 0: by the groups of variables only",
+     "0"},
+};
+
+class FuseReductions final : public PassBase<FuseReductions> {
+public:
+  static constexpr PassInfo Info = {
+      "fuse-reductions", "Reduce many tensors as one",
+      "Packs `_Reduce` nodes of one group, dtype and scale into buckets: "
+      "their\n"
+      "tensors are joined, reduced as one, and taken apart again. Without\n"
+      "`bucket-bytes` and without groups of variables it does nothing.",
+      Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  struct Member {
+    NodeId Reduce;
+    uint32_t Level;
+    int64_t Elements;
+  };
+  /// What members of one bucket have in common.
+  struct Key {
+    int64_t Group;
+    uint32_t Stage;
+    unsigned Type;
+    int64_t Power;
+    std::optional<int64_t> Assumed;
+    Synchronizer::SpecType Spec;
+    auto operator<=>(const Key &) const = default;
+  };
+
+  bool findMembers(Module &M);
+  void findStages(const ProgramFacts &Facts);
+  void fuse(const Key &K, ArrayRef<Member> Bucket, const DimAnalysis &Dims);
+  NodeId add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+             NodeId After, const AttrRun &Attrs, bool IsLocal = false);
+  NodeId constant(const Twine &Name, ArrayRef<int64_t> Shape,
+                  ArrayRef<int64_t> Values, NodeId After);
+
+  Graph *G = nullptr;
+  std::vector<bool> IsMember;  ///< By node.
+  std::vector<uint32_t> Level; ///< By node: the longest way to it.
+  std::vector<uint32_t> Stage; ///< By node: members one after the other.
+  std::map<Key, std::vector<Member>> Found;
+  std::map<std::string, NodeId> Constants;
+  unsigned Buckets = 0;
+};
+
+uint64_t bytesOf(unsigned Type) {
+  switch (Type) {
+  case DT_DOUBLE:
+  case DT_INT64:
+    return 8;
+  case DT_HALF:
+  case DT_BFLOAT16:
+    return 2;
+  default:
+    return 4;
+  }
+}
+
+/// How late each node is, in nodes and in members that wait for each other.
+void FuseReductions::findStages(const ProgramFacts &Facts) {
+  Level.assign(G->size(), 0);
+  Stage.assign(G->size(), 0);
+  // What comes round a loop is there after the first turn.
+  for (bool Again = true; Again;) {
+    Again = false;
+    std::vector<bool> Seen(G->size());
+    for (NodeId N : Facts.Order) {
+      uint32_t Last = 0, Late = Stage[N];
+      for (Endpoint E : G->inputs(N)) {
+        Late = std::max(Late, Stage[E.Node] + IsMember[E.Node]);
+        if (Seen[E.Node])
+          Last = std::max(Last, Level[E.Node] + 1);
+      }
+      Seen[N] = true;
+      Level[N] = Last;
+      if (Late == Stage[N])
+        continue;
+      Stage[N] = Late;
+      // A reader that comes before what it reads is the start of a loop.
+      Again |= G->anyUse(N, [&](Use U) { return Seen[U.User]; });
+    }
+  }
+}
+
+bool FuseReductions::findMembers(Module &M) {
+  ProgramFacts &Facts = programFacts(M);
+  auto Loops = LoopInfo::find(*G, Facts.Order);
+  std::optional<Conditions> When;
+  if (Conditions::any(*G))
+    When.emplace(*G, Facts.Order);
+  std::vector<Member> Members;
+  IsMember.assign(G->size(), false);
+  for (NodeId N : Facts.Order) {
+    const Node &This = G->node(N);
+    if (!G->isOp(N, "_Reduce") || This.Kind != Inserted::Reduce ||
+        This.Count != Copies::PerReplica || This.NumInputs != 1 ||
+        G->stringAttr(N, "combine") != StringRef("sum") ||
+        (Loops && Loops->isInLoop(N)) || (When && !When->of(N).empty()))
+      continue;
+    auto Elements = staticElements(Facts.Dims, G->input(N, 0));
+    if (!Elements || *Elements == 0 || *Elements > INT32_MAX)
+      continue;
+    Members.push_back({N, 0, *Elements});
+    IsMember[N] = true;
+  }
+  if (Members.size() < 2)
+    return false;
+  findStages(Facts);
+  for (Member &Each : Members) {
+    NodeId N = Each.Reduce;
+    ReductionUse Its = useOfReduction(*G, Facts, {N, 0});
+    Synchronizer Sync = Its.Sync.value_or(Synchronizer());
+    if (Sync.Kind != Synchronizer::AllReduce)
+      continue;
+    Each.Level = Level[N];
+    Found[{Sync.Group, Stage[N], G->typeAttr(N, "T").value_or(DT_INVALID),
+           G->intAttr(N, "power").value_or(0), G->intAttr(N, AssumedAttr),
+           Sync.Spec}]
+        .push_back(Each);
+  }
+  return true;
+}
+
+NodeId FuseReductions::add(const Twine &Name, StringRef Op,
+                           ArrayRef<Endpoint> Inputs, NodeId After,
+                           const AttrRun &Attrs, bool IsLocal) {
+  NodeId N = G->insertNode(Name.str(), Op, Inputs, After, Attrs);
+  G->node(N).Kind = Inserted::Pack;
+  G->node(N).Count = Copies::PerReplica;
+  if (IsLocal)
+    G->node(N).Flags |= NF_LocalName;
+  return N;
+}
+
+/// A constant, which those of the same name and value share.
+NodeId FuseReductions::constant(const Twine &Name, ArrayRef<int64_t> Shape,
+                                ArrayRef<int64_t> Values, NodeId After) {
+  auto [It, New] = Constants.try_emplace(Name.str(), NoNode);
+  if (New)
+    It->second =
+        add(Name, "Const", {}, After,
+            AttrRun()
+                .type("dtype", DT_INT32)
+                .raw("value", encodeIntTensor(DT_INT32, Shape, Values)));
+  return It->second;
+}
+
+void FuseReductions::fuse(const Key &K, ArrayRef<Member> Bucket,
+                          const DimAnalysis &Dims) {
+  std::string Name = ("graft/bucket_" + Twine(Buckets++)).str();
+  NodeId Last = G->input(Bucket.back().Reduce, 0).Node;
+  auto Count = static_cast<int64_t>(Bucket.size());
+  int64_t One = 1, Open = -1, Zero = 0;
+  Endpoint Flat{constant("graft/bucket/flat", One, Open, Last), 0};
+  Endpoint Axis{constant("graft/bucket/axis", {}, Zero, Last), 0};
+  SmallVector<Endpoint, 16> Flats;
+  SmallVector<int64_t, 16> Lengths;
+  AttrRun Type;
+  Type.type("T", K.Type).type("Tshape", DT_INT32);
+  for (const Member &Each : Bucket) {
+    Endpoint Inputs[] = {G->input(Each.Reduce, 0), Flat};
+    Flats.push_back({add(G->name(Each.Reduce) + "/flat", "Reshape", Inputs,
+                         Inputs[0].Node, Type, true),
+                     0});
+    Lengths.push_back(Each.Elements);
+  }
+  Endpoint LengthsAt{constant(Name + "/sizes", Count, Lengths, Last), 0};
+  Flats.push_back(Axis);
+  NodeId Pack = add(
+      Name + "/pack", "ConcatV2", Flats, Last,
+      AttrRun().type("T", K.Type).integer("N", Count).type("Tidx", DT_INT32),
+      true);
+  AttrRun Reduced;
+  Reduced.type("T", K.Type).string("combine", "sum");
+  if (K.Power != 0)
+    Reduced.integer("power", K.Power);
+  if (K.Assumed)
+    Reduced.integer(AssumedAttr, *K.Assumed);
+  if (K.Spec != Synchronizer::Auto)
+    Reduced.string(HintAttr, specName(K.Spec));
+  NodeId All =
+      add(Name + "/reduce", "_Reduce", Endpoint{Pack, 0}, Pack, Reduced);
+  G->node(All).Kind = Inserted::Reduce;
+  Endpoint Taken[] = {{All, 0}, LengthsAt, Axis};
+  NodeId Parts = add(Name + "/parts", "SplitV", Taken, All,
+                     AttrRun()
+                         .type("T", K.Type)
+                         .type("Tlen", DT_INT32)
+                         .integer("num_split", Count));
+  for (auto [I, Each] : enumerate(Bucket)) {
+    NodeId N = Each.Reduce;
+    SmallVector<int64_t, 4> Shape;
+    ArrayRef<DimId> Sizes = *Dims.shape({N, 0});
+    for (DimId D : Sizes)
+      Shape.push_back(Dims.table().number(D));
+    std::string Text = "graft/bucket/shape";
+    for (int64_t Size : Shape)
+      Text += "_" + itostr(Size);
+    auto Rank = static_cast<int64_t>(Shape.size());
+    Endpoint Inputs[] = {{Parts, static_cast<uint32_t>(I)},
+                         {constant(Text, Rank, Shape, Last), 0}};
+    for (StringRef Attr :
+         {StringRef("combine"), StringRef("power"), AssumedAttr, HintAttr})
+      G->removeAttr(N, Attr);
+    G->setTypeAttr(N, "Tshape", DT_INT32);
+    G->setOp(N, "Reshape");
+    G->setInputs(N, Inputs);
+    G->node(N).Kind = Inserted::Pack;
+  }
+  Statistics["fused"] += Bucket.size();
+  ++Statistics["buckets"];
+}
+
+PassResult FuseReductions::run(Module &M, DiagnosticEngine &Diags) {
+  G = &M.graph();
+  uint64_t Bytes;
+  if (option("bucket-bytes").getAsInteger(10, Bytes)) {
+    Diags.error("", "bucket-bytes: '" + option("bucket-bytes").str() +
+                        "' is not a number of bytes");
+    return PassResult::Failure;
+  }
+  if (Bytes == 0 &&
+      !anySynchronizer(*G, [](const Synchronizer &S) { return S.Group != 0; }))
+    return PassResult::Unchanged;
+  if (!findMembers(M))
+    return PassResult::Unchanged;
+  const DimAnalysis &Dims = programFacts(M).Dims;
+  for (auto &[K, Members] : Found) {
+    sort(Members, [&](const Member &A, const Member &B) {
+      return std::pair(A.Level, G->name(A.Reduce)) <
+             std::pair(B.Level, G->name(B.Reduce));
+    });
+    int64_t Limit = INT32_MAX;
+    if (Bytes != 0)
+      Limit = static_cast<int64_t>(
+          std::min<uint64_t>(Limit, Bytes / bytesOf(K.Type)));
+    for (ArrayRef<Member> Rest = Members; !Rest.empty();) {
+      size_t Count = 1;
+      int64_t Elements = Rest[0].Elements;
+      while (Count < Rest.size() && Elements + Rest[Count].Elements <= Limit)
+        Elements += Rest[Count++].Elements;
+      if (Count > 1)
+        fuse(K, Rest.take_front(Count), Dims);
+      Rest = Rest.drop_front(Count);
+    }
+  }
+  return Buckets != 0 ? PassResult::Changed : PassResult::Unchanged;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(FuseReductions)
+
+} // namespace graft
