@@ -93,7 +93,14 @@ class Anywhere(Session):
     where = 1
 
     def adopt(self, declared: Dict[str, str], trainable: Sequence[str]):
-        self.variables, self.trainable = dict(declared), list(trainable)
+        self.own, self.variables, self.trainable = self.variables, dict(declared), list(trainable)
+
+    def check_copies(self, what: str):
+        """Copies of variables, or of their parts, equal the primary."""
+        values, copies = self.run([self.own, self.copies])
+        for name, by_replica in copies.items():
+            for replica, value in by_replica.items():
+                harness.assert_close(value, values[name], f"{what}: {name}/replica_{replica}")
 
     def restart(self, init: bool = True, grappler: bool = True):
         if isinstance(self.where, int):
