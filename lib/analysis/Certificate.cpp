@@ -87,8 +87,16 @@ Endpoint Comparison::strip(Endpoint E) const {
     if (This.Kind == Inserted::Definition)
       break;
     if (This.Kind == Inserted::Pack) {
-      E = unpacked(G, E.Node, [this](NodeId N) { return passesPack(N); }).Source;
+      E = unpacked(G, E.Node, [this](NodeId N) {
+            return passesPack(N);
+          }).Source;
       if (E.Node == NoNode)
+        return {};
+      continue;
+    }
+    if (This.Kind == Inserted::Proxy) {
+      E = Proxies ? Proxies->standsFor(E) : Endpoint();
+      if (E.Node == NoNode || Steps > G.size())
         return {};
       continue;
     }
@@ -121,8 +129,11 @@ private:
   void compareNode(NodeId I, NodeId P);
   /// Whether \p E of the program is \p Want of the input.
   bool reads(Endpoint E, Endpoint Want) const {
-    return E.Node != NoNode && InputOf[E.Node] == Want.Node &&
-           E.Port == Want.Port;
+    if (E.Node == NoNode)
+      return false;
+    Endpoint Is{InputOf[E.Node], E.Port};
+    return Is == Want ||
+           (Proxies && Is.Node != NoNode && Proxies->areSameRead(Is, Want));
   }
   bool readsDefined(NodeId I, NodeId P, unsigned K) const;
   void compareAttrs(NodeId I, NodeId P);
@@ -178,11 +189,12 @@ NodeId Checker::findInput(StringRef Name) {
 bool Checker::matchNodes() {
   ProgramOf.assign(In.size(), NoNode);
   InputOf.assign(G.size(), NoNode);
-  bool Defines = false;
+  bool Defines = false, HasProxies = false;
   for (NodeId P = 0; P < G.size(); ++P) {
     const Node &This = G.node(P);
     if (This.isDead() || This.Kind != Inserted::No) {
       Defines |= This.Kind == Inserted::Definition;
+      HasProxies |= !This.isDead() && This.Kind == Inserted::Proxy;
       continue;
     }
     // Mostly the ids are those of the input; names decide.
@@ -208,6 +220,8 @@ bool Checker::matchNodes() {
       Diags.error(In.name(I), "this node of the input is missing");
   if (Defines)
     BatchNorms.emplace(In, G, InputOf, ProgramOf);
+  if (HasProxies)
+    Proxies.emplace(In, G, InputOf);
   return Errors == 0;
 }
 
@@ -323,7 +337,10 @@ void Checker::compareNode(NodeId I, NodeId P) {
     if (BatchNorms && G.node(E.Node).Kind == Inserted::Definition &&
         BatchNorms->isRewritten(I))
       continue;
-    Same &= Next < Was.size() && Was[Next].Node == InputOf[E.Node];
+    NodeId Source = InputOf[E.Node];
+    if (NodeId U = Proxies ? Proxies->updateOf(E.Node) : NoNode; U != NoNode)
+      Source = InputOf[U];
+    Same &= Next < Was.size() && Was[Next].Node == Source;
     ++Next;
   }
   if (!Same || Next != Was.size())
@@ -443,6 +460,8 @@ bool Checker::run() {
       Walk.at(N);
       checkConstant(Facts, N);
     }
+  if (Proxies)
+    Proxies->check(Facts, [&](NodeId N, const Twine &Text) { error(N, Text); });
   checkNodes(*this, Facts);
   return Errors == 0;
 }
@@ -462,7 +481,8 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
     const Node &This = G.node(N);
     if (This.isDead() || This.Kind == Inserted::No || This.NumData == 0 ||
         This.Kind == Inserted::Definition || This.Kind == Inserted::Refresh ||
-        This.Kind == Inserted::Check || G.opName(N) == "IdentityN")
+        This.Kind == Inserted::Check || This.Kind == Inserted::Proxy ||
+        This.Kind == Inserted::Accumulate || G.opName(N) == "IdentityN")
       continue;
     Endpoint E = G.input(N, 0);
     if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))

@@ -13,6 +13,7 @@
 
 #include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/Program.h"
+#include "lib/analysis/ProxyCheck.h"
 #include "lib/graph/InputGraph.h"
 #include "lib/support/Diagnostics.h"
 
@@ -81,6 +82,8 @@ struct Comparison {
   llvm::DenseMap<NodeId, NodeId> NamedAfter;
   /// If ops of the input are written in other ops.
   std::optional<BatchNormCheck> BatchNorms;
+  /// If shared variables have copies near their readers.
+  std::optional<ProxyCheck> Proxies;
 };
 
 /// Checks that each node takes and gives what it may, by types that were

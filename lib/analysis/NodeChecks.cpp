@@ -225,6 +225,13 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
     checkWaits(Facts, N, Op);
     return;
   }
+  if (This.Kind == Inserted::Proxy) {
+    if (!C.Proxies || !C.Proxies->isPart(N))
+      error(N, "op " + G.opName(N) +
+                   " is marked as a part of a proxy and is "
+                   "none");
+    return;
+  }
   if (This.Kind == Inserted::Gate      ? !isGate(N)
       : This.Kind == Inserted::Mesh    ? Op != OpKind::Mesh
       : This.Kind == Inserted::Refresh ? !isRefresh(Facts, N)
@@ -314,7 +321,8 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
     if (Var != NoNode && G.node(Var).Count == Copies::Once)
       error(N, "every replica updates a variable that exists once");
   }
-  if (!(G.node(N).Flags & NF_Led) && G.node(N).Kind != Inserted::Refresh)
+  if (!(G.node(N).Flags & NF_Led) && G.node(N).Kind != Inserted::Refresh &&
+      G.node(N).Kind != Inserted::Proxy)
     error(N, "updates the copies of a variable, but its copy 0 does not wait "
              "for the others");
 }

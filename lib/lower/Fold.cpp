@@ -15,6 +15,7 @@
 #include "lib/analysis/Program.h"
 #include "lib/graph/Verifier.h"
 #include "lib/lower/Copies.h"
+#include "lib/lower/FoldProxies.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -95,6 +96,7 @@ private:
   std::vector<int> ReplicaOf;           ///< By lowered node, -1 once.
   std::vector<uint32_t> GroupOfProgram; ///< By program node that make() added.
   std::vector<bool> Auxiliary; ///< Operands that stamped nodes brought.
+  std::vector<bool> Proxies;   ///< See findProxies.
 };
 
 constexpr uint32_t NoGroup = ~uint32_t(0);
@@ -160,7 +162,7 @@ bool Folder::group() {
       continue;
     }
     GroupOf[N] = static_cast<uint32_t>(Groups.size());
-    Groups.push_back({{}, N, L.name(N).str(), 0, NoNode, NoNode});
+    Groups.push_back({{}, N, originName(L, N).str(), 0, NoNode, NoNode});
   }
   for (Group &Gr : Groups)
     for (unsigned R = 0; Gr.Once == NoNode && R < Replicas; ++R)
@@ -195,11 +197,12 @@ void Folder::make(Group &Gr) {
   bool Local =
       !Once && Gr.Copies[0] != NoNode && L.name(Gr.Copies[0]) != Gr.Base;
   StringRef Op = L.opName(M);
-  bool FromInput = !stamped(M) && In.find(Gr.Base) != NoNode &&
+  bool IsProxy = !Proxies.empty() && Proxies[M];
+  bool FromInput = !stamped(M) && !IsProxy && In.find(Gr.Base) != NoNode &&
                    (!Once || !Op.starts_with("IdentityN") ||
                     In.opName(In.find(Gr.Base)) == Op);
   // The name belongs to the merged value where there is one.
-  std::string Name = Gr.Base;
+  std::string Name = Once ? L.name(M).str() : Gr.Base;
   if (Local && (In.find(Gr.Base) != NoNode || L.find(Gr.Base) != NoNode))
     Name = "replica/" + Name;
   Inserted Kind = Inserted::No;
@@ -216,7 +219,8 @@ void Folder::make(Group &Gr) {
       Kind = Inserted::Merge;
     }
   } else if (!FromInput) {
-    Kind = Op == "NoOp"                         ? Inserted::Gate
+    Kind = IsProxy                              ? Inserted::Proxy
+           : Op == "NoOp"                       ? Inserted::Gate
            : Op == "CollectiveGather"           ? Inserted::Gather
            : Op == "CollectiveReduce"           ? Inserted::Reduce
            : Op.starts_with("Identity")         ? Inserted::Identity
@@ -497,6 +501,7 @@ bool Folder::connect(Group &Gr) {
 std::unique_ptr<Graph> Folder::run() {
   if (!group())
     return nullptr;
+  Proxies = findProxies(L, In);
   NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
   std::vector<std::string> Names;
   Names.reserve(Replicas);

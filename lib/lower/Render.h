@@ -45,9 +45,12 @@ inline bool isRenamedLocal(const Node &N) {
 }
 
 /// Whether the attribute \p Key of the program stays in the output: what the
-/// copies of a sync-on-read variable are together cannot be seen from them.
+/// copies of a sync-on-read variable are together cannot be seen from them, nor
+/// what an update is in the input whose name runs a refresh, too.
 inline bool stays(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr ||
+         (Key == OriginAttr && N.Count == Copies::Once &&
+          N.Kind == Inserted::No) ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);
 }
 

@@ -6,6 +6,7 @@
 
 #include "lib/strategy/Pipeline.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <utility>
@@ -68,6 +69,10 @@ std::string buildPipeline(const StrategyOptions &O) {
            {"batch", O.Batch == "global" ? "" : O.Batch}});
   addPass(P, "mirror-variables", {{"rules", list(O.Variables)}});
   addPass(P, "share-variables");
+  // Nothing of these asks for proxies.
+  if (!is_contained({"all-reduce", "ps", "tpu", "ipu-multi-worker"},
+                    StringRef(O.Strategy)))
+    addPass(P, "proxy-variables");
   addPass(P, "place-draws");
   if (O.BatchNorm == "exact" || O.BatchNorm == "sync")
     addPass(P, "sync-batch-norm",

@@ -87,6 +87,30 @@ class Rewritten(harness.Rewritten):
                         assert slot.op.device == where[main], slot
 
 
+    def check_proxies(self):
+        """Every replica reads a variable of its own, on its device, that is in no collection, and that is equal."""
+        ops = self.graph.get_operations()
+        found = {}
+        for op in ops:
+            match = re.fullmatch(r"replica_(\d+)/(.*)/proxy", op.name)
+            if match:
+                assert op.device == f"/device:CPU:{match[1]}"
+                with self.graph.as_default(), tf1.device(op.device):
+                    dtype = op.get_attr("dtype")
+                    found[match[2], match[1]] = tf.raw_ops.ReadVariableOp(resource=op.outputs[0], dtype=dtype)
+        assert sorted({name for name, _ in found}) == sorted(self.trainable)
+        self.restart(init=False)
+        self.restore(self.reference.checkpoint)
+        self.step(self.batches[1])
+        values, proxies = self.values(), self.run(found)
+        for (name, replica), value in proxies.items():
+            assert np.array_equal(value, values[name]), f"{name} on replica {replica}"
+        for op in ops:
+            if op.name.startswith("replica_") and re.search(r"/lookup(/|$)", op.name) and "Gather" in op.type:
+                sources = [op.inputs[0].op.name, op.inputs[0].op.inputs[0].op.name if op.inputs[0].op.inputs else ""]
+                assert any(name.endswith("/proxy") for name in sources), op
+
+
 ZOO = [
     (Spec("linear", "ref"), 2),
     (Spec("linear", "resource", BATCH, "sum"), 3),
@@ -114,6 +138,14 @@ def test_destinations(spec, replicas):
     """The step of the single device with variables on every device; checkpoints both ways."""
     with Rewritten(spec, replicas) as run:
         check_all(run)
+
+
+@pytest.mark.parametrize("spec,replicas", ZOO, ids=str)
+def test_proxies(spec, replicas):
+    """AutoDist's A16: copies near the readers have initial values, and what an update or a restore writes."""
+    with Rewritten(spec, replicas, ("proxy",), proxies=True) as run:
+        check_all(run)
+        run.check_proxies()
 
 
 MIXED = [

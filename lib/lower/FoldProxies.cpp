@@ -1,0 +1,42 @@
+//===- lib/lower/FoldProxies.cpp - proxies in a lowered graph -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/FoldProxies.h"
+
+#include "lib/lower/Copies.h"
+
+using namespace llvm;
+
+namespace graft {
+
+std::vector<bool> findProxies(const Graph &L, const Graph &In) {
+  std::vector<bool> Found(L.size());
+  auto IsNew = [&](NodeId N) {
+    NodeId I = In.find(copyNameIn(In, L.name(N)).Base);
+    return I == NoNode || In.opName(I) != L.opName(N);
+  };
+  for (NodeId P = 0; P < L.size(); ++P) {
+    if (!L.isLive(P) || !L.isOp(P, "VarHandleOp") || !IsNew(P))
+      continue;
+    Found[P] = true;
+    L.forEachUse(P, [&](Use U) {
+      if (L.isOp(U.User, "ReadVariableOp") && IsNew(U.User))
+        Found[U.User] = true;
+      if (U.Index != 0 || !L.isOp(U.User, "AssignVariableOp") ||
+          !IsNew(U.User) || !IsNew(L.input(U.User, 1).Node))
+        return;
+      Found[U.User] = Found[L.input(U.User, 1).Node] = true;
+      L.forEachUse(U.User, [&](Use Gate) {
+        if ((L.isOp(Gate.User, "NoOp") || L.isOp(Gate.User, "Identity")) &&
+            IsNew(Gate.User))
+          Found[Gate.User] = true;
+      });
+    });
+  }
+  return Found;
+}
+
+} // namespace graft

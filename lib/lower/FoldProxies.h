@@ -1,0 +1,22 @@
+//===- lib/lower/FoldProxies.h - proxies in a lowered graph -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_FOLDPROXIES_H
+#define GRAFT_LIB_LOWER_FOLDPROXIES_H
+
+#include "lib/graph/Graph.h"
+
+#include <vector>
+
+namespace graft {
+
+/// By node of the lowered graph \p L: whether it belongs to a proxy, as its
+/// ops and edges say. Empty if nothing does. \p In is the input.
+std::vector<bool> findProxies(const Graph &L, const Graph &In);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_FOLDPROXIES_H

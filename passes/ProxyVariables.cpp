@@ -1,0 +1,313 @@
+//===- passes/ProxyVariables.cpp - proxy-variables --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A copy of a shared variable on each replica, which the replica reads in place
+// of it: the variable is sent once for each update and not for each read.
+//
+//     w = VarHandleOp() @D            w = VarHandleOp() @D
+//     r = ReadVariableOp(w)           w/proxy = VarHandleOp*()
+//     y = MatMul*(x/split, r)         w/proxy/Read = ReadVariableOp*(w/proxy)
+//     step = ResourceApply..(w, g) →  y = MatMul*(x/split, w/proxy/Read)
+//                                     step/update = ResourceApply..(w, g)
+//                                     step/value = ReadVariableOp(w,
+//                                         ^step/update) @D
+//                                     step/refresh = AssignVariableOp*(w/proxy,
+//                                         step/value, ^w/proxy/Read)
+//                                     step = NoOp(^step/refresh)
+//
+// So it is with every op that writes the variable: its initial assignment, a
+// restore, an assignment by the user. Its name, and what waits for it, means
+// the op and the refresh. Of a reference, `step` is an Identity of what the op
+// gives. A refresh waits for the reads of the proxy that the input has before
+// the update. Lookups of rows are made in the proxy, on the device of the
+// replica.
+//
+// Reads that wait for something, as those after a write, stay with the
+// variable. So do all reads of one that may be written where no refresh can
+// follow: in a loop, by an op that the table does not know, through another
+// handle, or by two updates of a run without an order. A remark says so.
+//
+// Relies on: variables shared (share-variables).
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/ProxyCheck.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/pass/Pass.h"
+#include "lib/strategy/Record.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class ProxyVariables final : public PassBase<ProxyVariables> {
+public:
+  static constexpr PassInfo Info = {
+      "proxy-variables",
+      "A copy of a shared variable near its readers",
+      "Gives each replica a proxy of the shared variables whose synchronizer\n"
+      "says so, which it reads and which every write of the variable "
+      "refreshes.",
+      {}};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  /// A variable that gets proxies.
+  struct Candidate {
+    NodeId Var;
+    SmallVector<NodeId, 4> Updates, Reads, Lookups;
+  };
+
+  std::string findUses(Candidate &C);
+  void keepLookups(Module &M, std::vector<Candidate> &Found);
+  bool readsBefore(const Candidate &C, NodeId Proxied, NodeId Update) const;
+  NodeId insert(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+                NodeId After, const AttrRun &Attrs, Copies Count);
+  void refresh(const Candidate &C, NodeId Proxy, NodeId Read, NodeId Update,
+               bool ReadBefore);
+  void build(const Candidate &C);
+
+  Graph *G = nullptr;
+  const VariableIndex *Vars = nullptr;
+  StringMap<unsigned> Handles; ///< By container and name.
+};
+
+/// What two handles of one variable have in common.
+std::string stateName(const Graph &G, NodeId N) {
+  StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
+  return (G.stringAttr(N, "container").value_or("") + "/" +
+          (Shared.empty() ? G.name(N) : Shared))
+      .str();
+}
+
+/// Sorts the uses of the variable; the reason why it cannot have proxies, or
+/// nothing.
+std::string ProxyVariables::findUses(Candidate &C) {
+  bool IsHandle = G->isOp(C.Var, "VarHandleOp");
+  if (Handles[stateName(*G, C.Var)] > 1)
+    return "there is another handle of it";
+  SmallVector<NodeId, 2> Changes;
+  std::string Why;
+  Vars->forEachUse(*G, C.Var, [&](Use U) {
+    const UpdateDef &Def = Vars->update(*G, U.User);
+    const Node &User = G->node(U.User);
+    if (Def.Kind == UpdateKind::None || U.Index >= Def.NumVars) {
+      bool Direct = G->input(U.User, U.Index) == Endpoint{C.Var, 0};
+      if (!leavesVariable(*G, U))
+        Why = ("'" + G->name(U.User) + "' may write it").str();
+      else if (Direct && User.Count == Copies::Once && User.NumInputs == 1 &&
+               G->isOp(U.User, IsHandle ? "ReadVariableOp" : "Identity"))
+        C.Reads.push_back(U.User);
+      else if (Direct && looksUpRows(*G, U.User) &&
+               User.Count == Copies::PerReplica)
+        C.Lookups.push_back(U.User);
+      return;
+    }
+    C.Updates.push_back(U.User);
+    if (Def.Kind != UpdateKind::Assign)
+      Changes.push_back(U.User);
+    if (User.Count != Copies::Once || G->anyUse(U.User, [&](Use Of) {
+          return Of.Index < G->node(Of.User).NumData &&
+                 G->isRefInput(Of.User, Of.Index);
+        }))
+      Why = ("what '" + G->name(U.User) + "' gives is written again").str();
+  });
+  llvm::sort(Changes);
+  if (Why.empty() &&
+      !areOrdered(*G, Changes, [](NodeId Update) { return Update; }))
+    Why = ("'" + G->name(Changes[0]) +
+           "' and another update may be run in any order")
+              .str();
+  for (auto *List : {&C.Updates, &C.Reads, &C.Lookups})
+    llvm::sort(*List);
+  return Why;
+}
+
+/// Leaves out lookups of rows that are no part of the batch or come after a
+/// write.
+void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
+  std::vector<NodeId> Work;
+  for (const Candidate &C : Found)
+    if (!C.Lookups.empty())
+      append_range(Work, C.Updates);
+  if (Work.empty())
+    return;
+  const ProgramFacts &Facts = programFacts(M);
+  std::vector<bool> After(G->size());
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (After[N])
+      continue;
+    After[N] = true;
+    G->forEachUse(N, [&](Use U) { Work.push_back(U.User); });
+  }
+  for (Candidate &C : Found)
+    erase_if(C.Lookups, [&](NodeId N) {
+      return After[N] || !Facts.Types.type({N, 0}).isSharded();
+    });
+}
+
+/// Whether a run of the assignment \p Update reads the variable before, or its
+/// proxy, which \p Proxied does.
+bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
+                                 NodeId Update) const {
+  std::vector<NodeId> Work{Update};
+  DenseSet<NodeId> Seen;
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (!Seen.insert(N).second)
+      continue;
+    if (N == Proxied || binary_search(C.Reads, N))
+      return true;
+    for (Endpoint E : G->inputs(N))
+      Work.push_back(E.Node);
+  }
+  return false;
+}
+
+NodeId ProxyVariables::insert(const Twine &Name, StringRef Op,
+                              ArrayRef<Endpoint> Inputs, NodeId After,
+                              const AttrRun &Attrs, Copies Count) {
+  NodeId N = G->insertNode(Name.str(), Op, Inputs, After, Attrs);
+  Node &New = G->node(N);
+  New.Kind = Inserted::Proxy;
+  New.Count = Count;
+  if (Count == Copies::PerReplica)
+    New.Flags |= NF_LocalName;
+  return N;
+}
+
+/// Puts a refresh behind \p Update, under whose name both run.
+void ProxyVariables::refresh(const Candidate &C, NodeId Proxy, NodeId Read,
+                             NodeId Update, bool ReadBefore) {
+  std::string Name = G->name(Update).str();
+  SmallVector<Use, 8> Uses = G->uses(Update);
+  StringRef Device = G->device(C.Var);
+  bool IsHandle = G->isOp(C.Var, "VarHandleOp");
+  unsigned Type = G->typeAttr(Proxy, "dtype").value_or(DT_INVALID);
+  StringRef TypeKey = IsHandle ? "dtype" : "T";
+  G->setStringAttr(Update, OriginAttr, Name);
+  G->rename(Update, G->uniqueName(Name + "/update"));
+  NodeId Value =
+      insert(Name + "/value", IsHandle ? "ReadVariableOp" : "Identity",
+             {{C.Var, 0}, {Update, ControlPort}}, Update,
+             AttrRun().type(TypeKey, Type), Copies::Once);
+  G->setDevice(Value, Device);
+  G->node(Value).Flags |= NF_FixedDevice;
+  SmallVector<Endpoint, 3> Inputs{{Proxy, 0}, {Value, 0}};
+  if (ReadBefore)
+    Inputs.push_back({Read, ControlPort});
+  NodeId Assign = insert(Name + "/refresh", "AssignVariableOp", Inputs, Value,
+                         AttrRun().type("dtype", Type), Copies::PerReplica);
+  Inputs.clear();
+  AttrRun Attrs;
+  bool Gives = G->numOutputs(Update).value_or(0) != 0;
+  if (Gives) {
+    Inputs.push_back({Update, 0});
+    Attrs.type("T", G->outputType(Update, 0));
+  }
+  Inputs.push_back({Assign, ControlPort});
+  NodeId Gate = insert(Name, Gives ? "Identity" : "NoOp", Inputs, Assign, Attrs,
+                       Copies::Once);
+  G->setDevice(Gate, Device);
+  for (Use U : Uses)
+    G->setInput(
+        U.User, U.Index,
+        {Gate, G->input(U.User, U.Index).isControl() ? ControlPort : 0});
+}
+
+void ProxyVariables::build(const Candidate &C) {
+  AttrRun Attrs;
+  unsigned Type = G->typeAttr(C.Var, "dtype").value_or(DT_INVALID);
+  std::string Name = G->uniqueName((G->name(C.Var) + "/proxy").str());
+  Attrs.type("dtype", Type).string("shared_name", Name);
+  if (auto Shape = G->attr(C.Var, "shape"))
+    Attrs.raw("shape", *Shape);
+  NodeId Proxy =
+      insert(Name, "VarHandleOp", {}, C.Var, Attrs, Copies::PerReplica);
+  NodeId Read = NoNode;
+  for (NodeId R : C.Reads)
+    for (Use U : G->uses(R)) {
+      if (U.Index >= G->node(U.User).NumData ||
+          G->node(U.User).Count != Copies::PerReplica)
+        continue;
+      if (Read == NoNode)
+        Read = insert(Name + "/Read", "ReadVariableOp", Endpoint{Proxy, 0},
+                      Proxy, AttrRun().type("dtype", Type), Copies::PerReplica);
+      G->setInput(U.User, U.Index, {Read, 0});
+    }
+  for (NodeId N : C.Lookups) {
+    G->setInput(N, 0, {Proxy, 0});
+    G->node(N).Flags &= ~NF_FixedDevice;
+    G->setDevice(N, "");
+  }
+  for (NodeId Update : C.Updates)
+    refresh(C, Proxy, Read, Update,
+            Read != NoNode &&
+                (Vars->update(*G, Update).Kind != UpdateKind::Assign ||
+                 readsBefore(C, Read, Update)));
+}
+
+PassResult ProxyVariables::run(Module &M, DiagnosticEngine &Diags) {
+  G = &M.graph();
+  if (readMesh(*G).Node == NoNode)
+    return PassResult::Unchanged;
+  std::vector<Candidate> Found;
+  for (NodeId N = 0; N < G->size(); ++N) {
+    const Node &This = G->node(N);
+    if (This.Plan != Policy::Shared || This.isDead() ||
+        !(This.Flags & NF_MayHaveGraft) || This.Count != Copies::Once)
+      continue;
+    if (auto Sync = synchronizerOf(*G, N); Sync && Sync->Proxy)
+      Found.push_back({N, {}, {}, {}});
+  }
+  if (Found.empty())
+    return PassResult::Unchanged;
+  VariableIndex Index(*G);
+  Vars = &Index;
+  Handles.clear();
+  for (NodeId Var : Index.variables())
+    ++Handles[stateName(*G, Var)];
+  erase_if(Found, [&](Candidate &C) {
+    std::string Why = findUses(C);
+    if (!Why.empty() && Diags.wantsRemarks())
+      Diags.remark("proxy", G->name(C.Var), "has no proxies: " + Why).Facts = {
+          {"policy", "shared"}};
+    return !Why.empty();
+  });
+  keepLookups(M, Found);
+  erase_if(Found, [&](const Candidate &C) {
+    // What no replica reads needs no copy.
+    return C.Lookups.empty() && none_of(C.Reads, [&](NodeId R) {
+             return G->anyUse(R, [&](Use U) {
+               return U.Index < G->node(U.User).NumData &&
+                      G->node(U.User).Count == Copies::PerReplica;
+             });
+           });
+  });
+  for (const Candidate &C : Found) {
+    build(C);
+    ++Statistics["variables with proxies"];
+    if (Diags.wantsRemarks())
+      Diags
+          .remark("proxy", G->name(C.Var),
+                  "replicas read a copy of their own, which " +
+                      std::to_string(C.Updates.size()) +
+                      " writes of the variable refresh")
+          .Facts = {{"policy", "shared"}};
+  }
+  return Found.empty() ? PassResult::Unchanged : PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(ProxyVariables)
+
+} // namespace graft
