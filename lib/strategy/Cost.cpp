@@ -24,6 +24,14 @@ double wireFactor(const Synchronizer &S, unsigned Type) {
   return S.Compressor != Synchronizer::None && Type == DT_FLOAT ? 0.5 : 1;
 }
 
+/// The first ones are larger.
+std::vector<int64_t> evenSizes(int64_t Size, unsigned Parts) {
+  std::vector<int64_t> Sizes(Parts, Size / Parts);
+  for (int64_t I = 0; I < Size % Parts; ++I)
+    ++Sizes[I];
+  return Sizes;
+}
+
 } // namespace
 
 double bytesOfRows(const VariableRow &Row, unsigned Replicas) {
@@ -33,13 +41,6 @@ double bytesOfRows(const VariableRow &Row, unsigned Replicas) {
   double OneRow = Whole / static_cast<double>(Row.Shape[0]);
   return std::ceil(static_cast<double>(Row.RowsPerStep) / Replicas) *
          (OneRow + IndexBytes);
-}
-
-std::vector<int64_t> partSizes(int64_t Size, unsigned Parts) {
-  std::vector<int64_t> Sizes(Parts, Size / Parts);
-  for (int64_t I = 0; I < Size % Parts; ++I)
-    ++Sizes[I];
-  return Sizes;
 }
 
 CostModel::CostModel(const ResourceSpec &Spec, LinkSpeeds Speeds)
@@ -176,7 +177,7 @@ void CostModel::add(Traffic &T, const VariableRow &Row,
   if (Axis == S.Partitioner.end() || Row.Shape.empty())
     return AddPart(S.Sync, 1);
   int64_t Size = Row.Shape[Axis - S.Partitioner.begin()];
-  for (const auto &[I, Length] : enumerate(partSizes(Size, *Axis)))
+  for (const auto &[I, Length] : enumerate(evenSizes(Size, *Axis)))
     AddPart(I < S.Parts.size() ? S.Parts[I] : S.Sync,
             static_cast<double>(Length) / static_cast<double>(Size));
 }

@@ -104,9 +104,6 @@ private:
 /// their indices, or all of the variable if that number is not known.
 double bytesOfRows(const VariableRow &Row, unsigned Replicas);
 
-/// Sizes of \p Parts parts of \p Size, the first ones larger.
-std::vector<int64_t> partSizes(int64_t Size, unsigned Parts);
-
 } // namespace graft
 
 #endif // GRAFT_LIB_STRATEGY_COST_H

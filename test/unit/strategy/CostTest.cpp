@@ -179,7 +179,6 @@ TEST_CASE("two servers share the bytes", "[cost]") {
   CHECK(T.Spread[1].Out == Approx(2 * 2000));
   CHECK(T.Spread[2].In == Approx(4000));
   CHECK(T.Spread[2].Messages == 4);
-  CHECK(partSizes(10, 4) == std::vector<int64_t>{3, 3, 2, 2});
 }
 
 TEST_CASE("a server sends the rows that are read", "[cost]") {
