@@ -116,6 +116,9 @@ public:
   std::shared_ptr<void> Facts;
   uint64_t FactsRevision = 0;
 
+  /// Further files that passes make, by path: written when the output is.
+  std::vector<std::pair<std::string, std::string>> SideFiles;
+
   /// Set by a lowering: produces the nodes instead of the graph itself.
   std::unique_ptr<NodeWriter> Lowered;
 

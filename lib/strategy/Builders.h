@@ -12,6 +12,11 @@
 
 namespace graft {
 
+/// What is the least size of a part, unless options say otherwise: that of
+/// TensorFlow's min_max_variable_partitioner.
+inline constexpr uint64_t DefaultMinShardBytes = 256 << 10;
+inline constexpr unsigned DefaultMaxShards = 16;
+
 /// Numbers that builders use.
 struct BuilderOptions {
   uint64_t Seed = 0;          ///< Of random choices.

@@ -6,6 +6,8 @@
 
 #include "lib/strategy/Pipeline.h"
 
+#include "lib/strategy/Builders.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -16,7 +18,9 @@ using namespace llvm;
 namespace graft {
 
 std::vector<std::string> strategyNames() {
-  return {"all-reduce", "ps", "tpu", "ipu-multi-worker"};
+  std::vector<std::string> Names = builderNames();
+  Names.insert(Names.end(), {"tpu", "ipu-multi-worker"});
+  return Names;
 }
 
 std::string quotePipelineValue(StringRef Value) {
@@ -52,7 +56,50 @@ std::string list(const std::vector<std::string> &Values) {
   return join(Values, ";");
 }
 
+/// The devices of the replicas, for a strategy that decides by them.
+std::vector<std::string> devicesOf(const StrategyOptions &O) {
+  std::vector<std::string> Devices = O.Devices;
+  for (unsigned I = 0; Devices.size() < O.Replicas; ++I)
+    Devices.push_back(
+        (Twine("/device:") +
+         (O.DeviceType.empty() ? "GPU" : StringRef(O.DeviceType)) + ":" +
+         Twine(I))
+            .str());
+  return Devices;
+}
+
+void addAssignStrategy(std::string &P, const StrategyOptions &O) {
+  bool IsKnown = is_contained(strategyNames(), O.Strategy);
+  bool IsDefault = O.Strategy == "all-reduce" || O.Strategy == "tpu" ||
+                   O.Strategy == "ipu-multi-worker";
+  std::string Name = IsDefault ? "" : O.Strategy;
+  if (!O.hasRecord())
+    return addPass(P, "assign-strategy", {{"strategy", Name}});
+  addPass(P, "assign-strategy",
+          {{"strategy", Name},
+           {"devices", list(devicesOf(O))},
+           {"seed", O.Seed},
+           {"min-shard-size", O.MinShardSize},
+           {"max-shards", O.MaxShards},
+           {"group-size", O.GroupSize},
+           {"spec", O.Spec},
+           {"compressor", O.Compressor},
+           {"emit", O.EmitStrategy}});
+  bool MayCut = !IsKnown || StringRef(O.Strategy).contains("partition");
+  if (MayCut && O.HasPartitioning)
+    addPass(P, "partition-variables");
+}
+
 } // namespace
+
+bool StrategyOptions::hasRecord() const {
+  bool IsPlain = Strategy == "all-reduce" || Strategy == "ps" ||
+                 Strategy == "tpu" || Strategy == "ipu-multi-worker";
+  return !IsPlain ||
+         any_of(ArrayRef({&EmitStrategy, &Seed, &MinShardSize, &MaxShards,
+                          &GroupSize, &Spec, &Compressor}),
+                [](const std::string *Option) { return !Option->empty(); });
+}
 
 std::string buildPipeline(const StrategyOptions &O) {
   std::string P;
@@ -60,7 +107,7 @@ std::string buildPipeline(const StrategyOptions &O) {
   std::string Slots = O.NoGradientSlots ? "true" : "";
   addPass(P, "inline-functions", {{"fetch", list(O.Fetches)}});
   bool Workers = O.Strategy == "ipu-multi-worker";
-  addPass(P, "assign-strategy", {{"strategy", O.Strategy == "ps" ? "ps" : ""}});
+  addAssignStrategy(P, O);
   addPass(P, "replicate",
           {{"replicas", O.Replicas ? utostr(O.Replicas) : ""},
            {"device-type", O.DeviceType},

@@ -35,13 +35,26 @@ struct StrategyOptions {
   uint64_t BucketBytes = 0;           ///< Of fused reductions; 0: by group.
   bool NoGradientSlots = false;
   bool CheckCopies = false; ///< A step on stale copies fails.
+
+  // What makes a record of even a plain strategy: options of assign-strategy.
+  std::string EmitStrategy;
+  std::string Seed;
+  std::string MinShardSize;
+  std::string MaxShards;
+  std::string GroupSize;
+  std::string Spec;
+  std::string Compressor;
+  bool HasPartitioning = true; ///< There is a pass partition-variables.
+
+  /// Whether variables have more to say than a policy.
+  bool hasRecord() const;
 };
 
-/// The strategies that buildPipeline knows.
+/// The strategies that buildPipeline knows; any other is a file.
 std::vector<std::string> strategyNames();
 
-/// The pipeline of \p Options.Strategy, which must be a known one. Options
-/// that say nothing are left out.
+/// The pipeline of \p Options.Strategy, a known one or a file. Options that say
+/// nothing are left out.
 std::string buildPipeline(const StrategyOptions &Options);
 
 /// \p Value as the value of an option in a pipeline: in quotes if it must be.

@@ -53,6 +53,34 @@ StringRef compressorName(Synchronizer::CompressorType Compressor) {
   return Compressors[Compressor];
 }
 
+unsigned VariableStrategy::numParts() const {
+  unsigned Count = 1;
+  for (unsigned N : Partitioner)
+    Count *= N;
+  return Count;
+}
+
+std::vector<int64_t> partSizes(int64_t Size, unsigned Parts) {
+  std::vector<int64_t> Sizes(Parts, Size / Parts);
+  for (int64_t I = 0; I < Size % Parts; ++I)
+    ++Sizes[I];
+  return Sizes;
+}
+
+std::optional<Synchronizer::CompressorType> parseCompressor(StringRef Name) {
+  Synchronizer::CompressorType Result = Synchronizer::None;
+  if (Name == "none" || (!Name.empty() && lookUp(Name, Compressors, Result)))
+    return Result;
+  return std::nullopt;
+}
+
+std::optional<Synchronizer::SpecType> parseSpec(StringRef Name) {
+  Synchronizer::SpecType Result;
+  if (lookUp(Name, Specs, Result))
+    return Result;
+  return std::nullopt;
+}
+
 std::string printSynchronizer(const Synchronizer &S) {
   std::string Text = S.Kind == Synchronizer::PS ? "ps" : "all-reduce";
   auto Add = [&](bool If, const Twine &Word) {

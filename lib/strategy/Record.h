@@ -56,7 +56,15 @@ struct VariableStrategy {
   /// more than 1.
   std::vector<unsigned> Partitioner;
   std::vector<Synchronizer> Parts; ///< One for each part.
+  std::string Why;                 ///< For the remark; no file has it.
+
+  /// The number of parts: 1 if it is whole.
+  unsigned numParts() const;
 };
+
+/// The sizes of \p Parts parts of \p Size: the first ones have one more where
+/// it does not divide, as in TensorFlow's partitioners.
+std::vector<int64_t> partSizes(int64_t Size, unsigned Parts);
 
 /// What happens to all variables.
 struct StrategyRecord {
@@ -86,6 +94,11 @@ inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
 
 /// "fp16", "fp16-ef", "bf16", "bf16-ef"; empty for None.
 llvm::StringRef compressorName(Synchronizer::CompressorType Compressor);
+/// The one called \p Name; "none" is None.
+std::optional<Synchronizer::CompressorType>
+parseCompressor(llvm::StringRef Name);
+/// "auto", "nccl" or "ring".
+std::optional<Synchronizer::SpecType> parseSpec(llvm::StringRef Name);
 
 std::string printSynchronizer(const Synchronizer &S);
 /// The synchronizer that \p Text is, or nothing.

@@ -11,6 +11,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <tuple>
+
 using namespace llvm;
 
 namespace graft {
@@ -50,6 +52,18 @@ bool has(const ResourceNode &Node, StringRef Type, unsigned Index) {
          (Type == "CPU" && is_contained(Node.Cpus, Index));
 }
 
+/// ADDRESS:GPU:0 in its parts; an address may have colons itself.
+std::optional<std::tuple<std::string, std::string, unsigned>>
+splitAddress(StringRef Name) {
+  auto [Front, Last] = Name.rsplit(':');
+  auto [Address, Type] = Front.rsplit(':');
+  unsigned Index = 0;
+  if (Name.starts_with("/") || Address.empty() || Type.empty() ||
+      Last.getAsInteger(10, Index))
+    return std::nullopt;
+  return std::tuple(Address.str(), Type.upper(), Index);
+}
+
 } // namespace
 
 std::vector<std::string> ResourceSpec::replicaDevices() const {
@@ -71,15 +85,12 @@ std::vector<std::string> ResourceSpec::hostDevices() const {
 }
 
 std::optional<std::string> ResourceSpec::resolve(StringRef Name) const {
-  // ADDRESS:GPU:0; an address may have colons itself.
-  auto [Front, Last] = Name.rsplit(':');
-  auto [Address, Type] = Front.rsplit(':');
-  unsigned Index = 0;
-  if (!Name.starts_with("/") && !Address.empty() && !Type.empty() &&
-      !Last.getAsInteger(10, Index))
+  if (auto Written = splitAddress(Name)) {
+    const auto &[Address, Type, Index] = *Written;
     for (const auto &[I, Node] : enumerate(Nodes))
-      if (Node.Address == Address && has(Node, Type.upper(), Index))
-        return deviceOf(*this, I, Type.upper(), Index);
+      if (Node.Address == Address && has(Node, Type, Index))
+        return deviceOf(*this, I, Type, Index);
+  }
   auto D = DeviceName::parse(Name);
   if (!D || D->Type.empty())
     return std::nullopt;
@@ -110,11 +121,17 @@ std::string ResourceSpec::autodistName(StringRef Device) const {
 ResourceSpec resourcesOf(ArrayRef<std::string> Devices) {
   ResourceSpec Spec;
   for (const std::string &Device : Devices) {
-    DeviceName D = DeviceName::parse(Device).value_or(DeviceName());
-    std::string Type = std::exchange(D.Type, "");
-    unsigned Index = std::exchange(D.Index, std::nullopt).value_or(0);
-    std::string Task = D.str();
-    std::string Address = Task.empty() ? "localhost" : Task;
+    std::string Address = "localhost", Type;
+    unsigned Index = 0;
+    if (auto Written = splitAddress(Device)) {
+      std::tie(Address, Type, Index) = *Written;
+    } else {
+      DeviceName D = DeviceName::parse(Device).value_or(DeviceName());
+      Type = std::exchange(D.Type, "");
+      Index = std::exchange(D.Index, std::nullopt).value_or(0);
+      if (std::string Task = D.str(); !Task.empty())
+        Address = Task;
+    }
     auto Node = find_if(Spec.Nodes, [&](const ResourceNode &N) {
       return N.Address == Address;
     });

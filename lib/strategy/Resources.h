@@ -11,6 +11,7 @@
 #define GRAFT_LIB_STRATEGY_RESOURCES_H
 
 #include "lib/analysis/Variables.h"
+#include "lib/io/Module.h"
 
 #include "llvm/Support/Error.h"
 
@@ -56,7 +57,8 @@ llvm::Expected<ResourceSpec> parseResources(llvm::StringRef Text,
 llvm::Expected<ResourceSpec> readResources(llvm::StringRef File,
                                            std::vector<std::string> &Notes);
 
-/// A spec for replicas on \p Devices (full names): one node for each task.
+/// A spec for replicas on \p Devices, full names or as AutoDist writes them:
+/// one node for each task or address.
 ResourceSpec resourcesOf(llvm::ArrayRef<std::string> Devices);
 
 /// What a strategy needs to know of a trainable variable.
@@ -79,6 +81,10 @@ struct VariableRow {
 std::vector<VariableRow> listVariables(const Graph &G,
                                        const VariableIndex &Vars,
                                        llvm::ArrayRef<NodeId> Declared);
+
+/// The variables of the collection `trainable_variables` of \p M, if it is a
+/// MetaGraphDef that has one.
+std::vector<NodeId> declaredVariables(const Module &M);
 
 } // namespace graft
 

@@ -8,6 +8,9 @@
 
 #include "lib/analysis/Dims.h"
 #include "lib/analysis/Topology.h"
+#include "lib/support/Wire.h"
+
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -158,6 +161,29 @@ VariableRow Table::row(NodeId Var) {
 }
 
 } // namespace
+
+std::vector<NodeId> declaredVariables(const Module &M) {
+  std::vector<NodeId> Vars;
+  if (!M.metaGraph())
+    return Vars;
+  const auto &Collections = M.metaGraph()->collection_def();
+  auto It = Collections.find("trainable_variables");
+  if (It == Collections.end())
+    return Vars;
+  const Graph &G = M.graph();
+  for (const std::string &Bytes : It->second.bytes_list().value()) {
+    wire::Field F;
+    for (wire::Reader R(Bytes); R.next(F);) {
+      // VariableDef.variable_name.
+      if (F.Number != 1 || F.WireType != wire::Type::Bytes)
+        continue;
+      auto E = G.findEndpoint(F.Bytes);
+      if (E && !E->isControl() && isVariableOp(G.opName(E->Node)))
+        Vars.push_back(E->Node);
+    }
+  }
+  return Vars;
+}
 
 std::vector<VariableRow> listVariables(const Graph &G,
                                        const VariableIndex &Vars,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Distribution.h"
+#include "RecordFlags.h"
 
 #include "lib/graph/DeviceName.h"
 #include "lib/pass/PassManager.h"
@@ -43,9 +44,15 @@ std::optional<uint64_t> parseSize(StringRef Text, uint64_t Limit) {
   if (Shift != 0)
     Text = Text.drop_back(1);
   uint64_t Size;
-  if (Text.getAsInteger(10, Size) || Size == 0 || Size > (Limit >> Shift))
+  if (Text.getAsInteger(10, Size) || Size > (Limit >> Shift))
     return std::nullopt;
   return Size << Shift;
+}
+
+// Flags of other files may be made first.
+cl::OptionCategory &distributionCategory() {
+  static cl::OptionCategory Category("Distribution");
+  return Category;
 }
 
 namespace {
@@ -54,7 +61,7 @@ namespace {
 // Flags
 //===----------------------------------------------------------------------===//
 
-cl::OptionCategory Distribution("Distribution");
+cl::OptionCategory &Distribution = distributionCategory();
 
 using Text = cl::opt<std::string>;
 using TextList = cl::list<std::string>;
@@ -77,9 +84,13 @@ Text Resources("resources", cl::value_desc("file"), cl::cat(Distribution),
                cl::desc("The machines and their devices, in the form of "
                         "AutoDist's resource_spec.yml; one graph for all of "
                         "them"));
-Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name"),
+Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name|file"),
               cl::cat(Distribution),
-              cl::desc("all-reduce (default), ps, tpu or ipu-multi-worker"));
+              cl::desc("all-reduce (default), partitioned-all-reduce, "
+                       "random-axis-partition-all-reduce, ps, "
+                       "ps-load-balancing, partitioned-ps, "
+                       "uneven-partitioned-ps, parallax, tpu, "
+                       "ipu-multi-worker, or a strategy file"));
 cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
                           cl::desc("Workers of ipu-multi-worker, which has a "
                                    "graph for each"));
@@ -233,19 +244,25 @@ Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
   if (given(Cluster) && !given(Replicas))
     return failure("--cluster needs --replicas, the number of replicas on each "
                    "worker");
-  if (!given(Devices) && !given(Replicas) && !given(Resources))
+  bool IsFile = !is_contained(strategyNames(), Strategy);
+  if (!given(Devices) && !given(Replicas) && !given(Resources) && !IsFile)
     return failure("--strategy needs --replicas or --devices");
   if (Error E = checkDeviceType(S, Other))
     return E;
-  if (given(Devices)) {
+  if (given(Resources)) {
+    if (Error E = placeOnResources(S))
+      return E;
+  } else if (!given(Devices) && !given(Replicas)) {
+    auto Listed = devicesOfStrategyFile(Strategy);
+    if (!Listed)
+      return Listed.takeError();
+    S.Devices = std::move(*Listed);
+  } else if (given(Devices)) {
     auto Listed =
         checkDevices(std::vector<std::string>(Devices.begin(), Devices.end()));
     if (!Listed)
       return Listed.takeError();
     S.Devices = std::move(*Listed);
-  } else if (given(Resources)) {
-    if (Error E = placeOnResources(S))
-      return E;
   } else {
     if (Replicas == 0 || Replicas > MaxReplicas)
       return failure(formatv("--replicas: {0} is not between 1 and {1}",
@@ -326,9 +343,13 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
   return Error::success();
 }
 
-Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
+Expected<StrategyOptions> checkStrategy(const PassRegistry &Registry,
+                                        const OtherOptions &Other) {
   StrategyOptions S;
-  if (Error E = checkWord("--strategy", Strategy, strategyNames()))
+  S.Strategy = Strategy;
+  if (Error E = checkStrategyName(Strategy))
+    return E;
+  if (Error E = checkRecordFlags(S))
     return E;
   bool BetweenGraphs = Strategy == "ipu-multi-worker";
   if (!BetweenGraphs && (given(Workers) || given(Worker)))
@@ -340,7 +361,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
     return E;
   if (given(BucketBytes)) {
     auto Size = parseSize(BucketBytes, INT32_MAX);
-    if (!Size)
+    if (!Size || *Size == 0)
       return failure(formatv("--bucket-bytes: '{0}' is not a size between 1 "
                              "and {1}, such as 64M",
                              BucketBytes.getValue(), INT32_MAX));
@@ -360,7 +381,6 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   for (const std::string &G : Grad)
     if (Error E = checkGrad(G))
       return E;
-  S.Strategy = Strategy;
   S.Feeds.assign(Feed.begin(), Feed.end());
   S.Batch = Batch;
   S.Fetches.assign(Fetch.begin(), Fetch.end());
@@ -375,6 +395,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   S.Variables.assign(Variable.begin(), Variable.end());
   S.NoGradientSlots = NoGradientSlots;
   S.CheckCopies = CheckCopies;
+  S.HasPartitioning = Registry.find("partition-variables") != nullptr;
   return S;
 }
 
@@ -408,20 +429,20 @@ Expected<std::string> completePipeline(const PassRegistry &Registry,
 
 } // namespace
 
-cl::OptionCategory &distributionCategory() { return Distribution; }
-
 std::vector<std::string> distributionFiles() {
   std::vector<std::string> Files;
   if (given(Cluster))
     Files.push_back(Cluster);
   if (given(Resources))
     Files.push_back(Resources);
+  if (!is_contained(strategyNames(), Strategy))
+    Files.push_back(Strategy);
   return Files;
 }
 
 Expected<std::string> choosePipeline(const PassRegistry &Registry,
                                      const OtherOptions &Other) {
-  const std::pair<const char *, bool> Own[] = {
+  std::vector<std::pair<const char *, bool>> Own = {
       {"--replicas", given(Replicas)},
       {"--devices", given(Devices)},
       {"--cluster", given(Cluster)},
@@ -441,6 +462,7 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry,
       {"--no-gradient-slots", NoGradientSlots},
       {"--check-copies", CheckCopies},
   };
+  append_range(Own, recordFlags());
   bool Wanted = given(Replicas) || given(Devices) || given(Cluster) ||
                 given(Resources) || given(Strategy);
   for (auto [Name, Given] : Own) {
@@ -459,7 +481,7 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry,
     return completePipeline(Registry, Other.Passes);
   if (!Wanted)
     return std::string();
-  Expected<StrategyOptions> S = checkStrategy(Other);
+  Expected<StrategyOptions> S = checkStrategy(Registry, Other);
   if (!S)
     return S.takeError();
   return buildPipeline(*S);

@@ -9,6 +9,7 @@
 #include "Options.h"
 
 #include "Distribution.h"
+#include "RecordFlags.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -128,7 +129,7 @@ Error chooseShardSize(ToolOptions &O) {
   if (!given(ShardSize))
     return Error::success();
   auto Size = parseSize(ShardSize, MessageLimit);
-  if (!Size)
+  if (!Size || *Size == 0)
     return failure(formatv("--shard-size: '{0}' is not a size between 1 and "
                            "{1}, such as 512M",
                            ShardSize.getValue(), MessageLimit));

@@ -79,6 +79,7 @@ private:
   bool transform(const std::string *Text);
   bool explain();
   void write(std::string *Text);
+  Error writeSideFiles();
   Error checkWritten(ArrayRef<std::string> Files, OutputFormat Format);
   std::string outputPath(OutputFormat Format) const;
 
@@ -237,6 +238,18 @@ Error Run::checkWritten(ArrayRef<std::string> Files, OutputFormat Format) {
                            "the output does not verify and is not kept");
 }
 
+Error Run::writeSideFiles() {
+  WriteOptions Plain{.Format = OutputFormat::Text};
+  for (const auto &[Path, Bytes] : M.SideFiles)
+    if (Error E = writeFile(Path, Plain, [&](ByteSink &Sink) {
+          Sink.write(Bytes);
+          return Error::success();
+        }))
+      return E;
+  M.SideFiles.clear();
+  return Error::success();
+}
+
 void Run::write(std::string *Text) {
   Timer T(Manager.Write);
   OutputFormat Format =
@@ -246,6 +259,8 @@ void Run::write(std::string *Text) {
     if (Error E = writeModule(M, Format, Sink))
       return report(std::move(E), Diags);
     *Text = std::move(Sink.Text);
+    if (Error E = writeSideFiles())
+      report(std::move(E), Diags);
     return;
   }
   WriteOptions Options = O.Write;
@@ -263,7 +278,10 @@ void Run::write(std::string *Text) {
     if (LateDiags.hasErrors())
       return createStringError(inconvertibleErrorCode(),
                                "the output is not kept");
-    return O.VerifyOutput ? checkWritten(Files, Format) : Error::success();
+    if (O.VerifyOutput)
+      if (Error E = checkWritten(Files, Format))
+        return E;
+    return writeSideFiles();
   };
   Expected<std::string> Written = writeModule(M, outputPath(Format), Options);
   Diags.append(LateDiags);
@@ -271,6 +289,9 @@ void Run::write(std::string *Text) {
     return consumeError(Written.takeError());
   if (!Written)
     return report(Written.takeError(), Diags);
+  // Where the output replaces no file, nobody looked at it before.
+  if (Error E = writeSideFiles())
+    return report(std::move(E), Diags);
   if (O.Depfile.empty())
     return;
   std::vector<std::string> Inputs = M.Files;

@@ -1,0 +1,300 @@
+//===- lib/strategy/Builders.cpp - strategies by name -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// AutoDist's strategy builders. They depart from it where it is of no use: a
+// variable in parts has not one part for each row when the number of its rows
+// is a prime, one server gets variables whole, and random choices are those of
+// a seed, the same on every platform.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/strategy/Builders.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// Sebastiano Vigna's splitmix64.
+class Generator {
+public:
+  explicit Generator(uint64_t Seed) : State(Seed) {}
+
+  /// A number below \p Bound.
+  size_t below(size_t Bound) {
+    State += 0x9e3779b97f4a7c15;
+    uint64_t Z = State;
+    Z = (Z ^ (Z >> 30)) * 0xbf58476d1ce4e5b9;
+    Z = (Z ^ (Z >> 27)) * 0x94d049bb133111eb;
+    return (Z ^ (Z >> 31)) % Bound;
+  }
+
+private:
+  uint64_t State;
+};
+
+/// The servers and the bytes that each has by now.
+class Loads {
+public:
+  explicit Loads(std::vector<std::string> Servers)
+      : Servers(std::move(Servers)), Bytes(this->Servers.size()) {}
+
+  size_t size() const { return Servers.size(); }
+  const std::string &first() const { return Servers.front(); }
+
+  /// The servers by their load; of equals the first is first.
+  std::vector<size_t> order() const {
+    std::vector<size_t> Order(Servers.size());
+    std::iota(Order.begin(), Order.end(), 0);
+    llvm::stable_sort(Order,
+                      [&](size_t A, size_t B) { return Bytes[A] < Bytes[B]; });
+    return Order;
+  }
+  const std::string &add(size_t Server, uint64_t Size) {
+    Bytes[Server] += Size;
+    return Servers[Server];
+  }
+
+private:
+  std::vector<std::string> Servers;
+  std::vector<uint64_t> Bytes;
+};
+
+enum class Shards : uint8_t { Even, Uneven };
+
+/// What all builders share.
+class Build {
+public:
+  Build(const ResourceSpec &Spec, const BuilderOptions &O)
+      : O(O), Servers(Spec.hostDevices()), Random(O.Seed) {}
+
+  /// On the server with the fewest bytes, or on the first one.
+  void onServer(const VariableRow &Row, bool Greedy, bool Proxy,
+                VariableStrategy &V) {
+    V.Sync = server(Greedy ? Servers.order().front() : 0, Row.Bytes);
+    V.Sync.Proxy = Proxy;
+    V.Why =
+        Greedy && Servers.size() > 1
+            ? formatv("it has the fewest bytes of {0}", Servers.size()).str()
+            : "it is the first";
+  }
+
+  void allReduced(const VariableRow &Row, VariableStrategy &V) {
+    V.Sync = allReduce(Row);
+    V.Why = formatv("group {0}", V.Sync.Group);
+  }
+
+  /// In parts along \p Axis; false if it stays whole.
+  bool cut(const VariableRow &Row, unsigned Axis, Shards How,
+           VariableStrategy &V) {
+    unsigned Parts = numShards(Row, Axis, How);
+    if (Parts < 2)
+      return false;
+    V.Partitioner.assign(Row.Shape.size(), 1);
+    V.Partitioner[Axis] = Parts;
+    return true;
+  }
+
+  /// Parts on servers, those with the fewest bytes first, and round again if
+  /// there are more parts than servers.
+  void partsOnServers(const VariableRow &Row, unsigned Axis,
+                      VariableStrategy &V) {
+    std::vector<size_t> Order = Servers.order();
+    int64_t Size = Row.Shape[Axis];
+    for (auto [I, Rows] : enumerate(partSizes(Size, V.Partitioner[Axis])))
+      V.Parts.push_back(
+          server(Order[I % Order.size()], Row.Bytes / Size * Rows));
+    V.Sync = V.Parts.front();
+    V.Why = "on the servers with the fewest bytes";
+  }
+
+  void partsAllReduced(const VariableRow &Row, unsigned Axis,
+                       VariableStrategy &V) {
+    for (unsigned I = 0; I < V.Partitioner[Axis]; ++I)
+      V.Parts.push_back(allReduce(Row));
+    V.Sync = V.Parts.front();
+    V.Why = formatv("groups {0} to {1}", V.Parts.front().Group,
+                    V.Parts.back().Group);
+  }
+
+  /// An axis with more than one row; rows of a sparse variable are along the
+  /// first.
+  unsigned randomAxis(const VariableRow &Row) {
+    SmallVector<unsigned, 4> Axes;
+    for (const auto &[Axis, Size] : enumerate(Row.Shape))
+      if (Size > 1)
+        Axes.push_back(Axis);
+    return Row.Sparse || Axes.empty() ? 0 : Axes[Random.below(Axes.size())];
+  }
+
+  /// Whether there are servers to spread over.
+  bool hasServers() {
+    if (Servers.size() > 1)
+      return true;
+    Whole = "there is one server";
+    return false;
+  }
+
+  void skipGroup() { ++Counted; }
+  /// Why the last variable is not in parts; taken by the remark.
+  std::string takeWhole() { return std::exchange(Whole, ""); }
+
+private:
+  Synchronizer server(size_t Server, uint64_t Bytes) {
+    Synchronizer S;
+    S.Kind = Synchronizer::PS;
+    S.Destination = Servers.add(Server, Bytes);
+    return S;
+  }
+
+  Synchronizer allReduce(const VariableRow &Row) {
+    Synchronizer S;
+    S.Spec = O.Spec;
+    // Rows are gathered, not added.
+    S.Compressor = Row.Sparse ? Synchronizer::None : O.Compressor;
+    S.Group = static_cast<int>(Counted++ / O.GroupSize);
+    return S;
+  }
+
+  unsigned numShards(const VariableRow &Row, unsigned Axis, Shards How);
+
+  const BuilderOptions &O;
+  Loads Servers;
+  Generator Random;
+  uint64_t Counted = 0; ///< Members of groups so far.
+  std::string Whole;
+};
+
+/// AutoDist's number of parts is the least number from 2 on that divides the
+/// size, or, for uneven parts, that does not.
+unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
+  if (Row.Shape.empty() || Row.Bytes == 0 || Row.Shape[Axis] < 2) {
+    Whole = Row.Bytes == 0 && Row.Shape.empty() ? "its shape is not known"
+                                                : "it has one row";
+    return 1;
+  }
+  auto Size = static_cast<uint64_t>(Row.Shape[Axis]);
+  uint64_t Least = O.MinShardBytes ? O.MinShardBytes : DefaultMinShardBytes;
+  uint64_t Most = std::min<uint64_t>(
+      {Size, O.MaxShards ? O.MaxShards : DefaultMaxShards, Row.Bytes / Least});
+  if (Most < 2) {
+    Whole = O.MaxShards == 1
+                ? std::string("of one part at most")
+                : formatv("parts of {0} bytes at least are asked for", Least);
+    return 1;
+  }
+  for (uint64_t N = 2; N <= Most; ++N)
+    if ((Size % N == 0) == (How == Shards::Even))
+      return N;
+  // A prime, or a number of large factors; or nothing but even parts.
+  return 2;
+}
+
+using Builder = void (*)(Build &, const VariableRow &, VariableStrategy &);
+
+void ps(Build &B, const VariableRow &Row, VariableStrategy &V) {
+  B.onServer(Row, /*Greedy=*/false, /*Proxy=*/false, V);
+}
+
+void psLoadBalancing(Build &B, const VariableRow &Row, VariableStrategy &V) {
+  B.onServer(Row, /*Greedy=*/true, /*Proxy=*/false, V);
+}
+
+void partsOnServers(Build &B, const VariableRow &Row, Shards How,
+                    VariableStrategy &V) {
+  if (B.hasServers() && B.cut(Row, /*Axis=*/0, How, V))
+    B.partsOnServers(Row, /*Axis=*/0, V);
+  else
+    psLoadBalancing(B, Row, V);
+}
+
+void partitionedPS(Build &B, const VariableRow &Row, VariableStrategy &V) {
+  partsOnServers(B, Row, Shards::Even, V);
+}
+
+void unevenPartitionedPS(Build &B, const VariableRow &Row,
+                         VariableStrategy &V) {
+  partsOnServers(B, Row, Shards::Uneven, V);
+}
+
+void allReduce(Build &B, const VariableRow &Row, VariableStrategy &V) {
+  B.allReduced(Row, V);
+}
+
+void partsAllReduced(Build &B, const VariableRow &Row, unsigned Axis,
+                     VariableStrategy &V) {
+  if (B.cut(Row, Axis, Shards::Even, V))
+    B.partsAllReduced(Row, Axis, V);
+  else
+    B.allReduced(Row, V);
+}
+
+void partitionedAllReduce(Build &B, const VariableRow &Row,
+                          VariableStrategy &V) {
+  partsAllReduced(B, Row, /*Axis=*/0, V);
+}
+
+void randomAxisPartitionAllReduce(Build &B, const VariableRow &Row,
+                                  VariableStrategy &V) {
+  partsAllReduced(B, Row, B.randomAxis(Row), V);
+}
+
+/// Dense gradients by all-reduce; rows to the server that has the variable,
+/// which replicas read from a copy near them.
+void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
+  if (!Row.Sparse)
+    return B.allReduced(Row, V);
+  // Its place among the variables counts all the same.
+  B.skipGroup();
+  B.onServer(Row, /*Greedy=*/true, /*Proxy=*/true, V);
+  V.Why = "its gradient is rows; " + V.Why;
+}
+
+constexpr std::pair<StringLiteral, Builder> Builders[] = {
+    {"ps", ps},
+    {"ps-load-balancing", psLoadBalancing},
+    {"partitioned-ps", partitionedPS},
+    {"uneven-partitioned-ps", unevenPartitionedPS},
+    {"all-reduce", allReduce},
+    {"partitioned-all-reduce", partitionedAllReduce},
+    {"random-axis-partition-all-reduce", randomAxisPartitionAllReduce},
+    {"parallax", parallax},
+};
+
+} // namespace
+
+std::vector<std::string> builderNames() {
+  std::vector<std::string> Names;
+  for (const auto &[Name, Run] : Builders)
+    Names.push_back(Name.str());
+  return Names;
+}
+
+StrategyRecord buildStrategy(StringRef Name, ArrayRef<VariableRow> Variables,
+                             const ResourceSpec &Spec,
+                             const BuilderOptions &Options) {
+  StrategyRecord R;
+  R.Id = Name.str();
+  R.Replicas = Spec.replicaDevices();
+  const auto *Found =
+      find_if(Builders, [&](const auto &Entry) { return Entry.first == Name; });
+  Build B(Spec, Options);
+  for (const VariableRow &Row : Variables) {
+    VariableStrategy &V = R.Variables.emplace_back();
+    V.Variable = Row.Name;
+    Found->second(B, Row, V);
+    if (std::string Whole = B.takeWhole(); !Whole.empty())
+      V.Why += "; whole, since " + Whole;
+  }
+  return R;
+}
+
+} // namespace graft

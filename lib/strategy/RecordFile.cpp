@@ -1,0 +1,303 @@
+//===- lib/strategy/RecordFile.cpp - strategy files -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A variable is `w:0` in a file and `w` in a record, and its parts, which have
+// no names of their own in a record, are `w/part_0:0` and so on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/strategy/RecordFile.h"
+
+#include "lib/io/Sniff.h"
+
+#include "autodist/strategy.pb.h"
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/text_format.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+namespace pb = autodist::proto;
+using Wire = pb::AllReduceSynchronizer;
+
+Error failure(const Twine &Message) {
+  return createStringError(inconvertibleErrorCode(), Message);
+}
+
+/// Enums of a file and of a record, in one order.
+constexpr std::pair<Wire::Spec, Synchronizer::SpecType> Specs[] = {
+    {Wire::AUTO, Synchronizer::Auto},
+    {Wire::NCCL, Synchronizer::Nccl},
+    {Wire::RING, Synchronizer::Ring},
+};
+constexpr std::pair<Wire::Compressor, Synchronizer::CompressorType>
+    Compressors[] = {
+        {Wire::NoneCompressor, Synchronizer::None},
+        {Wire::HorovodCompressor, Synchronizer::Fp16},
+        {Wire::HorovodCompressorEF, Synchronizer::Fp16EF},
+        {Wire::Bfloat16Compressor, Synchronizer::BF16},
+        {Wire::Bfloat16CompressorEF, Synchronizer::BF16EF},
+};
+
+/// The first error, with its place.
+class Collector final : public google::protobuf::io::ErrorCollector {
+public:
+  void AddError(int Line, int Column, const std::string &What) override {
+    if (!Message.empty())
+      return;
+    // Of what is the matter with the whole, the line is -1.
+    if (Line >= 0)
+      Message = formatv("{0}:{1}: ", Line + 1, Column + 1);
+    Message += What;
+  }
+  void AddWarning(int, int, const std::string &) override {}
+
+  std::string Message;
+};
+
+/// Whether \p M or a message in it has a field that it should not have.
+bool hasUnknownFields(const google::protobuf::Message &M) {
+  const google::protobuf::Reflection *R = M.GetReflection();
+  if (!R->GetUnknownFields(M).empty())
+    return true;
+  std::vector<const google::protobuf::FieldDescriptor *> Fields;
+  R->ListFields(M, &Fields);
+  for (const auto *F : Fields) {
+    if (F->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE)
+      continue;
+    if (!F->is_repeated()) {
+      if (hasUnknownFields(R->GetMessage(M, F)))
+        return true;
+      continue;
+    }
+    for (int I = 0; I < R->FieldSize(M, F); ++I)
+      if (hasUnknownFields(R->GetRepeatedMessage(M, F, I)))
+        return true;
+  }
+  return false;
+}
+
+Expected<pb::Strategy> parseMessage(StringRef Bytes, StringRef File) {
+  pb::Strategy Message;
+  if (File.ends_with(".pbtxt") || looksLikeText(Bytes)) {
+    google::protobuf::TextFormat::Parser Parser;
+    Collector Errors;
+    Parser.RecordErrorsTo(&Errors);
+    google::protobuf::io::ArrayInputStream Stream(
+        Bytes.data(), static_cast<int>(Bytes.size()));
+    if (!Parser.Parse(&Stream, &Message))
+      return failure(File + ":" + Errors.Message);
+    return Message;
+  }
+  if (!Message.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())))
+    return failure(File + ": is truncated, or not a strategy");
+  if (hasUnknownFields(Message))
+    return failure(File + ": is not a strategy: it has fields that none has");
+  return Message;
+}
+
+/// `w` for `w:0`.
+StringRef variableOf(StringRef Name) {
+  Name.consume_back(":0");
+  return Name;
+}
+
+template <typename From, typename To, size_t Size>
+Error translate(From Value, const std::pair<From, To> (&List)[Size],
+                StringRef Field, To &Result) {
+  for (auto [Here, There] : List)
+    if (Here == Value) {
+      Result = There;
+      return Error::success();
+    }
+  return failure(formatv("{0} {1} is not known", Field, int(Value)));
+}
+
+Error readSynchronizer(const pb::Strategy::Node &Node, Synchronizer &S) {
+  if (Node.has_pssynchronizer()) {
+    const pb::PSSynchronizer &From = Node.pssynchronizer();
+    S.Kind = Synchronizer::PS;
+    S.Destination = From.reduction_destination();
+    S.Proxy = From.local_replication();
+    S.Sync = From.sync();
+    S.Staleness = From.staleness();
+    return S.Staleness < 0 ? failure("the staleness is negative")
+                           : Error::success();
+  }
+  if (!Node.has_allreducesynchronizer())
+    return failure("has no synchronizer; give it a PSSynchronizer or an "
+                   "AllReduceSynchronizer");
+  const Wire &From = Node.allreducesynchronizer();
+  S.Kind = Synchronizer::AllReduce;
+  S.Group = From.group();
+  if (S.Group < 0)
+    return failure("the group is negative");
+  if (Error E = translate(From.spec(), Specs, "spec", S.Spec))
+    return E;
+  return translate(From.compressor(), Compressors, "compressor", S.Compressor);
+}
+
+/// `1,2,1`.
+Error readPartitioner(StringRef Text, std::vector<unsigned> &Parts) {
+  if (Text.empty())
+    return Error::success();
+  SmallVector<StringRef, 4> Words;
+  Text.split(Words, ',');
+  for (StringRef Word : Words)
+    if (Word.trim().getAsInteger(10, Parts.emplace_back()) || Parts.back() == 0)
+      return failure("partitioner '" + Text +
+                     "' is not a list of numbers of parts, such as 1,2,1");
+  if (count_if(Parts, [](unsigned N) { return N > 1; }) > 1)
+    return failure("partitioner '" + Text +
+                   "' cuts more than one axis; only one can be cut");
+  return Error::success();
+}
+
+Error readVariable(const pb::Strategy::Node &Node, VariableStrategy &V) {
+  if (Error E = readPartitioner(Node.partitioner(), V.Partitioner))
+    return E;
+  unsigned Count = 1;
+  for (unsigned N : V.Partitioner)
+    Count *= N;
+  size_t Given = Node.part_config_size();
+  if (Given != 0 && Given != Count)
+    return failure(
+        formatv("has {0} entries part_config and {1} parts", Given, Count));
+  for (const pb::Strategy::Node &Part : Node.part_config()) {
+    if (!Part.partitioner().empty() || Part.part_config_size() != 0)
+      return failure("part '" + Part.var_name() + "' has parts itself");
+    if (Error E = readSynchronizer(Part, V.Parts.emplace_back()))
+      return failure("part '" + Part.var_name() +
+                     "': " + toString(std::move(E)));
+  }
+  // One with parts need not have any itself.
+  if (!V.Parts.empty() &&
+      Node.synchronizer_case() == pb::Strategy::Node::SYNCHRONIZER_NOT_SET) {
+    V.Sync = V.Parts.front();
+    return Error::success();
+  }
+  return readSynchronizer(Node, V.Sync);
+}
+
+void writeSynchronizer(const Synchronizer &S, const ResourceSpec &Spec,
+                       pb::Strategy::Node &Node) {
+  if (S.Kind == Synchronizer::PS) {
+    pb::PSSynchronizer &To = *Node.mutable_pssynchronizer();
+    if (!S.Destination.empty())
+      To.set_reduction_destination(Spec.autodistName(S.Destination));
+    To.set_local_replication(S.Proxy);
+    To.set_sync(S.Sync);
+    To.set_staleness(S.Staleness);
+    return;
+  }
+  Wire &To = *Node.mutable_allreducesynchronizer();
+  To.set_group(S.Group);
+  for (auto [There, Here] : Specs)
+    if (Here == S.Spec)
+      To.set_spec(There);
+  for (auto [There, Here] : Compressors)
+    if (Here == S.Compressor)
+      To.set_compressor(There);
+}
+
+} // namespace
+
+Expected<StrategyRecord> parseRecord(StringRef Bytes, StringRef File) {
+  Expected<pb::Strategy> Message = parseMessage(Bytes, File);
+  if (!Message)
+    return Message.takeError();
+  StrategyRecord R;
+  R.Id = Message->id();
+  R.Path = Message->path();
+  for (const std::string &Device : Message->graph_config().replicas())
+    R.Replicas.push_back(Device);
+  for (const pb::Strategy::Node &Node : Message->node_config()) {
+    VariableStrategy &V = R.Variables.emplace_back();
+    V.Variable = variableOf(Node.var_name()).str();
+    if (V.Variable.empty())
+      return failure(formatv("{0}: node_config {1} has no var_name", File,
+                             R.Variables.size() - 1));
+    if (Error E = readVariable(Node, V))
+      return failure(File + ": node_config '" + Node.var_name() +
+                     "': " + toString(std::move(E)));
+  }
+  return R;
+}
+
+Expected<StrategyRecord> readRecord(StringRef File) {
+  auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/false,
+                                      /*RequiresNullTerminator=*/false);
+  if (!Buffer)
+    return failure("'" + File +
+                   "' cannot be read: " + Buffer.getError().message());
+  return parseRecord((*Buffer)->getBuffer(), File);
+}
+
+Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,
+                     StringRef File) {
+  auto Resolve = [&](std::string &Device, const Twine &Entry) -> Error {
+    auto Full = Spec.resolve(Device);
+    if (!Full)
+      return failure(File + ": " + Entry + ": there is no device '" + Device +
+                     "'; there are " + join(Spec.hostDevices(), ", ") +
+                     " and those of the replicas");
+    Device = *Full;
+    return Error::success();
+  };
+  for (VariableStrategy &V : Record.Variables) {
+    std::string Entry = "node_config '" + V.Variable + "'";
+    if (!V.Sync.Destination.empty())
+      if (Error E = Resolve(V.Sync.Destination, Entry))
+        return E;
+    for (const auto &[I, Part] : enumerate(V.Parts))
+      if (!Part.Destination.empty())
+        if (Error E = Resolve(Part.Destination, Entry + ", part " + Twine(I)))
+          return E;
+  }
+  for (std::string &Device : Record.Replicas)
+    if (Error E = Resolve(Device, "graph_config, replicas"))
+      return E;
+  return Error::success();
+}
+
+std::string printRecord(const StrategyRecord &Record, const ResourceSpec &Spec,
+                        bool AsText) {
+  pb::Strategy Message;
+  Message.set_id(Record.Id);
+  Message.set_path(Record.Path);
+  for (const VariableStrategy &V : Record.Variables) {
+    pb::Strategy::Node &Node = *Message.add_node_config();
+    Node.set_var_name(V.Variable + ":0");
+    Node.set_partitioner(join(
+        map_range(V.Partitioner, [](unsigned N) { return utostr(N); }), ","));
+    if (V.Parts.empty())
+      writeSynchronizer(V.Sync, Spec, Node);
+    for (const auto &[I, Part] : enumerate(V.Parts)) {
+      pb::Strategy::Node &To = *Node.add_part_config();
+      To.set_var_name(V.Variable + "/part_" + utostr(I) + ":0");
+      writeSynchronizer(Part, Spec, To);
+    }
+  }
+  for (const std::string &Device : Record.Replicas)
+    Message.mutable_graph_config()->add_replicas(Spec.autodistName(Device));
+  std::string Out;
+  if (AsText) {
+    google::protobuf::TextFormat::PrintToString(Message, &Out);
+    return Out;
+  }
+  // Without maps, messages have one form.
+  Message.SerializeToString(&Out);
+  return Out;
+}
+
+} // namespace graft

@@ -1,0 +1,40 @@
+//===- lib/strategy/RecordFile.h - strategy files ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// AutoDist's strategy files (proto/autodist/strategy.proto), binary or text.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_STRATEGY_RECORDFILE_H
+#define GRAFT_LIB_STRATEGY_RECORDFILE_H
+
+#include "lib/strategy/Record.h"
+#include "lib/strategy/Resources.h"
+
+#include "llvm/Support/Error.h"
+
+namespace graft {
+
+/// The record in \p Bytes, text if \p File ends in `.pbtxt` or they look like
+/// it. Devices are as they are written. Errors name \p File and the entry, of
+/// text line and column.
+llvm::Expected<StrategyRecord> parseRecord(llvm::StringRef Bytes,
+                                           llvm::StringRef File);
+
+/// The record in the file \p File.
+llvm::Expected<StrategyRecord> readRecord(llvm::StringRef File);
+
+/// Gives the devices of \p Record their full names in TensorFlow; an error
+/// names \p File and the entry whose device is not in \p Spec.
+llvm::Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,
+                           llvm::StringRef File);
+
+/// The file of \p Record, its devices as AutoDist writes them: the same bytes
+/// for the same record.
+std::string printRecord(const StrategyRecord &Record, const ResourceSpec &Spec,
+                        bool AsText);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_STRATEGY_RECORDFILE_H
