@@ -290,7 +290,7 @@ void PartitionEditor::rewriteUpdate(NodeId N) {
   const CutVariable &Of = *Plan.find(G.input(N, 0));
   SmallVector<Endpoint, 8> Values, Ids;
   auto Known = PartValues.find(N);
-  unsigned Grad = static_cast<unsigned>(Def.Grad);
+  auto Grad = static_cast<uint8_t>(Def.Grad);
   Endpoint Value = G.input(N, Grad);
   if (Known != PartValues.end()) {
     Values = Known->second;

@@ -116,8 +116,7 @@ bool PartitionPlan::addSlotsOf(NodeId Update, const CutVariable &Of) {
   return true;
 }
 
-bool PartitionPlan::addSlots(const CutVariable &Of) {
-  NodeId Var = Of.Var;
+bool PartitionPlan::addSlots(NodeId Var) {
   bool Good = true;
   SmallVector<NodeId, 8> Updates;
   Vars.forEachUse(G, Var, [&](Use U) {
@@ -166,9 +165,11 @@ bool PartitionPlan::check(const CutVariable &Of) {
 
 bool PartitionPlan::complete() {
   // Slots are added behind, and may have slots of their own.
-  for (size_t I = 0; I < Cuts.size(); ++I)
-    if (!addSlots(Cuts[I]))
+  for (size_t I = 0; I != Cuts.size(); ++I) {
+    NodeId Var = Cuts[I].Var;
+    if (!addSlots(Var))
       return false;
+  }
   return all_of(Cuts, [&](const CutVariable &Of) { return check(Of); });
 }
 

@@ -80,7 +80,7 @@ public:
 
 private:
   bool add(NodeId Var, const Partition &Cut, NodeId Leader);
-  bool addSlots(const CutVariable &Of);
+  bool addSlots(NodeId Var);
   bool addSlotsOf(NodeId Update, const CutVariable &Of);
   bool check(const CutVariable &Of);
   bool fail(NodeId N, const llvm::Twine &Why);
