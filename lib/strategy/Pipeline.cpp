@@ -86,7 +86,7 @@ void addAssignStrategy(std::string &P, const StrategyOptions &O) {
            {"compressor", O.Compressor},
            {"emit", O.EmitStrategy}});
   bool MayCut = !IsKnown || StringRef(O.Strategy).contains("partition");
-  if (MayCut && O.HasPartitioning)
+  if (MayCut)
     addPass(P, "partition-variables");
 }
 

@@ -44,7 +44,6 @@ struct StrategyOptions {
   std::string GroupSize;
   std::string Spec;
   std::string Compressor;
-  bool HasPartitioning = true; ///< There is a pass partition-variables.
 
   /// Whether variables have more to say than a policy.
   bool hasRecord() const;

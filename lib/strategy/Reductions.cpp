@@ -79,7 +79,8 @@ bool anySynchronizer(const Graph &G,
     IsVariable[Op] = isVariableOp(G.opNameOf(Op));
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
-    if (!IsVariable[This.Op] || This.isDead() || !(This.Flags & NF_MayHaveGraft))
+    if (!IsVariable[This.Op] || This.isDead() ||
+        !(This.Flags & NF_MayHaveGraft))
       continue;
     auto Sync = synchronizerOf(G, N);
     if (Sync && Is(*Sync))

@@ -343,8 +343,7 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
   return Error::success();
 }
 
-Expected<StrategyOptions> checkStrategy(const PassRegistry &Registry,
-                                        const OtherOptions &Other) {
+Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   StrategyOptions S;
   S.Strategy = Strategy;
   if (Error E = checkStrategyName(Strategy))
@@ -395,7 +394,6 @@ Expected<StrategyOptions> checkStrategy(const PassRegistry &Registry,
   S.Variables.assign(Variable.begin(), Variable.end());
   S.NoGradientSlots = NoGradientSlots;
   S.CheckCopies = CheckCopies;
-  S.HasPartitioning = Registry.find("partition-variables") != nullptr;
   return S;
 }
 
@@ -481,7 +479,7 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry,
     return completePipeline(Registry, Other.Passes);
   if (!Wanted)
     return std::string();
-  Expected<StrategyOptions> S = checkStrategy(Registry, Other);
+  Expected<StrategyOptions> S = checkStrategy(Other);
   if (!S)
     return S.takeError();
   return buildPipeline(*S);

@@ -39,7 +39,7 @@ llvm::Expected<std::string> choosePipeline(const PassRegistry &Registry,
 
 llvm::Error failure(const llvm::Twine &Message);
 
-/// The bytes that "64M" and the like are: at least 1 and at most \p Limit.
+/// The number that "64M" and the like are: at most \p Limit.
 std::optional<uint64_t> parseSize(llvm::StringRef Text, uint64_t Limit);
 
 template <typename Option> bool given(const Option &O) {
