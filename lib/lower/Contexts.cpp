@@ -130,7 +130,7 @@ void ContextLowering::lower(tensorflow::WhileContextDef &C) {
   lowerAll(C.mutable_nested_contexts());
 }
 
-/// Takes the names of nodes that are gone out of contexts.
+/// Takes the names of tensors that are gone out of contexts.
 class ContextPruning {
 public:
   explicit ContextPruning(const Graph &G) : G(G) {}
@@ -138,7 +138,9 @@ public:
   template <typename Context> void lower(Context &C) {
     tensorflow::ValuesDef &Values = *C.mutable_values_def();
     auto IsGone = [this](StringRef Name) {
-      return G.find(Name.split(':').first) == NoNode;
+      auto E = G.findEndpoint(Name);
+      return !E || (!E->isControl() && Name.contains(':') &&
+                    E->Port >= G.numOutputs(E->Node).value_or(~0U));
     };
     auto &Names = *Values.mutable_values();
     Names.erase(std::remove_if(Names.begin(), Names.end(), IsGone),

@@ -147,8 +147,8 @@ void PartitionEditor::rewriteUser(NodeId N) {
     return becomeShape(N, *Of, "out_type");
   case CutUse::Initialized:
     return rewriteInitialized(N, *Of);
-  case CutUse::Destroy:
-    return rewriteDestroy(N, *Of);
+  case CutUse::Effect:
+    return rewriteEffect(N, *Of);
   case CutUse::Value:
     // Entries of a saver take the parts themselves.
     if (!isSaved(N))
@@ -210,10 +210,18 @@ void PartitionEditor::readValues(NodeId N) {
     enterContext(E);
     AttrRun Attrs;
     Attrs.type("T", Of->Type);
-    SmallVector<Endpoint, 8> Values;
+    // N runs when all that it reads is there.
+    SmallVector<Endpoint, 8> Values, Waits;
+    for (auto [J, Other] : enumerate(G.dataInputs(N)))
+      if (J != I && !Plan.find(Other))
+        Waits.push_back({Other.Node, ControlPort});
+      else if (J != I && !isVariableOp(G.opName(Other.Node)))
+        for (NodeId Part : Clones[Other.Node])
+          Waits.push_back({Part, ControlPort});
+    append_range(Waits, G.controlInputs(N));
     for (unsigned P = 0; P < Of->parts(); ++P) {
-      SmallVector<Endpoint, 4> Inputs{partOf(E, P)};
-      append_range(Inputs, G.controlInputs(N));
+      SmallVector<Endpoint, 8> Inputs{partOf(E, P)};
+      append_range(Inputs, Waits);
       NodeId Read = add(N, "read_" + Twine(I) + "/part_" + Twine(P), "Identity",
                         Inputs, Attrs);
       G.node(Read).Device = G.node(Inputs[0].Node).Device;
@@ -236,7 +244,7 @@ void PartitionEditor::rewriteInitialized(NodeId N, const CutVariable &Of) {
   }
 }
 
-void PartitionEditor::rewriteDestroy(NodeId N, const CutVariable &Of) {
+void PartitionEditor::rewriteEffect(NodeId N, const CutVariable &Of) {
   SmallVector<Endpoint, 8> Waits;
   for (unsigned I = 0; I < Of.parts(); ++I)
     Waits.push_back(

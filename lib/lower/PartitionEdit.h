@@ -109,7 +109,7 @@ private:
   void rewriteRead(NodeId N, const CutVariable &Of);
   void readValues(NodeId N);
   void rewriteInitialized(NodeId N, const CutVariable &Of);
-  void rewriteDestroy(NodeId N, const CutVariable &Of);
+  void rewriteEffect(NodeId N, const CutVariable &Of);
   void rewriteDenseLookup(NodeId N, const CutVariable &Of);
   void becomeShape(NodeId N, const CutVariable &Of, llvm::StringRef TypeAttr);
   void rewriteUpdate(NodeId N);

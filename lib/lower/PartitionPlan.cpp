@@ -29,6 +29,8 @@ CutUse classifyCutUse(const Graph &G, const VariableIndex &Vars, Use U) {
         .Default(CutUse::Unknown);
   if (Op == "IsVariableInitialized" || Op == "VarIsInitializedOp")
     return CutUse::Initialized;
+  if (Op == "DestroyResourceOp" || Op == "DisableCopyOnRead")
+    return CutUse::Effect;
   if (IsHandle)
     return StringSwitch<CutUse>(Op)
         .Case("ReadVariableOp", CutUse::Read)
@@ -37,10 +39,10 @@ CutUse classifyCutUse(const Graph &G, const VariableIndex &Vars, Use U) {
                                     : CutUse::DenseLookup)
         .Case("ResourceGatherNd", CutUse::DenseLookup)
         .Case("VariableShape", CutUse::Shape)
-        .Case("DestroyResourceOp", CutUse::Destroy)
         .Default(CutUse::Unknown);
-  // What takes a reference in place and is none of the above is not known.
-  if (!G.opDef(U.User) || G.isRefInput(U.User, U.Index))
+  // What takes a reference in place and is none of the above is not known. A
+  // Merge does not wait for all that it reads.
+  if (!G.opDef(U.User) || G.isRefInput(U.User, U.Index) || Op == "Merge")
     return CutUse::Unknown;
   return Op == "Identity" ? CutUse::Read : CutUse::Value;
 }
@@ -129,6 +131,15 @@ bool PartitionPlan::addSlots(NodeId Var) {
   return Good;
 }
 
+/// Whether \p E is brought into the shape \p Shape, as savers with `reshape`
+/// do.
+static bool hasShape(const Graph &G, Endpoint E, ArrayRef<int64_t> Shape) {
+  if (!G.isOp(E.Node, "Reshape"))
+    return false;
+  auto To = constValue(G, G.input(E.Node, 1).Node);
+  return To && To->HasInts && ArrayRef<int64_t>(To->Ints) == Shape;
+}
+
 /// Refuses the users of \p Of that nothing is known to do with parts.
 bool PartitionPlan::check(const CutVariable &Of) {
   bool Good = true;
@@ -157,7 +168,9 @@ bool PartitionPlan::check(const CutVariable &Of) {
     if (Def.Kind == UpdateKind::Count ||
         Def.Kind == UpdateKind::StridedSliceAssign || Op.contains("ScatterNd"))
       return Refuse(U.User, Op + " has no form for parts");
-    if (Op == "Assign" && !G.boolAttr(U.User, "validate_shape").value_or(true))
+    if (Op == "Assign" &&
+        !G.boolAttr(U.User, "validate_shape").value_or(true) &&
+        !hasShape(G, G.input(U.User, 1), Of.Shape))
       return Refuse(U.User, "it may give the variable another shape");
   });
   return Good;

@@ -43,7 +43,7 @@ enum class CutUse : uint8_t {
   DenseLookup, ///< Reads a handle in a way that takes the whole value.
   Shape,       ///< VariableShape.
   Initialized, ///< Whether there is a value.
-  Destroy,     ///< DestroyResourceOp.
+  Effect,      ///< Is done to each part: DestroyResourceOp.
   Value,       ///< Takes a reference for its value.
   Unknown,
 };
