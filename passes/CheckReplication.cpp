@@ -10,6 +10,10 @@
 //     g/reduce = _Reduce*(g)  erased  →  g      because g is Partial, k=1,
 //     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1
 //
+// Variables that are in parts are cut in the input as well, which is checked
+// by itself (lib/analysis/PartitionCheck.h); a graph that has no replicas is
+// checked in this way alone.
+//
 // Alone on a text file the input graph is another file: {input=FILE}. With it,
 // a file that expand-replicas wrote can be checked as well: it is folded back
 // to a program first (lib/lower/Fold.h).
@@ -17,10 +21,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/Certificate.h"
+#include "lib/analysis/PartitionCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/io/Inline.h"
 #include "lib/io/Read.h"
 #include "lib/lower/Fold.h"
+#include "lib/lower/PartitionLike.h"
 #include "lib/pass/Pass.h"
 
 using namespace llvm;
@@ -48,7 +54,8 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   const Graph &G = M.graph();
   StringRef File = option("input");
   bool Lowered = !File.empty() && stampedReplicas(G) != 0;
-  if (!Lowered && readMesh(G).Node == NoNode)
+  bool OneDevice = !Lowered && readMesh(G).Node == NoNode;
+  if (OneDevice && File.empty())
     return PassResult::Unchanged;
   // The certificate infers its own facts; those of the passes would only be in
   // memory beside them.
@@ -58,13 +65,13 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
     Same = certify(*M.input(), G, Diags);
   } else if (File.empty()) {
     // Edits came before anybody asked for a check: read once more.
-    Graph Input;
-    if (Error E = Input.parse(M.graphBytes())) {
+    Module Input;
+    if (Error E = Input.graph().parse(M.graphBytes())) {
       Diags.error("", toString(std::move(E)));
       return PassResult::Failure;
     }
-    inlineCalls(Input, {.Kept = {}, .Like = &G});
-    Same = certify(Input, G, Diags);
+    inlineCalls(Input.graph(), {.Kept = {}, .Like = &G});
+    Same = partitionLike(Input, G, Diags) && certify(Input.graph(), G, Diags);
   } else {
     Expected<Module> Input = readModule(File);
     if (!Input) {
@@ -72,8 +79,13 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
       return PassResult::Failure;
     }
     inlineCalls(Input->graph(), {.Kept = {}, .Like = &G});
-    Same = Lowered ? certifyLowered(Input->graph(), G, Diags)
-                   : certify(Input->graph(), G, Diags);
+    if (OneDevice)
+      Same = newPartitions(Input->graph(), G).empty() ||
+             checkPartition(InputGraph(Input->graph()), G, Diags);
+    else
+      Same = partitionLike(*Input, G, Diags) &&
+             (Lowered ? certifyLowered(Input->graph(), G, Diags)
+                      : certify(Input->graph(), G, Diags));
   }
   return Same ? PassResult::Unchanged : PassResult::Failure;
 }

@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/PartitionCheck.h"
 #include "lib/io/Module.h"
 #include "lib/lower/PartitionEdit.h"
 #include "lib/pass/Pass.h"
@@ -164,7 +165,13 @@ PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
   option("fetch").split(Fetches, ';', -1, false);
   for (StringRef Name : Fetches)
     Editor.keep(Name.contains(':') ? Name.str() : (Name + ":0").str());
+  std::optional<InputGraph> Before;
+  if (!M.input())
+    Before.emplace(G);
   Editor.run();
+  if (!checkPartition(Before ? *Before : *M.input(), G, Diags))
+    return PassResult::Failure;
+  M.setParts();
   return PassResult::Changed;
 }
 

@@ -29,6 +29,11 @@ void Module::keepInput() {
     Input = std::make_unique<const InputGraph>(*G);
 }
 
+void Module::setParts() {
+  if (Input)
+    Input = std::make_unique<const InputGraph>(*G);
+}
+
 std::pair<unsigned, unsigned> Module::location(StringRef Node) const {
   return Lines.lookup(Node);
 }

@@ -89,8 +89,12 @@ public:
   /// Takes a picture of the graph for input(), unless there is one or the graph
   /// was edited already, but for its normal form.
   void keepInput();
-  /// The graph as it was read, or its normal form: what the certificate
-  /// compares with. Null unless keepInput() came before the first edit.
+  /// Says that the graph as it is now is that of input(), with variables in
+  /// parts; a picture of it takes the place of the other one, if there is one.
+  void setParts();
+  /// The graph as it was read, its normal form, or that with variables in
+  /// parts: what the certificate compares with. Null unless keepInput() came
+  /// before the first edit.
   const InputGraph *input() const { return Input.get(); }
 
   /// The MetaGraphDef without its graph (collections, saver, signatures), or

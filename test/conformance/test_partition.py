@@ -32,8 +32,8 @@ def partition(path, rules, *more):
 class Parts(harness.Session):
     """A graph in parts. `variables` are those of the input, by their reads; `parts` those that are there."""
 
-    def __init__(self, path, original):
-        super().__init__(path)
+    def __init__(self, path, original, replicas=1):
+        super().__init__(path, replicas)
         with self.graph.as_default():
             self.parts = {v.op.name: v for v in tf1.global_variables()}
         with tf.Graph().as_default():

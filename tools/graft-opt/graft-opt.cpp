@@ -11,9 +11,12 @@
 #include "Report.h"
 
 #include "lib/analysis/Explain.h"
+#include "lib/analysis/PartitionCheck.h"
+#include "lib/analysis/Program.h"
 #include "lib/io/Inline.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/lower/Fold.h"
+#include "lib/lower/PartitionLike.h"
 
 #include "google/protobuf/stubs/common.h"
 
@@ -224,12 +227,19 @@ Error Run::checkWritten(ArrayRef<std::string> Files, OutputFormat Format) {
   Diags.setPass("verify-output");
   bool Good = verifyModule(*Written, Diags, &M);
   // The certificate again, on what was written instead of on the program.
-  if (Good && M.Lowered) {
-    Graph Input;
-    if (Error E = Input.parse(M.graphBytes()))
+  const Graph &Out = Written->graph();
+  if (Good &&
+      (M.Lowered || (M.graph().modified() && readMesh(Out).Node == NoNode))) {
+    Module Input;
+    if (Error E = Input.graph().parse(M.graphBytes()))
       return E;
-    inlineCalls(Input, {.Kept = {}, .Like = &Written->graph()});
-    Good = certifyLowered(Input, Written->graph(), Diags);
+    inlineCalls(Input.graph(), {.Kept = {}, .Like = &Out});
+    if (M.Lowered)
+      Good = partitionLike(Input, Out, Diags) &&
+             certifyLowered(Input.graph(), Out, Diags);
+    else
+      Good = newPartitions(Input.graph(), Out).empty() ||
+             checkPartition(InputGraph(Input.graph()), Out, Diags);
   }
   Diags.setPass("");
   if (Good)
