@@ -30,6 +30,7 @@ private:
   void compare(NodeId I, NodeId P);
   bool isSame(NodeId I, NodeId P);
   bool reads(NodeId P, unsigned K, Endpoint Want);
+  bool isInTime(NodeId I, unsigned K);
   bool isRead(NodeId I, NodeId P);
   bool isLookup(NodeId I, NodeId P);
   bool isShape(NodeId P, Endpoint Handle, NodeId I);
@@ -42,6 +43,11 @@ private:
   /// The reference or handle in parts that \p E of the input is the value of,
   /// read by a node of its own; no node otherwise.
   Endpoint readHandle(Endpoint E) const;
+
+  /// By variable, which nodes of the input run after an update of it; for what
+  /// takes references for their values.
+  DenseMap<NodeId, std::vector<bool>> Updated;
+  std::vector<SmallVector<NodeId, 2>> Users; ///< By node of the input.
 };
 
 /// What the node \p P of an update in parts waits for, or joins the references
@@ -93,8 +99,52 @@ Endpoint PartitionChecker::readHandle(Endpoint E) const {
 bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
   const PartTerm &X = term(G.input(P, K));
   if (X.Kind == PartTerm::WholeRead)
-    return X.E == Want && X.Waits == waitsOf(P);
+    return X.E == Want && X.Waits == waitsOf(P) && isInTime(InputOf[P], K);
   return X.Kind == PartTerm::Same && X.E == resolve(Want);
+}
+
+/// Whether a read of the variable that is data input \p K of \p I gives what
+/// \p I sees when it takes the reference: it does not wait for the other
+/// inputs, so none of them may come from an update.
+bool PartitionChecker::isInTime(NodeId I, unsigned K) {
+  if (In.numData(I) == 1)
+    return true;
+  NodeId Var = cutOf(In.inputs(I)[K])->Var;
+  auto [It, New] = Updated.try_emplace(Var);
+  std::vector<bool> &After = It->second;
+  if (New) {
+    if (Users.empty()) {
+      Users.resize(In.size());
+      for (NodeId N = 0; N < In.size(); ++N)
+        for (Endpoint E : In.inputs(N))
+          Users[E.Node].push_back(N);
+    }
+    After.resize(In.size());
+    std::vector<NodeId> Work;
+    for (NodeId N = 0; N < In.size(); ++N) {
+      const OpDef *Def =
+          In.isLive(N) && In.numData(N) > 0 ? findOp(inputOp(N)) : nullptr;
+      for (unsigned J = 0; Def && J < Def->update().NumVars; ++J)
+        if (const PartedVariable *C = cutOf(In.inputs(N)[J]);
+            C && C->Var == Var && !After[N]) {
+          After[N] = true;
+          Work.push_back(N);
+        }
+    }
+    while (!Work.empty()) {
+      NodeId N = Work.back();
+      Work.pop_back();
+      for (NodeId User : Users[N])
+        if (!After[User]) {
+          After[User] = true;
+          Work.push_back(User);
+        }
+    }
+  }
+  for (unsigned J = 0; J < In.numData(I); ++J)
+    if (J != K && After[In.inputs(I)[J].Node])
+      return false;
+  return true;
 }
 
 bool PartitionChecker::isRead(NodeId I, NodeId P) {
@@ -320,7 +370,7 @@ void PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
       Good = X.Kind == PartTerm::Slice && X.E == (X.OfValue ? Was[K] : Want) &&
              Along && X.Offset == C.Offsets[Index] &&
              X.Size == C.Sizes[Index] && X.Total == C.Shape[C.Axis] &&
-             (!X.OfValue || X.Waits == waitsOfInput(I)) &&
+             (!X.OfValue || (X.Waits == waitsOfInput(I) && isInTime(I, K))) &&
              (Def.Indices < 0 || C.Axis != 0);
     }
     if (!Good)

@@ -188,26 +188,57 @@ bool PartitionTerms::sameAttrs(StringRef Was, NodeId P) const {
   return Old.empty();
 }
 
+/// How \p Op passes on the variable that it takes first: as a handle or the
+/// like, as a reference, or not at all.
+enum class Passing : uint8_t { No, Value, Ref };
+static Passing passingOf(StringRef Op) {
+  const OpDef *Def = findOp(Op);
+  bool GivesRef = Def && Def->NumOutputs > 0 && Def->outputs()[0].IsRef;
+  if (GivesRef && Def->update().Kind != UpdateKind::None)
+    return Passing::Ref;
+  return StringSwitch<Passing>(Op)
+      .Cases("Identity", "Switch", "Enter", Passing::Value)
+      .Cases("RefIdentity", "RefSwitch", "RefEnter", Passing::Ref)
+      .Default(Passing::No);
+}
+
 const PartedVariable *PartitionTerms::cutOf(Endpoint E) const {
-  for (size_t Steps = 0; !E.isControl() && Steps <= In.size(); ++Steps) {
-    if (auto It = CutIndex.find(E.Node); It != CutIndex.end())
-      return E.Port == 0 ? &Cuts[It->second] : nullptr;
-    if (In.numData(E.Node) == 0)
-      return nullptr;
-    StringRef Op = inputOp(E.Node);
-    bool Passes = StringSwitch<bool>(Op)
-                      .Cases("Identity", "Switch", "Enter", true)
-                      .Cases("RefIdentity", "RefSwitch", "RefEnter", true)
-                      .Default(false);
-    const OpDef *Def = findOp(Op);
-    bool GivesRef = Def && Def->NumOutputs > 0 && Def->outputs()[0].IsRef;
-    if (!Passes && (!GivesRef || Def->update().Kind == UpdateKind::None))
-      return nullptr;
-    // An Identity of a reference is its value.
-    const PartedVariable *C = cutOf(In.inputs(E.Node)[0]);
-    return C && isHandle(*C) == !GivesRef ? C : nullptr;
+  if (E.isControl() || CutIndex.empty())
+    return nullptr;
+  // A variable itself is no chain; of a chain every node is asked for once.
+  SmallVector<NodeId, 4> Chain;
+  bool AllRefs = true, AllValues = true;
+  int Found = -1;
+  for (;;) {
+    if (auto It = CutIndex.find(E.Node); It != CutIndex.end()) {
+      bool IsRef = !isHandle(Cuts[It->second]);
+      if (E.Port == 0 && (IsRef ? AllRefs : AllValues))
+        Found = static_cast<int>(It->second);
+      break;
+    }
+    if (auto It = CutMemo.find(E.Node); It != CutMemo.end()) {
+      bool Fits =
+          It->second >= 0 && (isHandle(Cuts[It->second]) ? AllValues : AllRefs);
+      Found = Fits ? It->second : -1;
+      break;
+    }
+    Passing How = In.numData(E.Node) == 0 || Chain.size() > In.size()
+                      ? Passing::No
+                      : passingOf(inputOp(E.Node));
+    if (How == Passing::No)
+      break;
+    AllRefs &= How == Passing::Ref;
+    AllValues &= How == Passing::Value;
+    Chain.push_back(E.Node);
+    E = In.inputs(E.Node)[0];
   }
-  return nullptr;
+  // What is behind something else than the end of the chain may be one still.
+  if (Found >= 0)
+    for (NodeId N : Chain)
+      CutMemo[N] = Found;
+  else if (!Chain.empty())
+    CutMemo[Chain.front()] = -1;
+  return Found < 0 ? nullptr : &Cuts[Found];
 }
 
 Endpoint PartitionTerms::resolve(Endpoint E) const {
@@ -277,8 +308,10 @@ const PartTerm &PartitionTerms::term(Endpoint E) {
     return Nothing;
   // What comes round in a circle of new nodes is nothing.
   auto [It, New] = Known.try_emplace({E.Node, E.Port});
-  if (New) {
+  if (New && Depth < MaxDepth) {
+    ++Depth;
     PartTerm X = evaluate(E);
+    --Depth;
     if (X.Kind != PartTerm::None)
       Explained[E.Node] = true;
     It->second = std::move(X);

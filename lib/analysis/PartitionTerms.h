@@ -140,6 +140,11 @@ private:
   Endpoint in(NodeId N, unsigned I) const { return G.input(N, I); }
 
   llvm::DenseMap<NodeId, unsigned> CutIndex; ///< By variable.
+  /// By what passes a variable on: the index of the variable, or -1.
+  mutable llvm::DenseMap<NodeId, int> CutMemo;
+  /// How many new nodes stand one behind another in a term.
+  static constexpr unsigned MaxDepth = 1000;
+  unsigned Depth = 0;
   llvm::DenseMap<NodeId, std::pair<unsigned, unsigned>> PartIndex; ///< By part.
   /// What passes a variable on and is gone, by what it reads.
   llvm::DenseMap<NodeId, llvm::SmallVector<NodeId, 2>> GoneAliases;
