@@ -57,7 +57,9 @@ public:
 
 private:
   bool userGradients();
-  bool fallBack(const TypeAnalysis &Types);
+  bool fallBack(const Module &M, const ProgramFacts &Facts);
+  bool fallBackToNamed(const Module &M, const ProgramFacts &Facts, NodeId Var,
+                       SmallVectorImpl<Endpoint> &Sources);
   bool aggregate(const ProgramFacts &Facts);
   void insert(const Demand &D);
   void report(const ProgramFacts &Facts);
@@ -129,13 +131,48 @@ bool InsertReductions::userGradients() {
   return true;
 }
 
+/// The input names the gradient of \p Var, whatever its optimizer is made of.
+/// False if it does not, or if it is not the gradient that is not proved.
+bool InsertReductions::fallBackToNamed(const Module &M,
+                                       const ProgramFacts &Facts, NodeId Var,
+                                       SmallVectorImpl<Endpoint> &Sources) {
+  for (const NamedGradient &Gradient : M.Gradients) {
+    auto V = G->findEndpoint(Gradient.Variable);
+    auto E = G->findEndpoint(Gradient.Tensors);
+    if (!V || V->Node != Var || !E || E->isControl() ||
+        G->node(E->Node).Count != Copies::PerReplica ||
+        !Facts.Types.type(*E).isVarying() ||
+        !isFloating(G->outputType(E->Node, E->Port)))
+      continue;
+    if (is_contained(Sources, *E))
+      return true;
+    Sources.push_back(*E);
+    NodeId Cause = Facts.Types.type(*E).Cause;
+    Diagnostic &D = Diags->unproved(
+        "fallback", G->name(E->Node),
+        formatv("how the gradients of the replicas relate is not proved, so "
+                "their mean is taken, since the input names the gradient of "
+                "'{0}'; settle it with --grad={0}={1},mean|sum",
+                G->name(Var), Gradient.Tensors));
+    if (Cause != NoNode)
+      D.Notes.push_back({G->name(Cause).str(), Facts.Types.reason(Cause)});
+    return true;
+  }
+  return false;
+}
+
 /// A write that no rule could prove, of an optimizer's gradient: take the mean
 /// there and say so. Returns whether anything was inserted.
-bool InsertReductions::fallBack(const TypeAnalysis &Types) {
-  if (option("no-gradient-slots") == "true")
-    return false;
+bool InsertReductions::fallBack(const Module &M, const ProgramFacts &Facts) {
+  const TypeAnalysis &Types = Facts.Types;
   SmallVector<Endpoint, 4> Sources;
   for (auto [N, I] : Types.unprovedWrites()) {
+    if (!M.Gradients.empty() &&
+        fallBackToNamed(M, Facts, Facts.Vars.variableOf(G->input(N, 0)),
+                        Sources))
+      continue;
+    if (option("no-gradient-slots") == "true")
+      continue;
     const OpDef *Def = G->opDef(N);
     UpdateDef U = Def->update();
     if (U.Kind != UpdateKind::Apply || U.Grad != int(I) || U.Indices >= 0 ||
@@ -365,7 +402,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   ProgramFacts *Facts = &programFacts(M);
   unsigned Errors = Diags->errorCount();
   bool Inserted = aggregate(*Facts);
-  if (fallBack(Facts->Types) || Inserted)
+  if (fallBack(M, *Facts) || Inserted)
     Facts = &programFacts(M);
   if (Diags->errorCount() != Errors)
     return PassResult::Failure;

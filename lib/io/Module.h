@@ -62,8 +62,21 @@ public:
   void write(ByteSink &Sink) const;
 };
 
-/// What a file holds.
-enum class InputKind : uint8_t { Auto, GraphDef, MetaGraph, SavedModel };
+/// What a file holds. A GraphItem is read as the GraphDef in it.
+enum class InputKind : uint8_t {
+  Auto,
+  GraphDef,
+  MetaGraph,
+  SavedModel,
+  GraphItem
+};
+
+/// The gradient of a variable, as the input names it: a tensor, or
+/// `indices;values;shape` for one of rows.
+struct NamedGradient {
+  std::string Tensors;
+  std::string Variable;
+};
 
 class Module {
 public:
@@ -106,6 +119,9 @@ public:
   /// Gives the MetaGraphDef the collection \p Key, in the place of the one that
   /// it has under this key. Everything else stays byte for byte.
   void setCollection(llvm::StringRef Key, const tensorflow::CollectionDef &C);
+
+  /// The gradients that a GraphItem names.
+  std::vector<NamedGradient> Gradients;
 
   /// Line and column of an input node of a text file, or (0, 0).
   std::pair<unsigned, unsigned> location(llvm::StringRef Node) const;

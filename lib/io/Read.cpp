@@ -9,6 +9,7 @@
 
 #include "lib/io/Read.h"
 
+#include "lib/io/GraphItem.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/Shards.h"
 #include "lib/io/Sniff.h"
@@ -55,6 +56,7 @@ private:
   Expected<InputKind> sniff();
   Error openShards(const ShardName &Given);
   Error enter(const char *What);
+  Error enterGraphItem();
   Error loadGraph();
 
   const ReadOptions &Options;
@@ -98,6 +100,17 @@ Error ModuleReader::enter(const char *What) {
                       {Inner.Whole.end(),
                        static_cast<size_t>(Outer.end() - Inner.Whole.end())}});
   M.GraphBytes.front() = Inner.Bytes;
+  return Error::success();
+}
+
+/// Goes on with the GraphDef of a GraphItem as if it were the file.
+Error ModuleReader::enterGraphItem() {
+  Expected<GraphItemParts> Parts = openGraphItem(M.Whole.front());
+  if (!Parts)
+    return locate(Parts.takeError());
+  M.Whole.front() = Parts->Graph;
+  M.Gradients = std::move(Parts->Gradients);
+  M.Kind = InputKind::GraphDef;
   return Error::success();
 }
 
@@ -192,8 +205,13 @@ Expected<Module> ModuleReader::read() {
   }
   for (const std::unique_ptr<MemoryBuffer> &Buffer : M.Buffers)
     M.Whole.push_back(Buffer->getBuffer());
+  if (M.Kind == InputKind::GraphItem)
+    if (Error E = enterGraphItem())
+      return E;
   if (Error E = loadGraph())
     return E;
+  if (Error E = checkGradients(*M.G, M.Gradients))
+    return locate(std::move(E));
   return std::move(M);
 }
 

@@ -6,6 +6,7 @@
 
 #include "lib/io/Sniff.h"
 
+#include "lib/io/GraphItem.h"
 #include "lib/support/Wire.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -63,6 +64,7 @@ struct Fits {
   bool Graph = true;
   bool Meta = true;
   bool Saved = true;
+  bool Item = false;
   bool Broken = false;
   size_t GoodBytes = 0; ///< Bytes before the first malformed field.
 
@@ -74,12 +76,14 @@ struct Fits {
       return Meta;
     case InputKind::SavedModel:
       return Saved;
+    case InputKind::GraphItem:
+      return Item;
     case InputKind::Auto:
       break;
     }
     return true;
   }
-  unsigned count() const { return Graph + Meta + Saved; }
+  unsigned count() const { return Graph + Meta + Saved + Item; }
 };
 
 Fits examine(StringRef Bytes) {
@@ -99,6 +103,7 @@ Fits examine(StringRef Bytes) {
       }
       Result.Saved = false;
       bool IsNode = looksLikeNode(F.Bytes);
+      Result.Item |= !IsNode && looksLikeGraphItem(F.Bytes);
       Result.Graph &= IsNode;
       if (++FirstFields > 1)
         Result.Meta = false;
@@ -121,11 +126,13 @@ Fits examine(StringRef Bytes) {
   Result.Broken = R.failed();
   Result.Meta &= HasInner;
   Result.Saved &= HasSchema;
+  // What says so itself is no MetaGraphDef.
+  Result.Meta &= !Result.Item;
   return Result;
 }
 
 constexpr InputKind AllKinds[] = {InputKind::GraphDef, InputKind::MetaGraph,
-                                  InputKind::SavedModel};
+                                  InputKind::SavedModel, InputKind::GraphItem};
 
 Error wrongKind(InputKind Wanted, InputKind Found) {
   return failure(formatv("is not a {0}; it looks like a {1}: read it with "
@@ -143,6 +150,8 @@ StringRef kindName(InputKind Kind) {
     return "MetaGraphDef";
   case InputKind::SavedModel:
     return "SavedModel";
+  case InputKind::GraphItem:
+    return "GraphItem";
   case InputKind::Auto:
     break;
   }
@@ -157,6 +166,8 @@ StringRef kindFlag(InputKind Kind) {
     return "metagraph";
   case InputKind::SavedModel:
     return "savedmodel";
+  case InputKind::GraphItem:
+    return "graphitem";
   case InputKind::Auto:
     break;
   }
@@ -192,8 +203,9 @@ Expected<InputKind> sniffBinary(StringRef Bytes, InputKind Wanted) {
       if (Result.fits(K))
         return K;
   if (Result.count() == 0)
-    return failure("is not a GraphDef, a MetaGraphDef or a SavedModel; if it "
-                   "is one, say which with --input-kind");
+    return failure(
+        "is not a GraphDef, a MetaGraphDef, a SavedModel or a GraphItem; if it "
+        "is one, say which with --input-kind");
   return failure("can be a GraphDef or a MetaGraphDef: say which with "
                  "--input-kind=graph or --input-kind=metagraph");
 }
@@ -214,7 +226,13 @@ Expected<InputKind> sniffText(StringRef Text, InputKind Wanted) {
                           "object_graph_def", InputKind::MetaGraph)
                    .Cases("saved_model_schema_version", "meta_graphs",
                           InputKind::SavedModel)
+                   .Cases("grad_target_pairs", "info", InputKind::GraphItem)
                    .Default(InputKind::Auto);
+  // The graph of a GraphItem is in an Any.
+  StringRef Inside = Rest.drop_front(Field.size()).ltrim(": \t\r\n{");
+  if (Field == "graph_def" &&
+      (Inside.starts_with("[") || Inside.starts_with("type_url")))
+    Found = InputKind::GraphItem;
   if (Found == InputKind::Auto)
     // Let the text parser say where it fails.
     return Wanted == InputKind::Auto ? InputKind::GraphDef : Wanted;

@@ -10,6 +10,7 @@
 #include "lib/io/Serialize.h"
 #include "lib/io/Sniff.h"
 
+#include "autodist/graphitem.pb.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
@@ -34,6 +35,8 @@ std::unique_ptr<google::protobuf::Message> newMessage(InputKind Kind) {
     return std::make_unique<tensorflow::MetaGraphDef>();
   case InputKind::SavedModel:
     return std::make_unique<tensorflow::SavedModel>();
+  case InputKind::GraphItem:
+    return std::make_unique<autodist::proto::GraphItem>();
   default:
     return std::make_unique<tensorflow::GraphDef>();
   }
@@ -88,7 +91,7 @@ void collectLines(const google::protobuf::Message &Message, InputKind Kind,
   } else if (Kind == InputKind::MetaGraph) {
     collectLines(static_cast<const tensorflow::MetaGraphDef &>(Message), &Tree,
                  Lines);
-  } else {
+  } else if (Kind == InputKind::SavedModel) {
     const auto &Model = static_cast<const tensorflow::SavedModel &>(Message);
     const auto *Field = Model.GetDescriptor()->FindFieldByNumber(
         tensorflow::SavedModel::kMetaGraphsFieldNumber);

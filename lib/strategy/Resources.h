@@ -83,7 +83,7 @@ std::vector<VariableRow> listVariables(const Graph &G,
                                        llvm::ArrayRef<NodeId> Declared);
 
 /// The variables of the collection `trainable_variables` of \p M, if it is a
-/// MetaGraphDef that has one.
+/// MetaGraphDef that has one, or those of which a GraphItem names gradients.
 std::vector<NodeId> declaredVariables(const Module &M);
 
 } // namespace graft

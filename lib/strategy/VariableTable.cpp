@@ -163,14 +163,17 @@ VariableRow Table::row(NodeId Var) {
 } // namespace
 
 std::vector<NodeId> declaredVariables(const Module &M) {
+  const Graph &G = M.graph();
   std::vector<NodeId> Vars;
+  for (const NamedGradient &Gradient : M.Gradients)
+    if (auto E = G.findEndpoint(Gradient.Variable))
+      Vars.push_back(E->Node);
   if (!M.metaGraph())
     return Vars;
   const auto &Collections = M.metaGraph()->collection_def();
   auto It = Collections.find("trainable_variables");
   if (It == Collections.end())
     return Vars;
-  const Graph &G = M.graph();
   for (const std::string &Bytes : It->second.bytes_list().value()) {
     wire::Field F;
     for (wire::Reader R(Bytes); R.next(F);) {

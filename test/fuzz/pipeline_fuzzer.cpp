@@ -102,7 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *Data, size_t Size) {
   if (M) {
     DiagnosticEngine Diags;
     if (M->graph().size() <= 2000 && verifyModule(*M, Diags))
-      distribute(Bytes, M->Kind, Options);
+      distribute(Bytes, InputKind::Auto, Options);
     return 0;
   }
   llvm::consumeError(M.takeError());

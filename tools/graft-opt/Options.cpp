@@ -45,7 +45,8 @@ Flag AsText("S", cl::cat(Files), cl::desc("Write text"));
 Flag Force("f", cl::cat(Files), cl::desc("Write binary even to a terminal"));
 Text Kind("input-kind", cl::init("auto"), cl::value_desc("kind"),
           cl::cat(Files),
-          cl::desc("What the input is: auto, graph, metagraph or savedmodel"));
+          cl::desc("What the input is: auto, graph, metagraph, savedmodel or "
+                   "graphitem"));
 Text Emit("emit", cl::value_desc("format"), cl::cat(Files),
           cl::desc("What to write: pb, pbtxt, summary (one line a node), dot "
                    "or none"));
@@ -144,13 +145,15 @@ Error chooseShardSize(ToolOptions &O) {
 Error chooseFormat(ToolOptions &O) {
   if (AsText && given(Emit) && Emit != "pbtxt")
     return failure("-S and --emit: give only one");
-  if (Error E = checkWord("--input-kind", Kind,
-                          {"auto", "graph", "metagraph", "savedmodel"}))
+  if (Error E =
+          checkWord("--input-kind", Kind,
+                    {"auto", "graph", "metagraph", "savedmodel", "graphitem"}))
     return E;
   O.Kind = StringSwitch<InputKind>(Kind)
                .Case("graph", InputKind::GraphDef)
                .Case("metagraph", InputKind::MetaGraph)
                .Case("savedmodel", InputKind::SavedModel)
+               .Case("graphitem", InputKind::GraphItem)
                .Default(InputKind::Auto);
   if (given(Emit)) {
     if (Error E = checkWord("--emit", Emit,
