@@ -43,9 +43,11 @@ constexpr PassOption Options[] = {
     {"strategy",
      "`all-reduce`, `ps`, `ps-load-balancing`, `partitioned-ps`, "
      "`uneven-partitioned-ps`, `partitioned-all-reduce`, "
-     "`random-axis-partition-all-reduce`, `parallax`, or a strategy file",
+     "`random-axis-partition-all-reduce`, `parallax`, `auto`, or a strategy "
+     "file",
      "all-reduce"},
     {"devices", "The devices of the replicas, separated by ;", ""},
+    {"resources", "The machines of these, a resource_spec.yml", ""},
     {"seed", "Of random choices", "0"},
     {"min-shard-size", "The least bytes of a part", "262144"},
     {"max-shards", "The most parts of a variable", "16"},
@@ -152,6 +154,15 @@ Error AssignStrategy::chooseRecord(const Module &M, const VariableIndex &Vars) {
     Record = std::move(*Read);
     // A file knows the addresses of the machines.
     Machines = resourcesOf(Record.Replicas);
+    if (Devices.empty())
+      Devices = Machines.replicaDevices();
+  }
+  if (StringRef File = option("resources"); !File.empty()) {
+    std::vector<std::string> Notes; // Who names the file has said them.
+    Expected<ResourceSpec> Read = readResources(File, Notes);
+    if (!Read)
+      return Read.takeError();
+    Machines = std::move(*Read);
     if (Devices.empty())
       Devices = Machines.replicaDevices();
   }

@@ -11,6 +11,8 @@
 
 #include "lib/strategy/Builders.h"
 
+#include "lib/strategy/Plan.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -247,14 +249,14 @@ void randomAxisPartitionAllReduce(Build &B, const VariableRow &Row,
   partsAllReduced(B, Row, B.randomAxis(Row), V);
 }
 
-/// Dense gradients by all-reduce; rows to the server that has the variable,
-/// which replicas read from a copy near them.
+/// Dense gradients by all-reduce; rows to the server that has the variable, and
+/// from it: a proxy would take the whole variable after each update.
 void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
   if (!Row.Sparse)
     return B.allReduced(Row, V);
   // Its place among the variables counts all the same.
   B.skipGroup();
-  B.onServer(Row, /*Greedy=*/true, /*Proxy=*/true, V);
+  B.onServer(Row, /*Greedy=*/true, /*Proxy=*/false, V);
   V.Why = "its gradient is rows; " + V.Why;
 }
 
@@ -275,12 +277,15 @@ std::vector<std::string> builderNames() {
   std::vector<std::string> Names;
   for (const auto &[Name, Run] : Builders)
     Names.push_back(Name.str());
+  Names.emplace_back("auto");
   return Names;
 }
 
 StrategyRecord buildStrategy(StringRef Name, ArrayRef<VariableRow> Variables,
                              const ResourceSpec &Spec,
                              const BuilderOptions &Options) {
+  if (Name == "auto")
+    return buildAuto(Variables, Spec, Options);
   StrategyRecord R;
   R.Id = Name.str();
   R.Replicas = Spec.replicaDevices();

@@ -29,7 +29,8 @@ struct BuilderOptions {
 
 /// `ps`, `ps-load-balancing`, `partitioned-ps`, `uneven-partitioned-ps`,
 /// `all-reduce`, `partitioned-all-reduce`, `random-axis-partition-all-reduce`,
-/// `parallax`.
+/// `parallax`, and `auto`, which is not a builder
+/// of AutoDist's (lib/strategy/Plan.h).
 std::vector<std::string> builderNames();
 
 /// The record that the builder \p Name, a known one, makes. \p Spec has at

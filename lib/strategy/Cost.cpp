@@ -24,14 +24,6 @@ double wireFactor(const Synchronizer &S, unsigned Type) {
   return S.Compressor != Synchronizer::None && Type == DT_FLOAT ? 0.5 : 1;
 }
 
-/// The first ones are larger.
-std::vector<int64_t> evenSizes(int64_t Size, unsigned Parts) {
-  std::vector<int64_t> Sizes(Parts, Size / Parts);
-  for (int64_t I = 0; I < Size % Parts; ++I)
-    ++Sizes[I];
-  return Sizes;
-}
-
 } // namespace
 
 double bytesOfRows(const VariableRow &Row, unsigned Replicas) {
@@ -156,10 +148,8 @@ void CostModel::add(Traffic &T, const VariableRow &Row,
     if (Count < 2)
       return;
     if (Sync.Kind == Synchronizer::PS) {
-      // A copy near a replica takes what any of them wrote.
-      double Down = !Row.Sparse  ? Whole
-                    : Sync.Proxy ? std::min(Whole, Count * Rows)
-                                 : Rows;
+      // A proxy takes the whole variable after each update.
+      double Down = Row.Sparse && !Sync.Proxy ? Rows : Whole;
       addServer(T, Sync, Down * Share, (Row.Sparse ? Rows : Whole) * Share);
       return;
     }
@@ -177,7 +167,7 @@ void CostModel::add(Traffic &T, const VariableRow &Row,
   if (Axis == S.Partitioner.end() || Row.Shape.empty())
     return AddPart(S.Sync, 1);
   int64_t Size = Row.Shape[Axis - S.Partitioner.begin()];
-  for (const auto &[I, Length] : enumerate(evenSizes(Size, *Axis)))
+  for (const auto &[I, Length] : enumerate(partSizes(Size, *Axis)))
     AddPart(I < S.Parts.size() ? S.Parts[I] : S.Sync,
             static_cast<double>(Length) / static_cast<double>(Size));
 }

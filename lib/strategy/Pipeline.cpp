@@ -35,6 +35,17 @@ std::string quotePipelineValue(StringRef Value) {
   return Out + "'";
 }
 
+std::vector<std::string> devicesOf(const StrategyOptions &O) {
+  std::vector<std::string> Devices = O.Devices;
+  for (unsigned I = 0; Devices.size() < O.Replicas; ++I)
+    Devices.push_back(
+        (Twine("/device:") +
+         (O.DeviceType.empty() ? "GPU" : StringRef(O.DeviceType)) + ":" +
+         Twine(I))
+            .str());
+  return Devices;
+}
+
 namespace {
 
 using OptionList = std::vector<std::pair<std::string, std::string>>;
@@ -56,18 +67,6 @@ std::string list(const std::vector<std::string> &Values) {
   return join(Values, ";");
 }
 
-/// The devices of the replicas, for a strategy that decides by them.
-std::vector<std::string> devicesOf(const StrategyOptions &O) {
-  std::vector<std::string> Devices = O.Devices;
-  for (unsigned I = 0; Devices.size() < O.Replicas; ++I)
-    Devices.push_back(
-        (Twine("/device:") +
-         (O.DeviceType.empty() ? "GPU" : StringRef(O.DeviceType)) + ":" +
-         Twine(I))
-            .str());
-  return Devices;
-}
-
 void addAssignStrategy(std::string &P, const StrategyOptions &O) {
   bool IsKnown = is_contained(strategyNames(), O.Strategy);
   bool IsDefault = O.Strategy == "all-reduce" || O.Strategy == "tpu" ||
@@ -78,6 +77,7 @@ void addAssignStrategy(std::string &P, const StrategyOptions &O) {
   addPass(P, "assign-strategy",
           {{"strategy", Name},
            {"devices", list(devicesOf(O))},
+           {"resources", O.Resources},
            {"seed", O.Seed},
            {"min-shard-size", O.MinShardSize},
            {"max-shards", O.MaxShards},
@@ -85,7 +85,8 @@ void addAssignStrategy(std::string &P, const StrategyOptions &O) {
            {"spec", O.Spec},
            {"compressor", O.Compressor},
            {"emit", O.EmitStrategy}});
-  bool MayCut = !IsKnown || StringRef(O.Strategy).contains("partition");
+  bool MayCut = !IsKnown || O.Strategy == "auto" ||
+                StringRef(O.Strategy).contains("partition");
   if (MayCut)
     addPass(P, "partition-variables");
 }
@@ -96,8 +97,8 @@ bool StrategyOptions::hasRecord() const {
   bool IsPlain = Strategy == "all-reduce" || Strategy == "ps" ||
                  Strategy == "tpu" || Strategy == "ipu-multi-worker";
   return !IsPlain ||
-         any_of(ArrayRef({&EmitStrategy, &Seed, &MinShardSize, &MaxShards,
-                          &GroupSize, &Spec, &Compressor}),
+         any_of(ArrayRef({&Resources, &EmitStrategy, &Seed, &MinShardSize,
+                          &MaxShards, &GroupSize, &Spec, &Compressor}),
                 [](const std::string *Option) { return !Option->empty(); });
 }
 

@@ -37,6 +37,7 @@ struct StrategyOptions {
   bool CheckCopies = false; ///< A step on stale copies fails.
 
   // What makes a record of even a plain strategy: options of assign-strategy.
+  std::string Resources; ///< A file.
   std::string EmitStrategy;
   std::string Seed;
   std::string MinShardSize;
@@ -51,6 +52,9 @@ struct StrategyOptions {
 
 /// The strategies that buildPipeline knows; any other is a file.
 std::vector<std::string> strategyNames();
+
+/// The devices of the replicas.
+std::vector<std::string> devicesOf(const StrategyOptions &Options);
 
 /// The pipeline of \p Options.Strategy, a known one or a file. Options that say
 /// nothing are left out.

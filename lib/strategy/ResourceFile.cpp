@@ -273,9 +273,12 @@ Expected<ResourceSpec> ResourceReader::read() {
   Value Root;
   auto Document = Stream.begin();
   Error E = convert(Document->getRoot(), Root, 0);
-  if (!E && !Stream.failed() && ++Document != Stream.end() &&
-      !isa_and_nonnull<yaml::NullNode>(Document->getRoot()))
-    E = failure(Root, "the file has several documents");
+  if (!E && !Stream.failed()) {
+    ++Document;
+    if (Document != Stream.end() &&
+        !isa_and_nonnull<yaml::NullNode>(Document->getRoot()))
+      E = failure(Root, "the file has several documents");
+  }
   if (Stream.failed()) {
     consumeError(std::move(E));
     return createStringError(inconvertibleErrorCode(), File + ":" + Syntax);

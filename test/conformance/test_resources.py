@@ -54,6 +54,10 @@ CASES = [
     ("r9", "all-reduce", Spec("linear", "ref", BATCH, "sum")),
     ("r9", "ps", Spec("mlp_clip", "resource")),
     ("chief_last", "all-reduce", Spec("mlp_adam", "ref")),
+    ("r9", "auto", Spec("embedding", "resource")),
+    ("r6", "auto", Spec("mlp_adam", "ref", BATCH)),
+    ("r9", "ps-load-balancing", Spec("mlp_adam", "resource")),
+    ("r6", "parallax", Spec("embedding", "resource")),
     ("r5", "all-reduce", Spec("mlp_adam", "resource")),
 ]
 

@@ -89,7 +89,7 @@ Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name|file"),
               cl::desc("all-reduce (default), partitioned-all-reduce, "
                        "random-axis-partition-all-reduce, ps, "
                        "ps-load-balancing, partitioned-ps, "
-                       "uneven-partitioned-ps, parallax, tpu, "
+                       "uneven-partitioned-ps, parallax, auto, tpu, "
                        "ipu-multi-worker, or a strategy file"));
 cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
                           cl::desc("Workers of ipu-multi-worker, which has a "
@@ -196,6 +196,7 @@ Error placeOnResources(StrategyOptions &S) {
   Expected<ResourceSpec> Spec = readResourcesFlag();
   if (!Spec)
     return Spec.takeError();
+  S.Resources = Resources;
   S.Devices = Spec->replicaDevices();
   if (S.Devices.size() > MaxReplicas)
     return failure(formatv("--resources: {0} replicas are more than {1}",
@@ -436,6 +437,24 @@ std::vector<std::string> distributionFiles() {
   if (!is_contained(strategyNames(), Strategy))
     Files.push_back(Strategy);
   return Files;
+}
+
+Expected<ResourceSpec> distributionMachines(const PassRegistry &Registry,
+                                            const OtherOptions &Other) {
+  if (given(Resources)) {
+    // What is ignored in the file is said when the pipeline is made.
+    std::vector<std::string> Notes;
+    Expected<ResourceSpec> Spec = readResources(Resources, Notes);
+    if (!Spec)
+      return failure("--resources: " + toString(Spec.takeError()));
+    return Spec;
+  }
+  if (!given(Replicas) && !given(Devices))
+    return failure("--plan needs --resources, --replicas or --devices");
+  Expected<StrategyOptions> S = checkStrategy(Registry, Other);
+  if (!S)
+    return S.takeError();
+  return resourcesOf(devicesOf(*S));
 }
 
 Expected<std::string> choosePipeline(const PassRegistry &Registry,

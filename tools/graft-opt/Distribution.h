@@ -10,6 +10,7 @@
 #define GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
 
 #include "lib/pass/Registry.h"
+#include "lib/strategy/Resources.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Error.h"
@@ -36,6 +37,10 @@ std::vector<std::string> distributionFiles();
 /// The pipeline that the flags ask for; empty when none does.
 llvm::Expected<std::string> choosePipeline(const PassRegistry &Registry,
                                            const OtherOptions &Other);
+
+/// The machines that the flags name.
+llvm::Expected<ResourceSpec> distributionMachines(const PassRegistry &Registry,
+                                                  const OtherOptions &Other);
 
 llvm::Error failure(const llvm::Twine &Message);
 

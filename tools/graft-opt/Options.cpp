@@ -255,8 +255,12 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))
     return E;
-  Expected<std::string> Pipeline = choosePipeline(
-      Registry, {given(Passes), Passes, VerifyOutput, given(Explain)});
+  OtherOptions Other{given(Passes), Passes, VerifyOutput, given(Explain)};
+  Expected<std::optional<PlanRequest>> Plan = choosePlan(Registry, Other);
+  if (!Plan)
+    return Plan.takeError();
+  O.Plan = std::move(*Plan);
+  Expected<std::string> Pipeline = choosePipeline(Registry, Other);
   if (!Pipeline)
     return Pipeline.takeError();
   O.Pipeline = std::move(*Pipeline);

@@ -7,6 +7,8 @@
 #ifndef GRAFT_TOOLS_GRAFT_OPT_OPTIONS_H
 #define GRAFT_TOOLS_GRAFT_OPT_OPTIONS_H
 
+#include "Plan.h"
+
 #include "lib/io/Read.h"
 #include "lib/io/Write.h"
 #include "lib/pass/PassManager.h"
@@ -29,6 +31,7 @@ struct ToolOptions {
 
   std::string Pipeline; ///< Empty: the bytes pass through.
   Instrumentation Show;
+  std::optional<PlanRequest> Plan;
 
   bool Strict = false;
   bool VerifyOutput = false;

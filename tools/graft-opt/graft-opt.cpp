@@ -453,6 +453,14 @@ int main(int Argc, char **Argv) {
     errs() << toString(Buffer.takeError()) << '\n';
     return 1;
   }
+  if (O->Plan) {
+    auto Plan = printPlan(*O->Plan, (*Buffer)->getMemBufferRef(), O->Kind);
+    if (!Plan)
+      return fail(Plan.takeError());
+    outs() << *Plan;
+    if (O->Output == "-" && !O->Format)
+      return 0;
+  }
   if (O->SplitInput)
     return runSplit(*O, Registry, **Buffer);
   StringRef Name = (*Buffer)->getBufferIdentifier();

@@ -187,9 +187,9 @@ TEST_CASE("a server sends the rows that are read", "[cost]") {
   Traffic T = trafficOf(Spec, Row, ps(Host0));
   CHECK(T.Spread[0].Out == 2 * 480);
   CHECK(T.Collect[0].In == 2 * 480);
-  // A proxy takes what all replicas wrote.
+  // A proxy takes all rows.
   T = trafficOf(Spec, Row, ps(Host0, /*Proxy=*/true));
-  CHECK(T.Spread[0].Out == 2 * 3 * 480);
+  CHECK(T.Spread[0].Out == 2 * 40000);
   CHECK(T.Collect[0].In == 2 * 480);
   // Of a dense variable it takes the same as without a proxy.
   T = trafficOf(Spec, dense({1000}), ps(Host0, true));

@@ -1,0 +1,124 @@
+//===- lib/strategy/Plan.cpp - strategies side by side ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/strategy/Plan.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+std::string bytesText(double Bytes) {
+  constexpr StringLiteral Units[] = {"B", "kB", "MB", "GB", "TB"};
+  size_t Unit = 0;
+  for (; Bytes >= 1000 && Unit + 1 < std::size(Units); ++Unit)
+    Bytes /= 1000;
+  return Unit == 0 ? formatv("{0:f0} B", Bytes).str()
+                   : formatv("{0:f2} {1}", Bytes, Units[Unit]).str();
+}
+
+struct Totals {
+  double Bytes = 0;
+  unsigned Sparse = 0;
+  /// Sparse ones of which it is not known how many rows a step touches, and
+  /// others of which nothing is known.
+  unsigned NoRows = 0, NoShape = 0;
+
+  explicit Totals(ArrayRef<VariableRow> Variables) {
+    for (const VariableRow &Row : Variables) {
+      Bytes += static_cast<double>(Row.Bytes);
+      Sparse += Row.Sparse;
+      NoRows += Row.Sparse && Row.RowsPerStep == 0 && Row.Bytes != 0;
+      NoShape += Row.Bytes == 0;
+    }
+  }
+};
+
+std::string counted(size_t Count, StringRef Noun) {
+  return formatv("{0} {1}{2}", Count, Noun, Count == 1 ? "" : "s");
+}
+
+} // namespace
+
+std::vector<PlanRow> makePlan(ArrayRef<VariableRow> Variables,
+                              const ResourceSpec &Spec,
+                              const BuilderOptions &Options) {
+  CostModel Model(Spec);
+  std::vector<PlanRow> Rows;
+  std::vector<std::string> Names = builderNames();
+  std::rotate(Names.begin(), find(Names, "auto"), Names.end());
+  for (const std::string &Name : Names)
+    Rows.push_back(
+        {Name, Model.predict(Variables,
+                             buildStrategy(Name, Variables, Spec, Options))});
+  // Of equals, the order above.
+  StringMap<size_t> Place;
+  for (const auto &[I, Row] : enumerate(Rows))
+    Place[Row.Strategy] = I;
+  sort(Rows, [&](const PlanRow &A, const PlanRow &B) {
+    return std::pair(A.Cost.Seconds, Place[A.Strategy]) <
+           std::pair(B.Cost.Seconds, Place[B.Strategy]);
+  });
+  return Rows;
+}
+
+std::string planText(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
+                     const ResourceSpec &Spec) {
+  Totals T(Variables);
+  std::string Text = formatv("{0} on {1}: {2}, {3}, {4} of them sparse\n",
+                             counted(Spec.replicaDevices().size(), "replica"),
+                             counted(Spec.Nodes.size(), "node"),
+                             counted(Variables.size(), "variable"),
+                             bytesText(T.Bytes), T.Sparse);
+  if (T.NoRows != 0)
+    Text += formatv("of {0} it is not known how many rows a step touches: all "
+                    "are counted\n",
+                    counted(T.NoRows, "sparse variable"));
+  if (T.NoShape != 0)
+    Text += formatv("of {0} the shape is not known: not counted\n",
+                    counted(T.NoShape, "variable"));
+  size_t LinkWidth = StringRef("busiest link").size();
+  for (const PlanRow &Row : Rows)
+    LinkWidth = std::max(LinkWidth, Row.Cost.BusiestLink.size());
+  auto Line = [&](StringRef Strategy, StringRef Step, StringRef Ratio,
+                  std::string Link, StringRef Bytes, StringRef Network) {
+    Link.resize(LinkWidth, ' ');
+    Text += formatv("{0,-34}{1,12}{2,8}  {3}{4,12}{5,15}\n", Strategy, Step,
+                    Ratio, Link, Bytes, Network);
+  };
+  Line("strategy", "step (ms)", "ratio", "busiest link", "bytes",
+       "network bytes");
+  double Best = Rows.empty() ? 0 : Rows.front().Cost.Seconds;
+  for (const PlanRow &Row : Rows)
+    Line(Row.Strategy, formatv("{0:f3}", Row.Cost.Seconds * 1e3).str(),
+         formatv("{0:f2}", Best > 0 ? Row.Cost.Seconds / Best : 1).str(),
+         Row.Cost.BusiestLink, bytesText(Row.Cost.BusiestBytes),
+         bytesText(Row.Cost.NetworkBytes));
+  return Text;
+}
+
+std::string planYaml(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
+                     const ResourceSpec &Spec) {
+  Totals T(Variables);
+  std::string Text =
+      formatv("replicas: {0}\nnodes: {1}\nvariables: {2}\nvariable-bytes: "
+              "{3:f0}\nsparse-variables: {4}\nunknown-rows: {5}\n"
+              "unknown-shapes: {6}\nstrategies:\n",
+              Spec.replicaDevices().size(), Spec.Nodes.size(), Variables.size(),
+              T.Bytes, T.Sparse, T.NoRows, T.NoShape);
+  for (const PlanRow &Row : Rows)
+    Text += formatv("  - strategy: {0}\n    seconds: {1:f9}\n    busiest-link: "
+                    "'{2}'\n    busiest-bytes: {3:f0}\n    network-bytes: "
+                    "{4:f0}\n",
+                    Row.Strategy, Row.Cost.Seconds, Row.Cost.BusiestLink,
+                    Row.Cost.BusiestBytes, Row.Cost.NetworkBytes);
+  return Text;
+}
+
+} // namespace graft

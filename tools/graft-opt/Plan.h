@@ -1,0 +1,37 @@
+//===- tools/graft-opt/Plan.h - the flag --plan -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_TOOLS_GRAFT_OPT_PLAN_H
+#define GRAFT_TOOLS_GRAFT_OPT_PLAN_H
+
+#include "Distribution.h"
+
+#include "lib/io/Module.h"
+#include "lib/strategy/Builders.h"
+
+#include <optional>
+
+namespace graft {
+
+/// What --plan asks for.
+struct PlanRequest {
+  ResourceSpec Machines;
+  BuilderOptions Options;
+  bool Yaml = false;
+};
+
+llvm::Expected<std::optional<PlanRequest>>
+choosePlan(const PassRegistry &Registry, const OtherOptions &Other);
+
+/// What each strategy is predicted to cost for the graph in \p Input. Messages
+/// of reading it are errors.
+llvm::Expected<std::string> printPlan(const PlanRequest &Request,
+                                      llvm::MemoryBufferRef Input,
+                                      InputKind Kind);
+
+} // namespace graft
+
+#endif // GRAFT_TOOLS_GRAFT_OPT_PLAN_H
