@@ -8,6 +8,7 @@
 
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Checker.h"
+#include "lib/analysis/CompressCheck.h"
 #include "lib/analysis/Draws.h"
 #include "lib/analysis/LoopCheck.h"
 #include "lib/analysis/PackCheck.h"
@@ -86,11 +87,13 @@ Endpoint Comparison::strip(Endpoint E) const {
     const Node &This = G.node(E.Node);
     if (This.Kind == Inserted::Definition)
       break;
-    if (This.Kind == Inserted::Pack) {
-      E = unpacked(G, E.Node, [this](NodeId N) {
-            return passesPack(N);
-          }).Source;
-      if (E.Node == NoNode)
+    if (This.Kind == Inserted::Pack || This.Kind == Inserted::Compress) {
+      E = This.Kind == Inserted::Compress
+              ? uncompressed(G, E.Node)
+              : unpacked(G, E.Node, [this](NodeId N) {
+                  return passesPack(N);
+                }).Source;
+      if (E.Node == NoNode || Steps > G.size())
         return {};
       continue;
     }
@@ -331,7 +334,8 @@ void Checker::compareNode(NodeId I, NodeId P) {
   bool Same = true;
   for (Endpoint E : Now.drop_front(NumData)) {
     // What compares copies changes nothing, and a step may wait for it.
-    if (InputOf[E.Node] == NoNode && runsChecks(G, E.Node))
+    if (InputOf[E.Node] == NoNode &&
+        (runsChecks(G, E.Node) || clearsResidual(G, E.Node)))
       continue;
     // Parts of its definition do nothing that could be waited for in vain.
     if (BatchNorms && G.node(E.Node).Kind == Inserted::Definition &&
@@ -482,7 +486,8 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
     if (This.isDead() || This.Kind == Inserted::No || This.NumData == 0 ||
         This.Kind == Inserted::Definition || This.Kind == Inserted::Refresh ||
         This.Kind == Inserted::Check || This.Kind == Inserted::Proxy ||
-        This.Kind == Inserted::Accumulate || G.opName(N) == "IdentityN")
+        This.Kind == Inserted::Accumulate || This.Kind == Inserted::Compress ||
+        G.opName(N) == "IdentityN")
       continue;
     Endpoint E = G.input(N, 0);
     if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))

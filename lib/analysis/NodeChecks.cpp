@@ -10,6 +10,7 @@
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Checker.h"
+#include "lib/analysis/CompressCheck.h"
 #include "lib/analysis/Draws.h"
 #include "lib/analysis/PackCheck.h"
 #include "lib/graph/FileWalk.h"
@@ -217,6 +218,13 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
       error(N, "op " + G.opName(N) + " is no part of a definition");
     return;
   }
+  if (This.Kind == Inserted::Compress) {
+    StringRef Fault =
+        compressFault(G, N, [this](Endpoint E) { return erase(E); });
+    if (!Fault.empty())
+      error(N, Fault);
+    return;
+  }
   if (This.Kind == Inserted::Pack) {
     StringRef Fault = packFault(G, Facts.Dims, N,
                                 [this](NodeId Of) { return C.passesPack(Of); });
@@ -322,7 +330,7 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
       error(N, "every replica updates a variable that exists once");
   }
   if (!(G.node(N).Flags & NF_Led) && G.node(N).Kind != Inserted::Refresh &&
-      G.node(N).Kind != Inserted::Proxy)
+      G.node(N).Kind != Inserted::Proxy && G.node(N).Kind != Inserted::Compress)
     error(N, "updates the copies of a variable, but its copy 0 does not wait "
              "for the others");
 }

@@ -12,6 +12,7 @@
 
 #include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/Certificate.h"
+#include "lib/analysis/CompressCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/Verifier.h"
 #include "lib/lower/Copies.h"
@@ -63,9 +64,8 @@ private:
     };
     if (Packs(N) || Shapes(N))
       return true;
-    return L.isOp(N, "Const") && L.anyUse(N, [&](Use U) {
-      return Packs(U.User) || Shapes(U.User);
-    });
+    return L.isOp(N, "Const") &&
+           L.anyUse(N, [&](Use U) { return Packs(U.User) || Shapes(U.User); });
   }
   bool isAssign(NodeId N) const {
     const OpDef *Def = L.opDef(N);
@@ -220,6 +220,7 @@ void Folder::make(Group &Gr) {
     }
   } else if (!FromInput) {
     Kind = IsProxy                              ? Inserted::Proxy
+           : L.hasAttr(M, CompressAttr)         ? Inserted::Compress
            : Op == "NoOp"                       ? Inserted::Gate
            : Op == "CollectiveGather"           ? Inserted::Gather
            : Op == "CollectiveReduce"           ? Inserted::Reduce

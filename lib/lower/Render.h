@@ -11,6 +11,7 @@
 #define GRAFT_LIB_LOWER_RENDER_H
 
 #include "lib/analysis/BatchSources.h"
+#include "lib/analysis/CompressCheck.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/io/Chunk.h"
 #include "lib/lower/Expand.h"
@@ -48,7 +49,7 @@ inline bool isRenamedLocal(const Node &N) {
 /// copies of a sync-on-read variable are together cannot be seen from them, nor
 /// what an update is in the input whose name runs a refresh, too.
 inline bool stays(const Node &N, llvm::StringRef Key) {
-  return Key == BatchAttr || Key == SliceAttr ||
+  return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          (Key == OriginAttr && N.Count == Copies::Once &&
           N.Kind == Inserted::No) ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);

@@ -133,6 +133,8 @@ std::string buildPipeline(const StrategyOptions &O) {
     addPass(P, "refine-copies");
   addPass(P, "merge-fetches",
           {{"fetch", list(O.Fetches)}, {"pick", IsTpu ? "true" : ""}});
+  if (!IsTpu && !O.Compressor.empty())
+    addPass(P, "compress-reductions", {{"compressor", O.Compressor}});
   // What has no groups has none to fuse.
   if (!IsTpu && O.BucketBytes != 0)
     addPass(P, "fuse-reductions", {{"bucket-bytes", utostr(O.BucketBytes)}});

@@ -32,6 +32,13 @@ static bool haveOneShape(const DimAnalysis &Dims, Endpoint A, Endpoint B) {
          });
 }
 
+/// Whether \p N gives the elements of what it takes another layout: the sum of
+/// what was broadcast is brought to the shape of the variable.
+static bool keepsElements(const Graph &G, NodeId N) {
+  StringRef Op = G.opName(N);
+  return Op == "Reshape" || Op == "Squeeze" || Op == "Transpose";
+}
+
 ReductionUse useOfReduction(const Graph &G, const ProgramFacts &Facts,
                             Endpoint Reduced) {
   ReductionUse Result;
@@ -44,7 +51,7 @@ ReductionUse useOfReduction(const Graph &G, const ProgramFacts &Facts,
     if (Facts.Vars.isUpdate(G, N)) {
       NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
       if (Var != NoNode && U.Index >= Facts.Vars.update(G, N).NumVars &&
-          haveOneShape(Facts.Dims, {Var, 0}, Reduced) &&
+          haveOneShape(Facts.Dims, {Var, 0}, From) &&
           !is_contained(Result.Variables, Var))
         Result.Variables.push_back(Var);
       return;
@@ -52,7 +59,8 @@ ReductionUse useOfReduction(const Graph &G, const ProgramFacts &Facts,
     if (!Seen.insert(N).second || Seen.size() > MaxSteps)
       return;
     for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
-      if (haveOneShape(Facts.Dims, {N, Port}, Reduced))
+      if (haveOneShape(Facts.Dims, {N, Port}, From) ||
+          (U.Index == 0 && keepsElements(G, N)))
         Work.push_back({N, Port});
   };
   while (!Work.empty()) {

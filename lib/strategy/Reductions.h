@@ -21,13 +21,13 @@ llvm::StringRef specName(Synchronizer::SpecType Spec);
 
 /// The variables that a reduced value is a gradient of.
 struct ReductionUse {
-  /// What the value reaches through tensors of its own shape, sorted by name.
+  /// What the value reaches through tensors of as many elements, by name.
   llvm::SmallVector<NodeId, 2> Variables;
   /// What is written on them, if it is one thing.
   std::optional<Synchronizer> Sync;
 };
 
-/// Follows \p Reduced, of a known shape, to the updates of variables.
+/// Follows \p Reduced to the updates of variables.
 ReductionUse useOfReduction(const Graph &G, const ProgramFacts &Facts,
                             Endpoint Reduced);
 

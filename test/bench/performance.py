@@ -79,6 +79,7 @@ ROWS = [
     Row("P10", "ResNet-50 x8: whole process / protobuf's parse + serialize of the output", 1 / 4, 1 / 8, "inverse"),
     Row("P11", "1,000,000 nodes x8 in shards: peak memory / size of the output", 0.25, 0.17),
     Row("P12", "text: wall / protobuf's parse + TextFormat::Print", 1 / 2, 1 / 4, "inverse"),
+    Row("P13", "a step of 200 small variables x4 in TensorFlow, collectives: in buckets / one by one", 1 / 3, 1 / 10, "inverse"),
     Row("out", "size of the output / size of the input"),
     Row("mem", "protobuf's peak memory / size of the output"),
     Row("copy", "one thread: wall / memcpy of the output into fresh memory"),
@@ -241,6 +242,10 @@ def text(tools, source):
     return {"P12": ratio_of_walls(zip(jobs, prints)), "cpu12": least_user(jobs) / least_user(prints)}
 
 
+def fused_steps(tools):
+    return {"P13": 1 / tools.fused_steps()}
+
+
 def python_import(tools, source):
     job = tools.job(source, tools.path("new.pb"), *tools.threads(2))
     return {"import": job.wall / tools.python_import(source, 8)}
@@ -354,6 +359,11 @@ def other_rows(table, tools, models):
             table.skip(["P11"], "--shard-size is not supported by this binary")
     if table.wanted("P12"):
         table.measure(text, tools, tools.graph(100000))
+    if table.wanted("P13"):
+        if tools.python():
+            table.measure(fused_steps, tools)
+        else:
+            table.skip(["P13"], "no TensorFlow: set GRAFT_VENV")
     if table.wanted("import"):
         if tools.python():
             table.measure(python_import, tools, tools.graph(10000))
@@ -377,7 +387,7 @@ def main():
     parser.add_argument("--gates", action="store_true", help="only the rows marked *, and say so by the exit status")
     parser.add_argument("--huge", action="store_true", help="only the checks on more than 2 GiB")
     parser.add_argument("--write", metavar="FILE", help="put the table between the markers of this page")
-    parser.add_argument("--only", metavar="REGEX", help="only rows with such a name, of P1 ... P12, bert, import, checks")
+    parser.add_argument("--only", metavar="REGEX", help="only rows with such a name, of P1 ... P13, bert, import, checks")
     parser.add_argument("--build", default=os.path.join(root, "build", "release"), help="default: build/release")
     parser.add_argument("--graft", metavar="FILE", help="another graft-opt than the build's")
     parser.add_argument("--models", metavar="FOLDER", help="where exported models are kept; default: BUILD/bench/models")

@@ -128,6 +128,13 @@ class Tools:
         subprocess.run([python, script, "--out", folder, name], check=True, stdout=sys.stderr, stderr=subprocess.DEVNULL)
         return path, ""
 
+    def fused_steps(self):
+        """How many times as fast a step with buckets is."""
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fused_steps.py")
+        command = [self.python(), script, self.graft_opt]
+        done = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return float(done.stdout.split()[1])
+
     def python_import(self, source, replicas):
         """Seconds that Python takes for copies of a graph under name scopes, without starting and reading."""
         program = (

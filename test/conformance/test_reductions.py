@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How values are reduced (docs/Reductions.md): in buckets, in 16 bits, sparse ones by rows."""
 
+import compare
+import harness
+import models
+import numpy as np
 import pytest
-from harness import Options, Rewritten
-from models import BATCH, Spec
+from harness import GraftError, Options, Rewritten, Session
+from models import BATCH, Builder, Spec
+
+tf, tf1 = models.tf, models.tf1
 
 BUCKETS = ("--bucket-bytes=1M", "--verify-output", "--strict")
 
@@ -39,3 +45,113 @@ def test_buckets_are_the_same_step(spec, replicas, reduction):
 def test_checkpoints_of_a_step_in_buckets():
     with Rewritten(Spec("mlp_adam"), Options(2, "all-reduce", "collective", BUCKETS)) as session:
         session.check_checkpoints()
+
+
+# --- 16 bits on the wire. ---
+
+STEPS = 50
+RATE = 0.01
+ROUNDING = {"fp16": 2.0**-11, "bf16": 2.0**-8}  # half a unit in the last place, relative
+
+
+def sloped(b: Builder):
+    """A constant gradient for each weight: what a rounding loses, it loses in every step."""
+    x, y = b.inputs([40], [])
+    w, bias = b.variable("w", [40]), b.constant("bias", [], 0.3, True)
+    loss = b.loss(tf.reduce_mean(tf.reduce_sum(x * w, axis=1) + (bias + 0.0 * y)))
+    tf.group(tf1.train.GradientDescentOptimizer(RATE).minimize(loss), name="train_op")
+
+
+SLOPED = (np.random.default_rng(1).uniform(0.3, 1.7, (BATCH, 40)).astype("f"), np.zeros(BATCH, "f"))
+
+
+def train(path, replicas, batches):
+    """The variables after steps on the batches, and the session's graph."""
+    with Session(path, replicas) as session:
+        session.restart()
+        for batch in batches:
+            session.step(batch)
+        session.check_copies("at the end")
+        return session.values(), session.graph
+
+
+def compressed(path, name, replicas=2, reduction="collective", extra=()):
+    flags = (f"--compressor={name}", "--verify-output", *extra)
+    out, said = harness.rewrite(path, Options(replicas, "all-reduce", reduction, flags))
+    assert "is reduced in 16 bits" in said, said
+    with pytest.raises(GraftError, match="is reduced in 16 bits"):
+        harness.rewrite(path, Options(replicas, "all-reduce", reduction, (*flags, "--strict")))
+    return out
+
+
+def on_the_wire(graph):
+    """The types of all sums over replicas, but for scalars: the loss."""
+    sums = [op for op in graph.get_operations() if op.type == "CollectiveReduce"]
+    sums += [op for op in graph.get_operations() if op.type == "AddN" and "_graft_replicas" in op.node_def.attr]
+    return {op.get_attr("T").name for op in sums if op.inputs[0].shape.rank != 0}
+
+
+@pytest.mark.parametrize("reduction", ["add", "collective"])
+@pytest.mark.parametrize("name, wire", [("fp16", "float16"), ("bf16", "bfloat16")])
+def test_compressed_error_is_bounded(name, wire, reduction):
+    """Each replica's part and each of the N - 1 sums is rounded once a step, so 50 steps of gradient descent with
+    gradients of at most G are off by at most steps * rate * G * N * rounding. AutoDist's compressor casts to 32 bits
+    (A6): here 16 bits are what is added."""
+    path, replicas = compare.export(Spec("sloped"), sloped), 2
+    want, _ = train(path, 1, [SLOPED] * STEPS)
+    out = compressed(path, name, replicas, reduction)
+    got, graph = train(out, replicas, [SLOPED] * STEPS)
+    assert on_the_wire(graph) == {wire}
+    largest = float(np.max(np.abs(SLOPED[0].mean(axis=0))))
+    worst = float(np.max(np.abs(got["w"] - want["w"])))
+    assert 1e-5 < worst <= STEPS * RATE * max(1.0, largest) * replicas * ROUNDING[name] + 1e-5, worst
+
+
+@pytest.mark.parametrize("name", ["fp16", "bf16"])
+def test_error_feedback_accumulates(name):
+    """AutoDist keeps the residual in a Python attribute, which no step changes (A7): error feedback without effect. Here
+    it is a variable of each replica, and makes up for what earlier steps lost."""
+    path = compare.export(Spec("sloped"), sloped)
+    want, _ = train(path, 1, [SLOPED] * STEPS)
+    off = {}
+    for form in (name, name + "-ef"):
+        got, graph = train(compressed(path, form), 2, [SLOPED] * STEPS)
+        off[form] = float(np.mean(np.abs(got["w"] - want["w"])))
+    residuals = [op for op in graph.get_operations() if op.type == "VarHandleOp" and "/residual" in op.name]
+    assert len(residuals) == 2 * 2  # of w and bias, one on each replica
+    assert len({op.device for op in residuals}) == 2
+    assert off[name + "-ef"] < 0.6 * off[name], off
+
+
+def test_a_mean_does_not_overflow():
+    """The sum of what fits into fp16 need not fit: a mean is divided first."""
+    path = compare.export(Spec("sloped"), sloped)
+    batch = (np.full((BATCH, 40), 40000.0, "f"), SLOPED[1])
+    got, _ = train(compressed(path, "fp16", 4), 4, [batch])
+    want, _ = train(path, 1, [batch])
+    assert np.all(np.isfinite(got["w"]))
+    assert np.max(np.abs(got["w"] - want["w"])) <= 40000 * RATE * 4 * ROUNDING["fp16"]
+
+
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+@pytest.mark.parametrize("model", ["mlp_adam", "adamw_assign", "cnn_nobn"])
+def test_compressed_buckets_train(model, kind):
+    """Compressed, in buckets, with any optimizer: close to the single device, and copies agree; a residual is cleared
+    by a restore and is in no checkpoint."""
+    spec = Spec(model, kind)
+    out = compressed(harness.export(spec), "fp16-ef", 3, "collective", ("--bucket-bytes=1M",))
+    batches, want = models.batches(model), harness.reference(spec)
+    with Session(out, 3) as session:
+        session.restart()
+        for batch in batches:
+            session.step(batch)
+        session.check_copies("trained")
+        for name, value in want.variables[-1].items():
+            if name in session.trainable:
+                assert np.max(np.abs(session.values()[name] - value)) < 0.02, name
+        keys = tf.train.load_checkpoint(session.save()).get_variable_to_shape_map()
+        assert not any("residual" in key for key in keys)
+        session.restart(init=False)
+        session.restore(want.checkpoint)
+        session.step(batches[1])
+        session.check_copies("restored")

@@ -1,0 +1,277 @@
+//===- passes/CompressReductions.cpp - compress-reductions ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gradients that are sent in 16 bits cost half as much. What crosses devices is
+// 16 bits wide, the addition included; before and after it nothing changes.
+//
+//     g/reduce = _Reduce*(g)       g/reduce/scale = _Scale*(g) power=-1
+//         power=-1                 g/reduce/narrow = Cast*(g/reduce/scale)
+//                             →    g/reduce/sum = _Reduce*(g/reduce/narrow)
+//                                  g/reduce = Cast*(g/reduce/sum)
+//
+// A mean is divided before it is narrowed, so that the sum of what fits into
+// fp16 fits too. With error feedback each replica keeps what the rounding lost,
+// and adds it to its next gradient:
+//
+//     sum = AddV2*(g/reduce/scale, ReadVariableOp*(residual))
+//     g/reduce/narrow = Cast*(sum)
+//     keep = AssignVariableOp*(residual, Sub*(sum, Cast*(g/reduce/narrow)))
+//     g/reduce = Cast*(g/reduce/sum, ^keep)
+//
+// A residual is zero after whatever gives its variable the initial value, or
+// restores it; it is in no checkpoint. Its type is that of a sync-on-read sum.
+//
+// The step is another one, by the rounding: a warning for each variable.
+//
+// Relies on: insert-reductions, mirrored variables; fuse-reductions and
+// insert-collectives come later.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/analysis/CompressCheck.h"
+#include "lib/analysis/PackCheck.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+#include "lib/strategy/Reductions.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr PassOption Options[] = {
+    {"compressor",
+     "fp16, fp16-ef, bf16 or bf16-ef, for variables without a synchronizer",
+     ""},
+};
+
+class CompressReductions final : public PassBase<CompressReductions> {
+public:
+  static constexpr PassInfo Info = {
+      "compress-reductions", "Reduce gradients in 16 bits",
+      "Narrows what `_Reduce` sends for variables whose synchronizer has a\n"
+      "compressor, and widens what comes back; `-ef` feeds the rounding error\n"
+      "back into the next step.",
+      Options};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  using Compressor = Synchronizer::CompressorType;
+
+  void compress(const ProgramFacts &Facts, NodeId N, Compressor How,
+                const ReductionUse &Its);
+  NodeId add(const Twine &Suffix, StringRef Op, ArrayRef<Endpoint> Inputs,
+             AttrRun &Attrs);
+  NodeId cast(const Twine &Suffix, Endpoint From, unsigned Type, unsigned To);
+  NodeId makeResidual(const ProgramFacts &Facts, unsigned Type);
+  SmallVector<NodeId, 4> initializers(const ProgramFacts &Facts,
+                                      ArrayRef<NodeId> Variables) const;
+
+  Graph *G = nullptr;
+  DiagnosticEngine *Diags = nullptr;
+  NodeId This = NoNode; ///< The reduction at hand.
+};
+
+NodeId CompressReductions::add(const Twine &Suffix, StringRef Op,
+                               ArrayRef<Endpoint> Inputs, AttrRun &Attrs) {
+  Attrs.boolean(CompressAttr, true);
+  NodeId N =
+      G->insertNode((G->name(This) + Suffix).str(), Op, Inputs, This, Attrs);
+  G->node(N).Kind = Inserted::Compress;
+  G->node(N).Count = Copies::PerReplica;
+  G->node(N).Flags |= NF_LocalName;
+  return N;
+}
+
+NodeId CompressReductions::cast(const Twine &Suffix, Endpoint From,
+                                unsigned Type, unsigned To) {
+  AttrRun Attrs;
+  Attrs.type("SrcT", Type).type("DstT", To);
+  return add(Suffix, "Cast", From, Attrs);
+}
+
+/// Whether \p N is computed of what a file holds, and of nothing else.
+static bool isRestored(const Graph &G, NodeId N) {
+  while (G.node(N).NumData == 1 &&
+         (G.isOp(N, "Identity") || G.node(N).Kind == Inserted::Identity))
+    N = G.input(N, 0).Node;
+  return G.isOp(N, "RestoreV2") || G.isOp(N, "Restore") ||
+         G.isOp(N, "RestoreSlice");
+}
+
+/// What gives \p Variables a value from outside of the step; none if nothing
+/// gives one of them the initial value.
+SmallVector<NodeId, 4>
+CompressReductions::initializers(const ProgramFacts &Facts,
+                                 ArrayRef<NodeId> Variables) const {
+  SmallVector<NodeId, 4> Result;
+  for (NodeId Var : Variables) {
+    NodeId Initial = Facts.Vars.initialAssign(*G, Var);
+    if (Initial == NoNode)
+      return {};
+    Result.push_back(Initial);
+    Facts.Vars.forEachUse(*G, Var, [&](Use U) {
+      if (Facts.Vars.update(*G, U.User).Kind == UpdateKind::Assign &&
+          U.Index == 0 && U.User != Initial &&
+          G->node(U.User).Count == Copies::PerReplica &&
+          isRestored(*G, G->input(U.User, 1).Node))
+        Result.push_back(U.User);
+    });
+  }
+  return Result;
+}
+
+/// Adds the residual of the reduction at hand, which nothing assigns yet.
+NodeId CompressReductions::makeResidual(const ProgramFacts &Facts,
+                                        unsigned Type) {
+  // Where the shape is not known, the first value is a scalar.
+  ShapeValue Shape;
+  Shape.UnknownRank = !staticElements(Facts.Dims, {This, 0});
+  auto Sizes = Facts.Dims.shape({This, 0});
+  for (DimId D : Shape.UnknownRank ? ArrayRef<DimId>() : *Sizes)
+    Shape.Dims.push_back(Facts.Dims.table().number(D));
+  AttrRun Attrs, Zero, Clear;
+  Attrs.type("dtype", Type).raw("shape", encodeShapeAttr(Shape));
+  Attrs.string(AggregationAttr, aggregationName(Aggregation::Sum));
+  // Without a name all handles would be one variable.
+  std::string Name = G->uniqueName((G->name(This) + "/residual").str());
+  Attrs.string("shared_name", Name);
+  NodeId Var = add("/residual", "VarHandleOp", {}, Attrs);
+  G->node(Var).Plan = Policy::SyncOnRead;
+  Zero.type("dtype", Type);
+  Zero.raw("value", encodeFloatTensor(Type, Shape.Dims, 0.0));
+  Endpoint Inputs[] = {{Var, 0},
+                       {add("/residual/zeros", "Const", {}, Zero), 0}};
+  add("/residual/clear", "AssignVariableOp", Inputs, Clear.type("dtype", Type));
+  return Var;
+}
+
+void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
+                                  Compressor How, const ReductionUse &Its) {
+  This = N;
+  unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
+  bool Half = How == Synchronizer::Fp16 || How == Synchronizer::Fp16EF;
+  unsigned Narrow = Half ? DT_HALF : DT_BFLOAT16;
+  Endpoint From = G->input(N, 0);
+  int64_t Power = G->intAttr(N, "power").value_or(0);
+  auto Assumed = G->intAttr(N, AssumedAttr);
+  if (Power != 0) {
+    NodeId Scale =
+        G->insertNode((G->name(N) + "/scale").str(), "_Scale", From, From.Node,
+                      AttrRun().type("T", Type).integer("power", Power));
+    G->node(Scale).Kind = Inserted::Scale;
+    G->node(Scale).Count = Copies::PerReplica;
+    G->node(Scale).Flags |= NF_LocalName;
+    From = {Scale, 0};
+  }
+  SmallVector<NodeId, 4> Initial;
+  if (How == Synchronizer::Fp16EF || How == Synchronizer::BF16EF)
+    Initial = initializers(Facts, Its.Variables);
+  NodeId Var = NoNode, Clear = NoNode;
+  if (!Initial.empty()) {
+    Var = makeResidual(Facts, Type);
+    Clear = G->size() - 1;
+    AttrRun Read, Sum;
+    NodeId Kept = add("/residual/read", "ReadVariableOp", Endpoint{Var, 0},
+                      Read.type("dtype", Type));
+    Endpoint Inputs[] = {From, {Kept, 0}};
+    From = {add("/residual/sum", "AddV2", Inputs, Sum.type("T", Type)), 0};
+  }
+  Endpoint Sent{cast("/narrow", From, Type, Narrow), 0};
+  AttrRun Sum;
+  Sum.type("T", Narrow).string("combine", "sum");
+  // What is assumed of the source holds of what it was scaled to.
+  if (Assumed)
+    Sum.integer(AssumedAttr, *Assumed + Power);
+  NodeId All =
+      G->insertNode((G->name(N) + "/sum").str(), "_Reduce", Sent, N, Sum);
+  G->node(All).Kind = Inserted::Reduce;
+  G->node(All).Count = Copies::PerReplica;
+  SmallVector<Endpoint, 2> Inputs{{All, 0}};
+  if (Var != NoNode) {
+    Endpoint Lost[] = {From, {cast("/residual/sent", Sent, Narrow, Type), 0}};
+    AttrRun Less, Keep;
+    Endpoint Kept[] = {
+        {Var, 0},
+        {add("/residual/lost", "Sub", Lost, Less.type("T", Type)), 0}};
+    Inputs.push_back({add("/residual/keep", "AssignVariableOp", Kept,
+                          Keep.type("dtype", Type)),
+                      ControlPort});
+    for (NodeId Assign : Initial)
+      G->addControlInput(Assign, Clear);
+  }
+  for (StringRef Key :
+       {StringRef("T"), StringRef("combine"), StringRef("power"), AssumedAttr})
+    G->removeAttr(N, Key);
+  G->setOp(N, "Cast");
+  G->setTypeAttr(N, "SrcT", Narrow);
+  G->setTypeAttr(N, "DstT", Type);
+  G->setBoolAttr(N, CompressAttr, true);
+  G->setInputs(N, Inputs);
+  G->node(N).Kind = Inserted::Compress;
+  ++Statistics["compressed"];
+  bool LacksInitializer = Var == NoNode && (How == Synchronizer::Fp16EF ||
+                                            How == Synchronizer::BF16EF);
+  Diags->unproved(
+      "compressor", G->name(Its.Variables.front()),
+      formatv("its gradient is reduced in 16 bits ({0}), so the step differs "
+              "from that of a single device by a rounding{1}{2}",
+              compressorName(How),
+              Half ? " and has no number beyond 65504" : "",
+              LacksInitializer ? "; without error feedback, since nothing in "
+                                 "the graph gives the variable a first value"
+                               : ""));
+}
+
+PassResult CompressReductions::run(Module &M, DiagnosticEngine &D) {
+  G = &M.graph();
+  Diags = &D;
+  StringRef Name = option("compressor");
+  auto Given = parseSynchronizer(("all-reduce,compressor=" + Name).str());
+  if (!Given) {
+    D.error("", "unknown compressor '" + Name.str() +
+                    "'; use fp16, fp16-ef, bf16 or bf16-ef");
+    return PassResult::Failure;
+  }
+  if (readMesh(*G).replicas() < 2 ||
+      (Name.empty() && !anySynchronizer(*G, [](const Synchronizer &S) {
+         return S.Compressor != Synchronizer::None;
+       })))
+    return PassResult::Unchanged;
+  const ProgramFacts &Facts = programFacts(M);
+  std::vector<std::pair<NodeId, ReductionUse>> Found;
+  for (NodeId N : Facts.Order) {
+    if (!G->isOp(N, "_Reduce") || G->node(N).NumInputs != 1 ||
+        G->stringAttr(N, "combine") != StringRef("sum"))
+      continue;
+    unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
+    ReductionUse Its = useOfReduction(*G, Facts, {N, 0});
+    if ((Type == DT_FLOAT || Type == DT_DOUBLE) && !Its.Variables.empty())
+      Found.push_back({N, std::move(Its)});
+  }
+  // Names decide the order of what is said, not the order of nodes.
+  sort(Found, [&](const auto &A, const auto &B) {
+    return G->name(A.first) < G->name(B.first);
+  });
+  bool Changed = false;
+  for (const auto &[N, Its] : Found) {
+    Synchronizer Sync = Its.Sync.value_or(*Given);
+    if (Sync.Kind != Synchronizer::AllReduce ||
+        Sync.Compressor == Synchronizer::None)
+      continue;
+    compress(Facts, N, Sync.Compressor, Its);
+    Changed = true;
+  }
+  return Changed ? PassResult::Changed : PassResult::Unchanged;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(CompressReductions)
+
+} // namespace graft
