@@ -271,8 +271,10 @@ PassResult FuseReductions::run(Module &M, DiagnosticEngine &Diags) {
                         "' is not a number of bytes");
     return PassResult::Failure;
   }
-  if (Bytes == 0 &&
-      !anySynchronizer(*G, [](const Synchronizer &S) { return S.Group != 0; }))
+  // Only all-reduce has groups.
+  if (Bytes == 0 && !anySynchronizer(*G, [](const Synchronizer &S) {
+        return S.Kind == Synchronizer::AllReduce;
+      }))
     return PassResult::Unchanged;
   if (!findMembers(M))
     return PassResult::Unchanged;

@@ -67,6 +67,12 @@ std::string list(const std::vector<std::string> &Values) {
   return join(Values, ";");
 }
 
+/// Whether a strategy of this name is a policy for all variables.
+bool isPlain(StringRef Strategy) {
+  return is_contained({"all-reduce", "ps", "tpu", "ipu-multi-worker"},
+                      Strategy);
+}
+
 void addAssignStrategy(std::string &P, const StrategyOptions &O) {
   bool IsKnown = is_contained(strategyNames(), O.Strategy);
   bool IsDefault = O.Strategy == "all-reduce" || O.Strategy == "tpu" ||
@@ -94,9 +100,7 @@ void addAssignStrategy(std::string &P, const StrategyOptions &O) {
 } // namespace
 
 bool StrategyOptions::hasRecord() const {
-  bool IsPlain = Strategy == "all-reduce" || Strategy == "ps" ||
-                 Strategy == "tpu" || Strategy == "ipu-multi-worker";
-  return !IsPlain ||
+  return !isPlain(Strategy) ||
          any_of(ArrayRef({&Resources, &EmitStrategy, &Seed, &MinShardSize,
                           &MaxShards, &GroupSize, &Spec, &Compressor}),
                 [](const std::string *Option) { return !Option->empty(); });
@@ -118,8 +122,7 @@ std::string buildPipeline(const StrategyOptions &O) {
   addPass(P, "mirror-variables", {{"rules", list(O.Variables)}});
   addPass(P, "share-variables");
   // Nothing of these asks for proxies.
-  if (!is_contained({"all-reduce", "ps", "tpu", "ipu-multi-worker"},
-                    StringRef(O.Strategy)))
+  if (!isPlain(O.Strategy))
     addPass(P, "proxy-variables");
   addPass(P, "place-draws");
   if (O.BatchNorm == "exact" || O.BatchNorm == "sync")
@@ -133,11 +136,14 @@ std::string buildPipeline(const StrategyOptions &O) {
     addPass(P, "refine-copies");
   addPass(P, "merge-fetches",
           {{"fetch", list(O.Fetches)}, {"pick", IsTpu ? "true" : ""}});
-  if (!IsTpu && !O.Compressor.empty())
-    addPass(P, "compress-reductions", {{"compressor", O.Compressor}});
-  // What has no groups has none to fuse.
-  if (!IsTpu && O.BucketBytes != 0)
-    addPass(P, "fuse-reductions", {{"bucket-bytes", utostr(O.BucketBytes)}});
+  // What a record says of sums; a plain strategy has no compressors and groups.
+  bool IsFile = !is_contained(strategyNames(), O.Strategy);
+  if (!IsTpu && (IsFile || !O.Compressor.empty()))
+    addPass(P, "compress-reductions");
+  if (!IsTpu && (IsFile || !isPlain(O.Strategy) || O.BucketBytes != 0 ||
+                 !O.GroupSize.empty()))
+    addPass(P, "fuse-reductions",
+            {{"bucket-bytes", O.BucketBytes ? utostr(O.BucketBytes) : ""}});
   if (!IsTpu)
     addPass(P, "insert-collectives",
             {{"reduction", Workers                 ? "workers"

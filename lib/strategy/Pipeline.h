@@ -32,7 +32,6 @@ struct StrategyOptions {
   std::vector<std::string> Grads;     ///< VAR=TENSOR,mean|sum.
   std::vector<std::string> Variables; ///< GLOB=POLICY[,AGGREGATION].
   std::string BatchNorm;              ///< exact or sync; else local.
-  std::string Compressor;             ///< Of reductions; empty: none.
   uint64_t BucketBytes = 0;           ///< Of fused reductions; 0: by group.
   bool NoGradientSlots = false;
   bool CheckCopies = false; ///< A step on stale copies fails.

@@ -109,9 +109,6 @@ TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
 Text Reduction("reduction", cl::init("auto"), cl::value_desc("how"),
                cl::cat(Distribution),
                cl::desc("How values are reduced: auto, add or collective"));
-Text Compressor("compressor", cl::value_desc("name"), cl::cat(Distribution),
-                cl::desc("Reduce gradients in 16 bits: fp16, bf16, or fp16-ef "
-                         "and bf16-ef, which feed the rounding error back"));
 Text BucketBytes("bucket-bytes", cl::value_desc("size"), cl::cat(Distribution),
                  cl::desc("Reduce gradients in buckets of at most that many "
                           "bytes, such as 64M"));
@@ -214,7 +211,6 @@ Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
     S.DeviceType = "TPU";
     for (auto [Name, Given] :
          {std::pair("--reduction", given(Reduction)),
-          std::pair("--compressor", given(Compressor)),
           std::pair("--bucket-bytes", given(BucketBytes)),
           std::pair("--check-copies", given(CheckCopies)),
           std::pair("--resources", given(Resources)),
@@ -363,11 +359,6 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   if (Error E =
           checkWord("--reduction", Reduction, {"auto", "add", "collective"}))
     return E;
-  if (given(Compressor))
-    if (Error E = checkWord("--compressor", Compressor,
-                            {"fp16", "fp16-ef", "bf16", "bf16-ef"}))
-      return E;
-  S.Compressor = Compressor;
   if (given(BucketBytes)) {
     auto Size = parseSize(BucketBytes, INT32_MAX);
     if (!Size || *Size == 0)
@@ -448,8 +439,7 @@ std::vector<std::string> distributionFiles() {
   return Files;
 }
 
-Expected<ResourceSpec> distributionMachines(const PassRegistry &Registry,
-                                            const OtherOptions &Other) {
+Expected<ResourceSpec> distributionMachines(const OtherOptions &Other) {
   if (given(Resources)) {
     // What is ignored in the file is said when the pipeline is made.
     std::vector<std::string> Notes;
@@ -460,7 +450,7 @@ Expected<ResourceSpec> distributionMachines(const PassRegistry &Registry,
   }
   if (!given(Replicas) && !given(Devices))
     return failure("--plan needs --resources, --replicas or --devices");
-  Expected<StrategyOptions> S = checkStrategy(Registry, Other);
+  Expected<StrategyOptions> S = checkStrategy(Other);
   if (!S)
     return S.takeError();
   return resourcesOf(devicesOf(*S));
@@ -481,7 +471,6 @@ Expected<std::string> choosePipeline(const PassRegistry &Registry,
       {"--batch", given(Batch)},
       {"--fetch", given(Fetch)},
       {"--reduction", given(Reduction)},
-      {"--compressor", given(Compressor)},
       {"--bucket-bytes", given(BucketBytes)},
       {"--batch-norm", given(BatchNorm)},
       {"--grad", given(Grad)},

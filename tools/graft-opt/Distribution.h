@@ -39,8 +39,7 @@ llvm::Expected<std::string> choosePipeline(const PassRegistry &Registry,
                                            const OtherOptions &Other);
 
 /// The machines that the flags name.
-llvm::Expected<ResourceSpec> distributionMachines(const PassRegistry &Registry,
-                                                  const OtherOptions &Other);
+llvm::Expected<ResourceSpec> distributionMachines(const OtherOptions &Other);
 
 llvm::Error failure(const llvm::Twine &Message);
 

@@ -256,7 +256,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   if (Error E = chooseInstrumentation(O.Show, Registry))
     return E;
   OtherOptions Other{given(Passes), Passes, VerifyOutput, given(Explain)};
-  Expected<std::optional<PlanRequest>> Plan = choosePlan(Registry, Other);
+  Expected<std::optional<PlanRequest>> Plan = choosePlan(Other);
   if (!Plan)
     return Plan.takeError();
   O.Plan = std::move(*Plan);

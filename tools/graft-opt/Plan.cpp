@@ -25,8 +25,7 @@ static cl::opt<std::string>
                   "these machines: as a table, or as YAML. Nothing is written "
                   "without -o"));
 
-Expected<std::optional<PlanRequest>> choosePlan(const PassRegistry &Registry,
-                                                const OtherOptions &Other) {
+Expected<std::optional<PlanRequest>> choosePlan(const OtherOptions &Other) {
   if (!given(Plan))
     return std::nullopt;
   if (!Plan.empty())
@@ -34,7 +33,7 @@ Expected<std::optional<PlanRequest>> choosePlan(const PassRegistry &Registry,
       return E;
   if (Other.HasPasses)
     return failure("--plan and --passes: give only one");
-  Expected<ResourceSpec> Machines = distributionMachines(Registry, Other);
+  Expected<ResourceSpec> Machines = distributionMachines(Other);
   if (!Machines)
     return Machines.takeError();
   StrategyOptions S;

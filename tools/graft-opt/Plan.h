@@ -24,7 +24,7 @@ struct PlanRequest {
 };
 
 llvm::Expected<std::optional<PlanRequest>>
-choosePlan(const PassRegistry &Registry, const OtherOptions &Other);
+choosePlan(const OtherOptions &Other);
 
 /// What each strategy is predicted to cost for the graph in \p Input. Messages
 /// of reading it are errors.
