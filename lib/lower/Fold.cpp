@@ -219,8 +219,8 @@ void Folder::make(Group &Gr) {
       Kind = Inserted::Merge;
     }
   } else if (!FromInput) {
-    Kind = IsProxy                              ? Inserted::Proxy
-           : L.hasAttr(M, CompressAttr)         ? Inserted::Compress
+    Kind = L.hasAttr(M, CompressAttr)           ? Inserted::Compress
+           : IsProxy                            ? Inserted::Proxy
            : Op == "NoOp"                       ? Inserted::Gate
            : Op == "CollectiveGather"           ? Inserted::Gather
            : Op == "CollectiveReduce"           ? Inserted::Reduce

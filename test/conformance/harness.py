@@ -84,7 +84,8 @@ def rewrite(path: str, options: Options, suffix: Optional[str] = None) -> Tuple[
     os.close(handle)
     done = run_graft([path, "-o", out, *options.arguments()], check=False)
     model = MODEL_OF.get(path, "other graphs")
-    summary.note(model, options.strategy, options.replicas, done.stderr, done.returncode)
+    strategy = "a record" if os.path.exists(options.strategy) else options.strategy
+    summary.note(model, strategy, options.replicas, done.stderr, done.returncode)
     if done.returncode != 0:
         raise GraftError(f"exit status {done.returncode} of graft-opt {path}\n{done.stderr}")
     return out, done.stderr

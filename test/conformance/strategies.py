@@ -28,7 +28,7 @@ STRATEGIES = [
     "auto",
 ]
 # The variables of the models are small: parts of a few rows are what is wanted here.
-SMALL = ("--min-shard-size=16", "--seed=7")
+SMALL = ("--min-shard-size=4", "--seed=7")
 NODES = {"2x2": (2, 2), "2+1": (2, 1)}
 
 

@@ -104,8 +104,9 @@ def combinations():
 @pytest.mark.parametrize("name, strategy, place, kind", list(combinations()))
 def test_case(name, strategy, place, kind):
     compressed = "Compressor" in strategy
-    # 16 bits of a gradient: 2^-11 of it in each of a few steps with rates up to 0.2.
-    said = check(name, kind, strategy, PLACES[place], slack=500.0 if compressed else 1.0)
+    # 16 bits of a gradient: 2^-11 of it in each of a few steps with rates up to 0.2; c4 and c9 are of float64.
+    slack = (5e7 if name in ("c4", "c9") else 500.0) if compressed else 1.0
+    said = check(name, kind, strategy, PLACES[place], slack)
     for line in said.splitlines():
         if " warning: " in line:
             assert any(reason in line for reason in EXPECTED), said
@@ -122,7 +123,7 @@ def test_c9_staleness(staleness, place):
         got = run(session, made)
         for i, (ours, want) in enumerate(zip(got, single("c9", "resource"))):
             harness.assert_all_close(ours[1], want[1], f"after step {i}")
-    assert "synchronous" in session.stderr
+    assert "none is ahead of another" in session.stderr
 
 
 @pytest.mark.parametrize("strategy", ["PartitionedPS", "Parallax", "AllReduce NCCL"])
