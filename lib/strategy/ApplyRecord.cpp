@@ -113,6 +113,7 @@ void Apply::write(NodeId Var, const VariableStrategy &V) {
     G.setStringAttr(Var, PartitionAttr, printPartition(P));
     if (!V.Parts.empty()) {
       std::vector<std::string> Texts;
+      Texts.reserve(V.Parts.size());
       for (const Synchronizer &S : V.Parts)
         Texts.push_back(printSynchronizer(S));
       std::vector<StringRef> Refs(Texts.begin(), Texts.end());

@@ -18,7 +18,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
-#include <numeric>
+#include <set>
 
 using namespace llvm;
 
@@ -46,28 +46,42 @@ private:
 /// The servers and the bytes that each has by now.
 class Loads {
 public:
-  explicit Loads(std::vector<std::string> Servers)
-      : Servers(std::move(Servers)), Bytes(this->Servers.size()) {}
+  explicit Loads(std::vector<std::string> Names)
+      : Servers(std::move(Names)), Bytes(Servers.size()) {
+    for (size_t I = 0; I < Servers.size(); ++I)
+      ByBytes.emplace(0, I);
+  }
 
   size_t size() const { return Servers.size(); }
-  const std::string &first() const { return Servers.front(); }
 
-  /// The servers by their load; of equals the first is first.
-  std::vector<size_t> order() const {
-    std::vector<size_t> Order(Servers.size());
-    std::iota(Order.begin(), Order.end(), 0);
-    llvm::stable_sort(Order,
-                      [&](size_t A, size_t B) { return Bytes[A] < Bytes[B]; });
+  /// At most \p Count servers, those with the fewest bytes first; of equals,
+  /// the first is first.
+  std::vector<size_t> emptiest(size_t Count) const {
+    std::vector<size_t> Order;
+    for (auto It = ByBytes.begin(); It != ByBytes.end() && Order.size() < Count;
+         ++It)
+      Order.push_back(It->second);
     return Order;
   }
-  const std::string &add(size_t Server, uint64_t Size) {
-    Bytes[Server] += Size;
-    return Servers[Server];
+
+  /// Puts \p Sizes on servers \p On in turn, and says where each is.
+  std::vector<std::string> add(ArrayRef<size_t> On, ArrayRef<uint64_t> Sizes) {
+    std::vector<std::string> Where;
+    Where.reserve(Sizes.size());
+    for (auto [I, Size] : enumerate(Sizes)) {
+      size_t Server = On[I % On.size()];
+      ByBytes.erase({Bytes[Server], Server});
+      Bytes[Server] += Size;
+      ByBytes.emplace(Bytes[Server], Server);
+      Where.push_back(Servers[Server]);
+    }
+    return Where;
   }
 
 private:
   std::vector<std::string> Servers;
   std::vector<uint64_t> Bytes;
+  std::set<std::pair<uint64_t, size_t>> ByBytes;
 };
 
 enum class Shards : uint8_t { Even, Uneven };
@@ -81,7 +95,10 @@ public:
   /// On the server with the fewest bytes, or on the first one.
   void onServer(const VariableRow &Row, bool Greedy, bool Proxy,
                 VariableStrategy &V) {
-    V.Sync = server(Greedy ? Servers.order().front() : 0, Row.Bytes);
+    std::vector<size_t> On{0};
+    if (Greedy)
+      On = Servers.emptiest(1);
+    V.Sync = server(Servers.add(On, Row.Bytes).front());
     V.Sync.Proxy = Proxy;
     V.Why =
         Greedy && Servers.size() > 1
@@ -109,11 +126,13 @@ public:
   /// there are more parts than servers.
   void partsOnServers(const VariableRow &Row, unsigned Axis,
                       VariableStrategy &V) {
-    std::vector<size_t> Order = Servers.order();
     int64_t Size = Row.Shape[Axis];
-    for (auto [I, Rows] : enumerate(partSizes(Size, V.Partitioner[Axis])))
-      V.Parts.push_back(
-          server(Order[I % Order.size()], Row.Bytes / Size * Rows));
+    std::vector<uint64_t> Bytes;
+    for (int64_t Rows : partSizes(Size, V.Partitioner[Axis]))
+      Bytes.push_back(Row.Bytes / Size * Rows);
+    for (const std::string &Where :
+         Servers.add(Servers.emptiest(Bytes.size()), Bytes))
+      V.Parts.push_back(server(Where));
     V.Sync = V.Parts.front();
     V.Why = "on the servers with the fewest bytes";
   }
@@ -150,10 +169,10 @@ public:
   std::string takeWhole() { return std::exchange(Whole, ""); }
 
 private:
-  Synchronizer server(size_t Server, uint64_t Bytes) {
+  static Synchronizer server(const std::string &Where) {
     Synchronizer S;
     S.Kind = Synchronizer::PS;
-    S.Destination = Servers.add(Server, Bytes);
+    S.Destination = Where;
     return S;
   }
 

@@ -256,13 +256,13 @@ Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,
   };
   for (VariableStrategy &V : Record.Variables) {
     std::string Entry = "node_config '" + V.Variable + "'";
-    if (!V.Sync.Destination.empty())
-      if (Error E = Resolve(V.Sync.Destination, Entry))
-        return E;
     for (const auto &[I, Part] : enumerate(V.Parts))
       if (!Part.Destination.empty())
         if (Error E = Resolve(Part.Destination, Entry + ", part " + Twine(I)))
           return E;
+    if (!V.Sync.Destination.empty())
+      if (Error E = Resolve(V.Sync.Destination, Entry))
+        return E;
   }
   for (std::string &Device : Record.Replicas)
     if (Error E = Resolve(Device, "graph_config, replicas"))

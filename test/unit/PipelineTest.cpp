@@ -142,6 +142,27 @@ TEST_CASE("a strategy is a pipeline", "[pipeline]") {
   CHECK(Has(P, "insert-collectives{reduction=collective}"));
 }
 
+TEST_CASE("a strategy that decides by devices is given them", "[pipeline]") {
+  StrategyOptions O;
+  O.Replicas = 2;
+  CHECK_FALSE(O.hasRecord());
+  O.DeviceType = "CPU";
+  O.Strategy = "partitioned-ps";
+  CHECK(O.hasRecord());
+  auto Begins = [&](llvm::StringRef Text) {
+    return llvm::StringRef(buildPipeline(O)).starts_with(Text);
+  };
+  CHECK(Begins("inline-functions,assign-strategy{strategy=partitioned-ps,"
+               "devices=/device:CPU:0;/device:CPU:1},partition-variables,"));
+  // Whole variables need no such pass; of a file nobody knows.
+  O.Strategy = "parallax";
+  CHECK(Begins("inline-functions,assign-strategy{strategy=parallax,"
+               "devices=/device:CPU:0;/device:CPU:1},replicate"));
+  O.Strategy = "a file";
+  CHECK(Begins("inline-functions,assign-strategy{strategy='a file',"
+               "devices=/device:CPU:0;/device:CPU:1},partition-variables,"));
+}
+
 TEST_CASE("line differences", "[pipeline]") {
   CHECK(lineDiff("a\nb\nc\n", "a\nb\nc\n") == "");
   CHECK(lineDiff("a\nb\nc\n", "a\nx\nc\ny\n") == "-b\n+x\n+y\n");
