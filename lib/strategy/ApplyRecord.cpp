@@ -170,9 +170,13 @@ void Apply::writeSlots() {
 void Apply::write(const Synchronizer &Default) {
   std::vector<NodeId> Others;
   for (NodeId Var : Vars.variables())
-    if (auto Entry = Entries.find(Var);
-        Entry != Entries.end() && !hasPolicy(Var))
-      write(Var, *Entry->second);
+    if (auto Entry = Entries.find(Var); Entry != Entries.end()) {
+      if (!hasPolicy(Var))
+        write(Var, *Entry->second);
+      else if (Diags.wantsRemarks())
+        Diags.remark("strategy", G.name(Var),
+                     "keeps the policy that the input gives it");
+    }
   writeSlots();
   for (NodeId Var : Vars.variables())
     if (!hasPolicy(Var))
