@@ -57,6 +57,17 @@ NodeId PartitionEditor::snapshotOf(const CutVariable &Of, StringRef Snapshot,
   return Own->second[Part];
 }
 
+/// The node of the variable that the VariableDef \p Bytes declares.
+static StringRef declaredName(StringRef Bytes) {
+  StringRef Name;
+  wire::Field F;
+  for (wire::Reader R(Bytes); R.next(F);)
+    if (F.Number == tensorflow::VariableDef::kVariableNameFieldNumber &&
+        F.WireType == wire::Type::Bytes)
+      Name = F.Bytes;
+  return Name.split(':').first;
+}
+
 void PartitionEditor::declareParts() {
   if (!M.metaGraph())
     return;
@@ -70,11 +81,11 @@ void PartitionEditor::declareParts() {
     tensorflow::CollectionDef New;
     bool Any = false;
     for (const std::string &Bytes : Collection.bytes_list().value()) {
+      // Other collections hold other messages, which have no such name here.
+      const CutVariable *Of = ByName.lookup(declaredName(Bytes));
       tensorflow::VariableDef V;
-      const CutVariable *Of =
-          V.ParseFromString(Bytes)
-              ? ByName.lookup(StringRef(V.variable_name()).split(':').first)
-              : nullptr;
+      if (Of && !V.ParseFromString(Bytes))
+        Of = nullptr;
       if (!Of || !G.findEndpoint(V.initializer_name())) {
         New.mutable_bytes_list()->add_value(Bytes);
         continue;

@@ -187,6 +187,8 @@ static SmallVector<Endpoint, 8> outputsOf(ArrayRef<NodeId> Nodes) {
 }
 
 void PartitionEditor::rewriteRead(NodeId N, const CutVariable &Of) {
+  if (G.isOp(N, "Identity"))
+    readLate(N, Of);
   Nodes Parts = partReads(N, Of);
   SmallVector<Endpoint, 8> Values = outputsOf(Parts);
   for (NodeId User : lookupsOf(N, Of))
@@ -197,6 +199,46 @@ void PartitionEditor::rewriteRead(NodeId N, const CutVariable &Of) {
   NodeId Whole = concat(N, Values, Of.Type, Of.Cut.Axis);
   becomeIdentity(N, {Whole, 0}, Of.Type);
   PartReads[N] = std::move(Parts);
+}
+
+/// What a read for input \p Index of \p N waits for, so that it runs when \p N
+/// would: all other inputs.
+SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
+                                                  unsigned Index) const {
+  SmallVector<Endpoint, 8> Waits;
+  for (auto [J, E] : enumerate(G.dataInputs(N)))
+    if (J != Index && E.Node != G.input(N, Index).Node &&
+        !isVariableOp(G.opName(E.Node)))
+      Waits.push_back({E.Node, ControlPort});
+  append_range(Waits, G.controlInputs(N));
+  return Waits;
+}
+
+/// Users of \p N, an Identity of a reference, that run after an update read the
+/// value of that time: see PartitionPlan::isAfterUpdate.
+void PartitionEditor::readLate(NodeId N, const CutVariable &Of) {
+  for (Use U : G.uses(N)) {
+    if (U.Index >= G.node(U.User).NumData || !Plan.isAfterUpdate(U.User) ||
+        G.isOp(U.User, "Merge") || isSaved(U.User))
+      continue;
+    SmallVector<Endpoint, 8> Values, Waits = waitsOf(U.User, U.Index);
+    append_range(Waits, G.controlInputs(N));
+    AttrRun Attrs;
+    Attrs.type("T", Of.Type);
+    for (unsigned P = 0; P < Of.parts(); ++P) {
+      SmallVector<Endpoint, 8> Inputs{partOf(G.input(N, 0), P)};
+      append_range(Inputs, Waits);
+      NodeId Read = add(U.User, "read_" + Twine(U.Index) + "/part_" + Twine(P),
+                        "Identity", Inputs, Attrs);
+      G.node(Read).Device = G.node(Inputs[0].Node).Device;
+      Values.push_back({Read, 0});
+    }
+    if (isLookup(U, Of))
+      rewriteLookup(U.User, Of, Values);
+    else
+      G.setInput(U.User, U.Index,
+                 {concat(U.User, Values, Of.Type, Of.Cut.Axis), 0});
+  }
 }
 
 /// What takes references of cut variables for their values reads them first:
@@ -210,15 +252,7 @@ void PartitionEditor::readValues(NodeId N) {
     enterContext(E);
     AttrRun Attrs;
     Attrs.type("T", Of->Type);
-    // N runs when all that it reads is there.
-    SmallVector<Endpoint, 8> Values, Waits;
-    for (auto [J, Other] : enumerate(G.dataInputs(N)))
-      if (J != I && !Plan.find(Other))
-        Waits.push_back({Other.Node, ControlPort});
-      else if (J != I && !isVariableOp(G.opName(Other.Node)))
-        for (NodeId Part : Clones[Other.Node])
-          Waits.push_back({Part, ControlPort});
-    append_range(Waits, G.controlInputs(N));
+    SmallVector<Endpoint, 8> Values, Waits = waitsOf(N, I);
     for (unsigned P = 0; P < Of->parts(); ++P) {
       SmallVector<Endpoint, 8> Inputs{partOf(E, P)};
       append_range(Inputs, Waits);

@@ -108,6 +108,8 @@ private:
   void cloneAlias(NodeId N, const CutVariable &Of);
   void rewriteRead(NodeId N, const CutVariable &Of);
   void readValues(NodeId N);
+  void readLate(NodeId N, const CutVariable &Of);
+  llvm::SmallVector<Endpoint, 8> waitsOf(NodeId N, unsigned Index) const;
   void rewriteInitialized(NodeId N, const CutVariable &Of);
   void rewriteEffect(NodeId N, const CutVariable &Of);
   void rewriteDenseLookup(NodeId N, const CutVariable &Of);
@@ -135,6 +137,8 @@ private:
   void splitRows(NodeId N, const CutVariable &Of,
                  llvm::SmallVectorImpl<Endpoint> &Values,
                  llvm::SmallVectorImpl<Endpoint> &Ids);
+  /// Whether \p U looks up rows along the axis that is cut.
+  bool isLookup(Use U, const CutVariable &Of) const;
   /// Users of the read \p N, all of which look up rows along the axis that is
   /// cut, or ask for the shape. Nothing if there are others.
   llvm::SmallVector<NodeId, 4> lookupsOf(NodeId N, const CutVariable &Of) const;

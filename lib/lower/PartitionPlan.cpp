@@ -176,6 +176,67 @@ bool PartitionPlan::check(const CutVariable &Of) {
   return Good;
 }
 
+bool passesMemoryOn(StringRef Op) {
+  static constexpr StringLiteral Ops[] = {
+      "Identity",      "IdentityN",     "Switch",
+      "Merge",         "Enter",         "Exit",
+      "NextIteration", "Reshape",       "Squeeze",
+      "ExpandDims",    "StopGradient",  "PreventGradient",
+      "Bitcast",       "CheckNumerics", "EnsureShape",
+      "Slice",         "StridedSlice",  "Split",
+      "SplitV",        "Unpack",        "PlaceholderWithDefault"};
+  return is_contained(Ops, Op);
+}
+
+/// Marks what runs after an update of a reference: it is reached from there.
+void PartitionPlan::findAfterUpdates() {
+  SmallVector<NodeId, 32> Found;
+  for (const CutVariable &Of : Cuts) {
+    if (G.isOp(Of.Var, "VarHandleOp"))
+      continue;
+    After.resize(G.size());
+    Vars.forEachUse(G, Of.Var, [&](Use U) {
+      if (classifyCutUse(G, Vars, U) == CutUse::Update)
+        Found.push_back(U.User);
+    });
+  }
+  while (!Found.empty())
+    G.forEachUse(Found.pop_back_val(), [&](Use U) {
+      if (After[U.User])
+        return;
+      After.set(U.User);
+      Found.push_back(U.User);
+    });
+}
+
+/// Warns where the memory of \p Of, which \p Read gives, is passed on to what
+/// runs after an update.
+void PartitionPlan::checkViews(NodeId Read, const CutVariable &Of) {
+  SmallVector<NodeId, 8> Views{Read};
+  DenseSet<NodeId> Seen;
+  while (!Views.empty()) {
+    NodeId View = Views.pop_back_val();
+    bool Late = G.anyUse(View, [&](Use U) {
+      return U.Index < G.node(U.User).NumData && isAfterUpdate(U.User) &&
+             (View != Read || G.isOp(U.User, "Merge"));
+    });
+    if (Late) {
+      Diags.unproved(
+          "late-read", G.name(View),
+          formatv("passes on the memory of '{0}' to what runs after an update; "
+                  "the parts are read before it: read the variable where its "
+                  "value is needed",
+                  Of.Name));
+      return;
+    }
+    G.forEachUse(View, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData && !isAfterUpdate(U.User) &&
+          passesMemoryOn(G.opName(U.User)) && Seen.insert(U.User).second)
+        Views.push_back(U.User);
+    });
+  }
+}
+
 bool PartitionPlan::complete() {
   // Slots are added behind, and may have slots of their own.
   for (size_t I = 0; I != Cuts.size(); ++I) {
@@ -183,7 +244,16 @@ bool PartitionPlan::complete() {
     if (!addSlots(Var))
       return false;
   }
-  return all_of(Cuts, [&](const CutVariable &Of) { return check(Of); });
+  if (!all_of(Cuts, [&](const CutVariable &Of) { return check(Of); }))
+    return false;
+  findAfterUpdates();
+  for (const CutVariable &Of : Cuts)
+    if (!After.empty() && !G.isOp(Of.Var, "VarHandleOp"))
+      Vars.forEachUse(G, Of.Var, [&](Use U) {
+        if (classifyCutUse(G, Vars, U) == CutUse::Read)
+          checkViews(U.User, Of);
+      });
+  return true;
 }
 
 } // namespace graft

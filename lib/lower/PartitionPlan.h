@@ -11,6 +11,7 @@
 #include "lib/strategy/Record.h"
 #include "lib/support/Diagnostics.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace graft {
@@ -51,6 +52,9 @@ enum class CutUse : uint8_t {
 /// What \p U does with the handle or reference of a variable.
 CutUse classifyCutUse(const Graph &G, const VariableIndex &Vars, Use U);
 
+/// Whether \p Op may pass on the memory of its first input.
+bool passesMemoryOn(llvm::StringRef Op);
+
 /// The variables that are cut: those that were asked for, and the slots of
 /// their shape that some op updates together with one of them. Everything that
 /// cannot be cut is refused here, before any edit.
@@ -72,6 +76,11 @@ public:
     auto It = Var == NoNode ? Index.end() : Index.find(Var);
     return It == Index.end() ? nullptr : &Cuts[It->second];
   }
+  /// Whether \p N runs after an update of a reference that is cut. What it
+  /// reads through an Identity of the reference is then the value of that time,
+  /// not of the time at which the Identity ran: TensorFlow passes on the
+  /// variable's own memory.
+  bool isAfterUpdate(NodeId N) const { return N < After.size() && After[N]; }
   /// The variable \p Var, if it is cut.
   const CutVariable *findVariable(NodeId Var) const {
     auto It = Index.find(Var);
@@ -83,6 +92,8 @@ private:
   bool addSlots(NodeId Var);
   bool addSlotsOf(NodeId Update, const CutVariable &Of);
   bool check(const CutVariable &Of);
+  void findAfterUpdates();
+  void checkViews(NodeId Read, const CutVariable &Of);
   bool fail(NodeId N, const llvm::Twine &Why);
 
   const Graph &G;
@@ -90,6 +101,7 @@ private:
   DiagnosticEngine &Diags;
   std::vector<CutVariable> Cuts;
   llvm::DenseMap<NodeId, unsigned> Index;
+  llvm::BitVector After; ///< By node: see isAfterUpdate.
 };
 
 } // namespace graft

@@ -169,36 +169,37 @@ void PartitionEditor::splitRows(NodeId N, const CutVariable &Of,
   }
 }
 
+bool PartitionEditor::isLookup(Use U, const CutVariable &Of) const {
+  StringRef Op = G.opName(U.User);
+  if (Of.Cut.Axis != 0 || U.Index != 0 || (Op != "Gather" && Op != "GatherV2"))
+    return false;
+  Endpoint Ids = G.input(U.User, 1);
+  unsigned Type = G.outputType(Ids.Node, Ids.Port);
+  if ((Type != DT_INT32 && Type != DT_INT64) ||
+      Ids.Node == G.input(U.User, 0).Node)
+    return false;
+  if (Op == "Gather")
+    return true;
+  auto Axis = constValue(G, G.input(U.User, 2).Node);
+  return G.intAttr(U.User, "batch_dims").value_or(0) == 0 && Axis &&
+         Axis->HasInts && Axis->Ints.size() == 1 && Axis->Ints[0] == 0;
+}
+
 SmallVector<NodeId, 4> PartitionEditor::lookupsOf(NodeId N,
                                                   const CutVariable &Of) const {
   SmallVector<NodeId, 4> Found;
-  bool Other = Of.Cut.Axis != 0;
+  bool Looks = false;
   for (Use U : G.uses(N)) {
-    if (Other)
-      break;
     if (U.Index >= G.node(U.User).NumData || isSaved(U.User))
       continue;
-    StringRef Op = G.opName(U.User);
-    auto IsIndex = [&] {
-      Endpoint Ids = G.input(U.User, 1);
-      unsigned Type = G.outputType(Ids.Node, Ids.Port);
-      return U.Index == 0 && (Type == DT_INT32 || Type == DT_INT64) &&
-             Ids.Node != N;
-    };
-    bool Looks = Op == "Gather" && IsIndex();
-    if (Op == "GatherV2" && IsIndex() &&
-        G.intAttr(U.User, "batch_dims").value_or(0) == 0) {
-      auto Axis = constValue(G, G.input(U.User, 2).Node);
-      Looks =
-          Axis && Axis->HasInts && Axis->Ints.size() == 1 && Axis->Ints[0] == 0;
-    }
-    if (Looks || Op == "Shape")
-      Found.push_back(U.User);
-    else
-      Other = true;
+    bool IsLookup = isLookup(U, Of);
+    if (!IsLookup && !G.isOp(U.User, "Shape"))
+      return {};
+    Looks |= IsLookup;
+    Found.push_back(U.User);
   }
   // The shape alone is no reason.
-  if (Other || all_of(Found, [&](NodeId U) { return G.isOp(U, "Shape"); }))
+  if (!Looks)
     Found.clear();
   return Found;
 }

@@ -8,21 +8,28 @@ read gives; what its parts are is compared with it.
 import os
 import tempfile
 
+import compare
 import harness
 import models
+import models_functions
+import models_more
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import GraftError, assert_all_close, assert_close, run_graft
 from models import Spec
+from models_loops import LOOPS
+from models_more import MORE
 
 tf1 = tf.compat.v1
 
 
-def partition(path, rules, *more):
+def partition(path, rules, before=""):
+    """The path of the graph in parts."""
     handle, out = tempfile.mkstemp(suffix=os.path.splitext(path)[1], dir=harness.workdir())
     os.close(handle)
-    done = run_graft([path, "-o", out, f"--passes=partition-variables{{partition='{';'.join(rules)}'}}", *more], check=False)
+    passes = f"--passes={before}partition-variables{{partition='{';'.join(rules)}'}}"
+    done = run_graft([path, "-o", out, passes], check=False)
     if done.returncode != 0:
         raise GraftError(done.stderr)
     assert done.stderr == "", done.stderr
@@ -136,3 +143,59 @@ def test_models(case, kind, dtype):
         with session.graph.as_default():
             session.run(tf1.global_variables_initializer())
         assert_all_close(session.values(), want.variables[0], "after the initialisers of the parts")
+
+
+def draw(path, rng, share=1.0):
+    """Parts of the trainable variables of a graph, along any axis, of any sizes."""
+    with tf.Graph().as_default():
+        tf1.train.import_meta_graph(path)
+        shapes = {v.op.name: v.shape.as_list() for v in tf1.trainable_variables()}
+    rules = []
+    for name, shape in shapes.items():
+        axes = [a for a, size in enumerate(shape) if size > 1]
+        if not axes or rng.random() >= share:
+            continue
+        axis = int(rng.choice(axes))
+        cuts = rng.choice(np.arange(1, shape[axis]), min(shape[axis] - 1, int(rng.integers(1, 4))), replace=False)
+        ends = sorted(map(int, cuts)) + [shape[axis]]
+        rules.append(f"{name}={axis}:" + ",".join(str(e - b) for b, e in zip([0, *ends], ends)))
+    return rules
+
+
+def written():
+    """Models as people write them, with conditionals, loops and functions."""
+    for kind, models_of in (("more", MORE), ("loop", LOOPS), ("branch", models_functions.BRANCHES)):
+        for name in models_of:
+            if name != "dropout":
+                yield pytest.param(name, models_of[name], False, id=f"{kind}-{name}")
+    for models_of in (models_functions.BRANCHES, models_functions.FUNCTIONS, models_functions.LOOPS):
+        for name in models_of:
+            yield pytest.param(name, models_of[name], True, id=f"function-{name}")
+
+
+def pytest_generate_tests(metafunc):
+    """A default run takes every fourth of the written models."""
+    if metafunc.function is test_written:
+        chosen = list(written())
+        if not metafunc.config.getoption("--full"):
+            chosen = chosen[::4]
+        metafunc.parametrize("name, model, functional", chosen)
+
+
+def test_written(name, model, functional):
+    """All trainable variables in parts: the same steps."""
+    # Of references, layers race with the updates of those above them, but in these.
+    kinds = ("ref", "resource") if name.startswith("dense_") else ("resource",)
+    for number, kind in enumerate(kinds):
+        with models_functions.form(functional):
+            path = compare.export(Spec(name, kind), models_functions.importable(model.build))
+        rules = draw(path, np.random.default_rng([len(name), number]))
+        data = models_more.batches(model.data, len(model.steps))
+        want = compare.run(path, data, model.steps, model.fetches, model.after)
+        out = partition(path, rules, before="inline-functions,")
+        with Parts(out, path) as session:
+            got = compare.advance(session, data, model.steps, model.fetches, model.after)
+        for i, (ours, theirs) in enumerate(zip(got, want)):
+            assert_all_close(ours[1], theirs[1], f"{rules} after step {i}")
+            for what, a, b in zip((*model.fetches, *model.after), ours[0] + ours[2], theirs[0] + theirs[2]):
+                assert_close(a, b, f"{rules} {what} of step {i}")

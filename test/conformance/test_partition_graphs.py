@@ -63,6 +63,32 @@ def test_references():
         check(build, rules, runs)
 
 
+@KINDS
+def test_what_runs_after_the_step(kind):
+    """Averages, clipping and a copy of what the step made read the variable by a read that was there before."""
+
+    def build():
+        v, target = variable("v", (5, 2), kind), variable("target", (5, 2), kind)
+        x = tf1.placeholder(tf.float32, [5, 2], name="x")
+        average = tf.train.ExponentialMovingAverage(0.5)
+        step = tf1.train.GradientDescentOptimizer(0.5).minimize(tf.reduce_sum(v * x), var_list=[v])
+        with tf.control_dependencies([step]):
+            averaged = average.apply([v])
+            with tf.control_dependencies([averaged]):
+                clipped = tf1.assign(v, tf.clip_by_value(v, -1.0, 1.0))
+                with tf.control_dependencies([clipped]):
+                    rows = tf.gather(v, [4, 0, 4])
+                    copied = tf1.assign(target, v)
+                    with tf.control_dependencies([copied]):
+                        tf.group(tf1.scatter_sub(target, [1, 0, 1], rows), name="all")
+        init()
+
+    x = np.arange(10.0).reshape(5, 2) - 4
+    reads = [read_of(kind), read_of(kind, "target"), read_of(kind, "v/ExponentialMovingAverage")]
+    for rules in (["v=0:4,1"], ["v=1/2"], ["v=0/5", "v/ExponentialMovingAverage=0/2"]):
+        check(build, rules, [("init", None)] + [("all", {"x:0": x}), (reads, None)] * 3)
+
+
 @pytest.mark.parametrize("kind, v2", [("ref", False), ("resource", False), ("resource", True)])
 def test_conditionals(kind, v2):
     """Updates, reads, lookups and shapes in branches; the branch that is not taken does nothing."""
