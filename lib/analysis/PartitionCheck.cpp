@@ -30,13 +30,14 @@ private:
   void compare(NodeId I, NodeId P);
   bool isSame(NodeId I, NodeId P);
   bool reads(NodeId P, unsigned K, Endpoint Want);
-  bool isInTime(NodeId I, unsigned K);
+  bool isInTime(NodeId I, unsigned K, uint32_t Waits);
   bool isRead(NodeId I, NodeId P);
   bool isLookup(NodeId I, NodeId P);
   bool isShape(NodeId P, Endpoint Handle, NodeId I);
   bool isDenseLookup(NodeId I, NodeId P);
   bool isInitialized(NodeId I, NodeId P);
-  bool isDestroyed(NodeId I, NodeId P);
+  bool isForEach(NodeId I, NodeId P);
+  bool hasShape(Endpoint E, const PartedVariable &C) const;
   void checkUpdate(NodeId I, NodeId P);
   void checkPartUpdate(NodeId I, NodeId U, const PartedVariable &C,
                        unsigned Index);
@@ -99,16 +100,18 @@ Endpoint PartitionChecker::readHandle(Endpoint E) const {
 bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
   const PartTerm &X = term(G.input(P, K));
   if (X.Kind == PartTerm::WholeRead)
-    return X.E == Want && X.Waits == waitsOf(P) && isInTime(InputOf[P], K);
+    return X.E == firstAlias(Want) && isInTime(InputOf[P], K, X.Waits);
   return X.Kind == PartTerm::Same && X.E == resolve(Want);
 }
 
-/// Whether a read of the variable that is data input \p K of \p I gives what
-/// \p I sees when it takes the reference: it does not wait for the other
-/// inputs, so none of them may come from an update.
-bool PartitionChecker::isInTime(NodeId I, unsigned K) {
-  if (In.numData(I) == 1)
+/// Whether a read of the variable that is data input \p K of \p I, which runs
+/// after \p Waits, gives what \p I sees when it takes the reference. If it does
+/// not wait for the other data inputs, none of them may come from an update.
+bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
+  if (Waits == inputsBeside(I, K))
     return true;
+  if (Waits != waitsOfInput(I))
+    return false;
   NodeId Var = cutOf(In.inputs(I)[K])->Var;
   auto [It, New] = Updated.try_emplace(Var);
   std::vector<bool> &After = It->second;
@@ -150,7 +153,7 @@ bool PartitionChecker::isInTime(NodeId I, unsigned K) {
 bool PartitionChecker::isRead(NodeId I, NodeId P) {
   const PartTerm &X = term(G.input(P, 0));
   return G.isOp(P, "Identity") && G.node(P).NumInputs == 1 &&
-         X.Kind == PartTerm::WholeRead && X.E == In.inputs(I)[0] &&
+         X.Kind == PartTerm::WholeRead && X.E == firstAlias(In.inputs(I)[0]) &&
          X.Waits == waitsOfInput(I);
 }
 
@@ -177,14 +180,14 @@ bool PartitionChecker::isLookup(NodeId I, NodeId P) {
   if (!X || (X->Kind != PartTerm::Lookup && X->Kind != PartTerm::FlatLookup) ||
       X->By != resolve(In.inputs(I)[1]) || X->RunsAfter != waitsOfInput(I))
     return false;
-  Endpoint Table = In.inputs(I)[0];
+  Endpoint Table = firstAlias(In.inputs(I)[0]);
   if (inputOp(I) == "ResourceGather") {
     auto Batch = In.attr(I, "batch_dims");
     return !X->OfValue && X->E == Table &&
            (!Batch || varintField(*Batch, AttrInt).value_or(0) == 0);
   }
   Endpoint From = readHandle(Table);
-  if (!X->OfValue || From.Node == NoNode || X->E != From ||
+  if (!X->OfValue || From.Node == NoNode || X->E != firstAlias(From) ||
       X->Waits != waitsOfInput(Table.Node))
     return false;
   if (inputOp(I) == "Gather")
@@ -199,6 +202,7 @@ bool PartitionChecker::isLookup(NodeId I, NodeId P) {
 
 /// A constant that is the shape of a variable.
 bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
+  Handle = firstAlias(Handle);
   const PartedVariable *C = cutOf(Handle);
   auto Value = ints({P, 0});
   if (!C || !Value || *Value != C->Shape)
@@ -236,7 +240,7 @@ bool PartitionChecker::isDenseLookup(NodeId I, NodeId P) {
   if (!G.isOp(P, Nd ? "GatherNd" : "GatherV2") || G.node(P).NumData < 2)
     return false;
   const PartTerm &X = term(G.input(P, 0));
-  if (X.Kind != PartTerm::WholeRead || X.E != In.inputs(I)[0] ||
+  if (X.Kind != PartTerm::WholeRead || X.E != firstAlias(In.inputs(I)[0]) ||
       X.Waits != waitsOfInput(I) || waitsOf(P) != waitsOfInput(I) ||
       !reads(P, 1, In.inputs(I)[1]))
     return false;
@@ -258,8 +262,8 @@ bool PartitionChecker::isInitialized(NodeId I, NodeId P) {
   const PartTerm &X = term(G.input(P, 0)), &Y = term(G.input(P, 1));
   SmallBitVector Has(C->Parts.size());
   for (const PartTerm *One : {&X, &Y}) {
-    if (One->Kind != PartTerm::Initialized || One->E != In.inputs(I)[0] ||
-        One->Waits != waitsOfInput(I))
+    if (One->Kind != PartTerm::Initialized ||
+        One->E != firstAlias(In.inputs(I)[0]) || One->Waits != waitsOfInput(I))
       return false;
     for (int64_t Part : One->List)
       Has.set(static_cast<unsigned>(Part));
@@ -267,7 +271,8 @@ bool PartitionChecker::isInitialized(NodeId I, NodeId P) {
   return Has.all();
 }
 
-bool PartitionChecker::isDestroyed(NodeId I, NodeId P) {
+/// Waits for what \p I does, done to each part.
+bool PartitionChecker::isForEach(NodeId I, NodeId P) {
   const PartedVariable *C = cutOf(In.inputs(I)[0]);
   if (!G.isOp(P, "NoOp"))
     return false;
@@ -276,7 +281,7 @@ bool PartitionChecker::isDestroyed(NodeId I, NodeId P) {
     if (InputOf[E.Node] != NoNode || G.opName(E.Node) != inputOp(I))
       return false;
     const PartTerm &X = term(G.input(E.Node, 0));
-    if (X.Kind != PartTerm::Handle || X.E != In.inputs(I)[0] ||
+    if (X.Kind != PartTerm::Handle || X.E != firstAlias(In.inputs(I)[0]) ||
         waitsOf(E.Node) != waitsOfInput(I) ||
         !sameAttrs(In.attrBytes(I), E.Node))
       return false;
@@ -305,8 +310,9 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     const PartTerm *X = It != UpdateOf.end() && It->second == I
                             ? &term(G.input(E.Node, 0))
                             : nullptr;
-    if (!X || X->Kind != PartTerm::Handle || X->E != In.inputs(I)[0] ||
-        Has.test(X->Index) || (Joins && X->Index != Has.count())) {
+    if (!X || X->Kind != PartTerm::Handle ||
+        X->E != firstAlias(In.inputs(I)[0]) || Has.test(X->Index) ||
+        (Joins && X->Index != Has.count())) {
       error(E.Node, "is not the one update of a part that belongs to '" +
                         In.name(I) + "'");
       continue;
@@ -318,6 +324,16 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
   for (unsigned Part = 0; Part < Has.size(); ++Part)
     if (!Has.test(Part))
       error(P, "does not update '" + G.name(C.Parts[Part]) + "'");
+}
+
+/// Whether \p E is brought into the shape of \p C, or was saved with it.
+bool PartitionChecker::hasShape(Endpoint E, const PartedVariable &C) const {
+  if (inputOp(E.Node) == "RestoreV2")
+    return true;
+  NodeId To = inputOp(E.Node) == "Reshape" ? PartsOf[In.inputs(E.Node)[1].Node]
+                                           : NoNode;
+  auto Shape = To == NoNode ? std::nullopt : ints({To, 0});
+  return Shape && *Shape == C.Shape;
 }
 
 void PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
@@ -332,7 +348,8 @@ void PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
     return error(U, "is no update that parts can have");
   if (auto Validates = In.attr(I, "validate_shape");
       Op == "Assign" && Validates &&
-      varintField(*Validates, AttrBool).value_or(0) == 0)
+      varintField(*Validates, AttrBool).value_or(0) == 0 &&
+      !hasShape(resolve(In.inputs(I)[Def.Grad]), C))
     return error(U, "may give a part another shape");
   if (!sameAttrs(In.attrBytes(I), U))
     error(U, "its attributes are not those of '" + In.name(I) + "'");
@@ -347,7 +364,7 @@ void PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
     if (K < Def.NumVars) {
       const PartedVariable *Its = cutOf(Was[K]);
       Good = Its && Its->isLike(C) && X.Kind == PartTerm::Handle &&
-             X.E == Was[K] && X.Index == Index;
+             X.E == firstAlias(Was[K]) && X.Index == Index;
     } else if (int(K) == Def.Indices && C.Axis == 0) {
       Good = X.Kind == PartTerm::SentLocal && X.By == Ids && X.Index == Index &&
              ArrayRef<int64_t>(X.List) == ArrayRef<int64_t>(C.Offsets);
@@ -367,10 +384,11 @@ void PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
       int64_t FromEnd = int64_t(C.Axis) - int64_t(C.Shape.size());
       bool Along = X.Axis == FromEnd || (X.Axis == int64_t(C.Axis) &&
                                          Def.Kind != UpdateKind::Scatter);
-      Good = X.Kind == PartTerm::Slice && X.E == (X.OfValue ? Was[K] : Want) &&
-             Along && X.Offset == C.Offsets[Index] &&
-             X.Size == C.Sizes[Index] && X.Total == C.Shape[C.Axis] &&
-             (!X.OfValue || (X.Waits == waitsOfInput(I) && isInTime(I, K))) &&
+      Good = X.Kind == PartTerm::Slice &&
+             X.E == (X.OfValue ? firstAlias(Was[K]) : Want) && Along &&
+             X.Offset == C.Offsets[Index] && X.Size == C.Sizes[Index] &&
+             X.Total == C.Shape[C.Axis] &&
+             (!X.OfValue || isInTime(I, K, X.Waits)) &&
              (Def.Indices < 0 || C.Axis != 0);
     }
     if (!Good)
@@ -422,8 +440,8 @@ void PartitionChecker::compare(NodeId I, NodeId P) {
     return Must(isShape(P, First, I));
   if (C && (Op == "VarIsInitializedOp" || Op == "IsVariableInitialized"))
     return Must(isInitialized(I, P));
-  if (C && Op == "DestroyResourceOp")
-    return Must(isDestroyed(I, P));
+  if (C && (Op == "DestroyResourceOp" || Op == "DisableCopyOnRead"))
+    return Must(isForEach(I, P));
   if (Endpoint From = readHandle(First);
       From.Node != NoNode && G.opName(P) != Op)
     return Must(Op == "Shape" ? isShape(P, From, I) : isLookup(I, P));

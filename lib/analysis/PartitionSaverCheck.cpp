@@ -133,8 +133,8 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
     for (unsigned K = 1; Same && K < In.numData(I); ++K) {
       const PartTerm &X = T.term(G.input(P, K));
       Same = (X.Kind == PartTerm::Same && X.E == T.resolve(In.inputs(I)[K])) ||
-             (X.Kind == PartTerm::WholeRead && X.E == In.inputs(I)[K] &&
-              X.Waits == T.waitsOf(P));
+             (X.Kind == PartTerm::WholeRead &&
+              X.E == T.firstAlias(In.inputs(I)[K]) && X.Waits == T.waitsOf(P));
     }
     if (!Same)
       return Fail("its entries are not known to be those of the input");
@@ -185,7 +185,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
       const PartTerm X = Saves ? T.term(G.input(P, First + At)) : PartTerm();
       bool Good = !Saves ||
                   (X.Kind == PartTerm::Same && X.E == T.resolve(Want)) ||
-                  (X.Kind == PartTerm::WholeRead && X.E == Want &&
+                  (X.Kind == PartTerm::WholeRead && X.E == T.firstAlias(Want) &&
                    X.Waits == T.waitsOf(P));
       if (!Good)
         return Missing();
@@ -218,7 +218,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
                        C->Offsets[Part], C->Sizes[Part], C->Shape))
           return Missing();
         const PartTerm &X = T.term(G.input(P, First + At));
-        bool Good = X.E == From && X.Index == Part &&
+        bool Good = X.E == T.firstAlias(From) && X.Index == Part &&
                     (IsRead ? X.Kind == PartTerm::PartRead &&
                                   X.Waits == T.waitsOfInput(Want.Node)
                             : X.Kind == PartTerm::Handle);

@@ -89,9 +89,16 @@ public:
 
   /// The term of \p E, which stays valid.
   const PartTerm &term(Endpoint E);
-  /// A set of nodes of the whole graph that something waits for.
-  uint32_t waitsOf(NodeId P);
+  /// The set of nodes of the whole graph that \p P waits for. A read of a
+  /// reference may wait for another one.
+  uint32_t waitsOf(NodeId P, bool IsRead = false);
   uint32_t waitsOfInput(NodeId I);
+  /// All that \p I waits for beside data input \p K, but for variables in
+  /// parts.
+  uint32_t inputsBeside(NodeId I, unsigned K);
+  /// Of handles and references that are gone and alike, as those of one
+  /// conditional, the first: they have one term.
+  Endpoint firstAlias(Endpoint E);
   /// Whether what \p P waits for says only where it is, in a conditional or a
   /// loop: clones of what passes a variable on.
   bool waitsForContext(NodeId P);
@@ -137,6 +144,7 @@ private:
   PartTerm reshape(NodeId N);
   PartTerm slice(Endpoint E);
   uint32_t idOf(llvm::SmallVector<NodeId, 4> Set);
+  bool isGoneAlias(NodeId I) const;
   Endpoint in(NodeId N, unsigned I) const { return G.input(N, I); }
 
   llvm::DenseMap<NodeId, unsigned> CutIndex; ///< By variable.
@@ -146,10 +154,13 @@ private:
   static constexpr unsigned MaxDepth = 1000;
   unsigned Depth = 0;
   llvm::DenseMap<NodeId, std::pair<unsigned, unsigned>> PartIndex; ///< By part.
-  /// What passes a variable on and is gone, by what it reads.
+  /// What passes a variable on and is gone, by what it reads: the first of
+  /// those that are alike.
   llvm::DenseMap<NodeId, llvm::SmallVector<NodeId, 2>> GoneAliases;
+  llvm::DenseMap<NodeId, NodeId> FirstAlias;
   std::map<std::pair<NodeId, uint32_t>, PartTerm> Known;
   std::map<llvm::SmallVector<NodeId, 4>, uint32_t> Sets;
+  std::vector<const llvm::SmallVector<NodeId, 4> *> SetOf; ///< By id.
 };
 
 /// Checks entries of SaveV2 or RestoreV2 \p P, which is \p I of the whole
