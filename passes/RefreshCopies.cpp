@@ -18,6 +18,7 @@
 // The collection `local_init_op` then names graft/local_init_op, which also
 // runs what the collection named before or, where it was empty, what
 // TensorFlow would have run: the initializers of local variables and tables.
+// The proxies of a shared variable are brought up to date with it likewise.
 //
 // Copies of local variables are left alone: local init writes them all. So are
 // those of sync-on-read variables, of which the primary is a part only. A bare
@@ -27,7 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Program.h"
+#include "lib/analysis/ProxyCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
@@ -53,7 +54,7 @@ public:
 
 private:
   Endpoint findRead(NodeId Var, StringRef Snapshot) const;
-  NodeId refresh(NodeId Var, Endpoint Read);
+  NodeId refresh(NodeId Var, NodeId Of, Endpoint Read);
   NodeId group(StringRef Name, ArrayRef<Endpoint> Waits);
   void addToLocalInit(Module &M, NodeId All);
 
@@ -99,9 +100,10 @@ Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
   return {};
 }
 
-/// Every copy but the primary takes the primary's value.
-NodeId RefreshCopies::refresh(NodeId Var, Endpoint Read) {
-  bool IsHandle = G->isOp(Var, "VarHandleOp");
+/// Every copy but the primary takes the primary's value. So do all \p Of where
+/// these are not the variable itself.
+NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
+  bool IsHandle = G->isOp(Of, "VarHandleOp");
   unsigned Type = G->outputType(Read.Node, 0);
   SmallString<128> Name(RefreshName);
   Name += '/';
@@ -115,11 +117,12 @@ NodeId RefreshCopies::refresh(NodeId Var, Endpoint Read) {
   Name.truncate(Length);
   Assign.type(IsHandle ? "dtype" : "T", Type);
   NodeId N = G->insertNode(Name, IsHandle ? "AssignVariableOp" : "Assign",
-                           {Endpoint{Var, 0}, Endpoint{Value, 0}}, Var, Assign);
+                           {Endpoint{Of, 0}, Endpoint{Value, 0}}, Var, Assign);
   Node &New = G->node(N);
   New.Kind = Inserted::Refresh;
   New.Count = Copies::PerReplica;
-  New.Flags |= NF_ElidePrimary;
+  if (Of == Var)
+    New.Flags |= NF_ElidePrimary;
   ++Statistics["variables refreshed"];
   return N;
 }
@@ -180,9 +183,13 @@ PassResult RefreshCopies::run(Module &M, DiagnosticEngine &Diags) {
   forEachVariable(M, "variables", [&](const tensorflow::VariableDef &V) {
     auto E = G->findEndpoint(V.variable_name());
     if (!E || E->isControl() || !isVariableOp(G->opName(E->Node)) ||
-        G->node(E->Node).Count != Copies::PerReplica ||
         G->node(E->Node).Plan == Policy::SyncOnRead ||
         binary_search(Local, E->Node))
+      return;
+    NodeId Of = G->node(E->Node).Count == Copies::PerReplica
+                    ? E->Node
+                    : proxyOf(*G, E->Node);
+    if (Of == NoNode)
       return;
     Endpoint Read = findRead(E->Node, V.snapshot_name());
     if (Read.Node == NoNode)
@@ -191,7 +198,7 @@ PassResult RefreshCopies::run(Module &M, DiagnosticEngine &Diags) {
                      "graft/refresh_copies leaves its copies alone: restore "
                      "it with the saver of the graph");
     else
-      Refreshed.push_back({refresh(E->Node, Read), ControlPort});
+      Refreshed.push_back({refresh(E->Node, Of, Read), ControlPort});
   });
   if (Refreshed.empty())
     return PassResult::Unchanged;

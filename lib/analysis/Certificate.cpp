@@ -6,6 +6,7 @@
 
 #include "lib/analysis/Certificate.h"
 
+#include "lib/analysis/AccumulateCheck.h"
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Checker.h"
 #include "lib/analysis/CompressCheck.h"
@@ -95,6 +96,13 @@ Endpoint Comparison::strip(Endpoint E) const {
                 }).Source;
       if (E.Node == NoNode || Steps > G.size())
         return {};
+      continue;
+    }
+    if (This.Kind == Inserted::Accumulate) {
+      NodeId Put = putOf(G, E.Node);
+      if (Put == NoNode || Steps > G.size())
+        return {};
+      E = G.input(Put, 2);
       continue;
     }
     if (This.Kind == Inserted::Proxy) {

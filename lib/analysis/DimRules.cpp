@@ -298,6 +298,8 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::Lookup:
     passShape(0, inRun(1));
     break;
+  case ShapeRule::AccumulatorTake:
+    return accumulated();
   case ShapeRule::ToReplicas:
   case ShapeRule::FromReplicas:
   case ShapeRule::GatherReplicas:

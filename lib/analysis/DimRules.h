@@ -144,6 +144,7 @@ private:
   void cell(bool OverTime);
   void crossEntropy(bool Sparse);
   void crossing();
+  void accumulated();
   void merge();
 
   // Values.

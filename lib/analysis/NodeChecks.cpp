@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/AccumulateCheck.h"
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/Checker.h"
@@ -118,7 +119,7 @@ bool NodeChecker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
   StringRef Op = G.opName(Value.Node);
   // A per-replica value would be the copy's own, and nothing would change.
   return (Op == "ReadVariableOp" || Op == "Identity") &&
-         erase(G.input(Value.Node, 0)) == Endpoint{Var, 0} && G.hasUses(N) &&
+         erase(G.input(Value.Node, 0)) == erase({Var, 0}) && G.hasUses(N) &&
          onlyGatesWait(N);
 }
 
@@ -233,6 +234,9 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
     checkWaits(Facts, N, Op);
     return;
   }
+  if (This.Kind == Inserted::Accumulate)
+    return checkAccumulate(
+        G, N, Replicas, [&](NodeId At, const Twine &Text) { error(At, Text); });
   if (This.Kind == Inserted::Proxy) {
     if (!C.Proxies || !C.Proxies->isPart(N))
       error(N, "op " + G.opName(N) +

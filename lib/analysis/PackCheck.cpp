@@ -39,8 +39,7 @@ PackedTensor unpacked(const Graph &G, NodeId N,
     return {};
   Result.Split = Part.Node;
   Result.Concat = packOf(G, Part.Node, Passes);
-  if (Result.Concat == NoNode ||
-      Part.Port + 1 >= G.node(Result.Concat).NumData)
+  if (Result.Concat == NoNode || Part.Port + 1 >= G.node(Result.Concat).NumData)
     return {};
   Endpoint Flat = G.input(Result.Concat, Part.Port);
   if (isPack(G, Flat.Node, "Reshape") &&
@@ -93,8 +92,8 @@ static StringRef splitFault(const Graph &G, const DimAnalysis &Dims, NodeId N,
     return "does not take as many parts as were packed";
   for (unsigned I = 0; I < Count; ++I) {
     Endpoint Flat = G.input(Concat, I);
-    Endpoint Source = isPack(G, Flat.Node, "Reshape") ? G.input(Flat.Node, 0)
-                                                      : Flat;
+    Endpoint Source =
+        isPack(G, Flat.Node, "Reshape") ? G.input(Flat.Node, 0) : Flat;
     if (staticElements(Dims, Source) != Sizes->Ints[I])
       return "has other sizes than what was packed";
   }

@@ -207,7 +207,7 @@ void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
   for (unsigned I = 0; I < Def.NumVars; ++I)
     Writes |= Facts.Vars.variableOf(G.input(U, I)) == P.Var;
   if (!Writes || InputOf[U] == NoNode)
-    Error(F, "refreshes a proxy after '" + G.name(U) +
+    Error(F, "refreshes a proxy after '" + originName(G, U) +
                  "', which does not write '" + G.name(P.Var) + "'");
   for (Endpoint E : G.controlInputs(F))
     if (!is_contained(P.Reads, E.Node))
@@ -235,11 +235,11 @@ void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F,
   if (G.node(Gate).Count != Copies::Once || G.node(Gate).NumData != IsRef ||
       (IsRef && G.input(Gate, 0) != Endpoint{U, 0}) ||
       G.controlInputs(Gate).size() != 1 || G.input(Gate, IsRef).Node != F)
-    Error(Gate, "stands for '" + G.name(U) +
+    Error(Gate, "stands for '" + originName(G, U) +
                     "' and waits for something else than its refresh");
   G.forEachUse(U, [&](Use Of) {
     if (Of.User != W && Of.User != Gate)
-      Error(Of.User, "comes after '" + G.name(U) +
+      Error(Of.User, "comes after '" + originName(G, U) +
                          "' and does not wait for the refresh of its proxies");
   });
 }

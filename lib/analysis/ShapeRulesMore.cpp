@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/AccumulateCheck.h"
 #include "lib/analysis/DimRules.h"
 #include "lib/analysis/PartedRows.h"
 
@@ -114,6 +115,14 @@ void DimRules::candidates() {
     setShape(0, number(0, *Count));
     setShape(2, number(0, *Count));
   }
+}
+
+/// A sum over the replicas has the shape of what they put.
+void DimRules::accumulated() {
+  NodeId Put = putOf(G, N);
+  Dims X = Put == NoNode ? Dims() : A.shape(G.input(Put, 2));
+  if (X)
+    setShape(0, DimList(X->begin(), X->end()));
 }
 
 /// Crossing ops: the slice of one replica, or what all replicas have together.

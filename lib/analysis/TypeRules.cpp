@@ -27,6 +27,8 @@ static bool isSpecial(TypeRule Rule) {
   case TypeRule::Reduce:
   case TypeRule::CollectiveReduce:
   case TypeRule::Scale:
+  case TypeRule::AccumulatorPut:
+  case TypeRule::AccumulatorTake:
   case TypeRule::Fill:
   case TypeRule::Tile:
   case TypeRule::ShapeOf:
@@ -225,8 +227,12 @@ void TypeRules::infer() {
     return;
   }
   unsigned Outputs = D.numOutputs(N);
-  if (Outputs == 0)
+  if (Outputs == 0) {
+    // What is put is taken by a node to which no edge leads.
+    if (Op.Rule == TypeRule::AccumulatorPut && !FirstRound)
+      markUsers(G.input(N, 0).Node);
     return;
+  }
   bool Draws = Op.Draws && PerReplica;
   if (PerReplica && Op.Opaque) {
     apply(TypeRule::None);

@@ -144,6 +144,7 @@ private:
   void batchNormGrad();
   RType draw();
   RType crossing();
+  RType accumulated();
   std::optional<Endpoint> localPredicate(NodeId Node) const;
   void infersLocally(Endpoint Predicate);
   void switches();

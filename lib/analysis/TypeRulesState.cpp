@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/AccumulateCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/analysis/TypeRules.h"
 
@@ -131,6 +132,24 @@ void TypeRules::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
   S.Type = varying("gives each copy of '" + G.name(Var) +
                    "' the value of its own replica");
   T.Vars.forEachUse(G, Var, [&](Use U) { mark(U.User); });
+}
+
+/// What is taken from an accumulator: the sum over the replicas of what they
+/// put.
+RType TypeRules::accumulated() {
+  NodeId Put = putOf(G, N);
+  if (Put == NoNode || G.node(Put).Count != Copies::PerReplica)
+    return varying("takes from an accumulator into which not just each replica "
+                   "puts once");
+  RType X = T.type(G.input(Put, 2));
+  Assumes |= X.Assumes;
+  if (X.isVarying())
+    return varyingLike(X);
+  if (X.isReplicated())
+    return RType::replicated(X.K + 1);
+  return X.isPartial() && X.Op == Combine::Sum
+             ? RType::replicated(X.K)
+             : varying("sums a value that is no part of a sum");
 }
 
 } // namespace graft

@@ -154,6 +154,11 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::Scale:
     setAll(crossing());
     return;
+  case TypeRule::AccumulatorPut:
+    return;
+  case TypeRule::AccumulatorTake:
+    setAll(accumulated());
+    return;
   case TypeRule::MatMul:
     setAll(matMul(false));
     return;

@@ -146,7 +146,8 @@ void CopyChecker::compareSeeds(const CopyGroup &Gr) {
     }
 }
 
-/// What uses a variable that exists once in place runs where that is, and what
+/// What uses a variable or an accumulator in place that exists once runs where
+/// that is, and what
 /// the input has a device for may stay there.
 bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
   StringRef Device = L.device(Gr.model());
@@ -154,7 +155,8 @@ bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
     return true;
   for (Endpoint E : P.dataInputs(Gr.Program)) {
     NodeId Var = Vars.variableOf(E);
-    if (Var != NoNode && P.node(Var).Count == Copies::Once)
+    if (P.node(E.Node).Kind == Inserted::Accumulate ||
+        (Var != NoNode && P.node(Var).Count == Copies::Once))
       return true;
   }
   return false;
@@ -248,12 +250,17 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
 void CopyChecker::checkPlace(NodeId N) {
   for (unsigned I = 0; I < L.node(N).NumData; ++I) {
     NodeId Var = LoweredVars.variableOf(L.input(N, I));
-    if (Var == NoNode || !LoweredVars.usesInPlace(L, N, I) ||
-        L.device(Var).empty() || L.device(N).empty() ||
+    bool Uses = Var != NoNode && LoweredVars.usesInPlace(L, N, I);
+    if (L.isOp(L.input(N, I).Node, "ConditionalAccumulator")) {
+      Var = L.input(N, I).Node;
+      Uses = true;
+    }
+    if (!Uses || L.device(Var).empty() || L.device(N).empty() ||
         L.device(Var) == L.device(N) || isOfInput(N, Var))
       continue;
-    error(N, "uses the variable '" + L.name(Var) + "' in place, which is on " +
-                 L.device(Var));
+    error(N, StringRef("uses ") +
+                 (isVariableOp(L.opName(Var)) ? "the variable '" : "'") +
+                 L.name(Var) + "' in place, which is on " + L.device(Var));
   }
 }
 

@@ -181,7 +181,7 @@ void NodeRenderer::controlInput(NodeId Source) {
 void NodeRenderer::firstControl(NodeId Source, Item::Copies For) {
   const Node &From = G.node(Source);
   // The primary is what copies are made equal to.
-  if (From.Kind == Inserted::Refresh)
+  if (From.Kind == Inserted::Refresh && From.Flags & NF_ElidePrimary)
     return;
   if (From.Flags & NF_ElidePrimary)
     firstControl(G.input(Source, 0).Node, For);

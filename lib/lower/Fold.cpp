@@ -197,8 +197,9 @@ void Folder::make(Group &Gr) {
   bool Local =
       !Once && Gr.Copies[0] != NoNode && L.name(Gr.Copies[0]) != Gr.Base;
   StringRef Op = L.opName(M);
-  bool IsProxy = !Proxies.empty() && Proxies[M];
-  bool FromInput = !stamped(M) && !IsProxy && In.find(Gr.Base) != NoNode &&
+  bool IsProxy = Proxies[M], Accumulates = isOfAccumulator(L, M);
+  bool FromInput = !stamped(M) && !IsProxy && !Accumulates &&
+                   In.find(Gr.Base) != NoNode &&
                    (!Once || !Op.starts_with("IdentityN") ||
                     In.opName(In.find(Gr.Base)) == Op);
   // The name belongs to the merged value where there is one.
@@ -221,6 +222,7 @@ void Folder::make(Group &Gr) {
   } else if (!FromInput) {
     Kind = L.hasAttr(M, CompressAttr)           ? Inserted::Compress
            : IsProxy                            ? Inserted::Proxy
+           : Accumulates                        ? Inserted::Accumulate
            : Op == "NoOp"                       ? Inserted::Gate
            : Op == "CollectiveGather"           ? Inserted::Gather
            : Op == "CollectiveReduce"           ? Inserted::Reduce

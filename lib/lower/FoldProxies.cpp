@@ -39,4 +39,14 @@ std::vector<bool> findProxies(const Graph &L, const Graph &In) {
   return Found;
 }
 
+bool isOfAccumulator(const Graph &L, NodeId N) {
+  auto IsOp = [&](NodeId Of) {
+    return L.opName(Of).starts_with("Accumulator") ||
+           L.isOp(Of, "ConditionalAccumulator");
+  };
+  // A graph that has accumulators is not replicated.
+  return IsOp(N) || ((L.isOp(N, "Const") || L.isOp(N, "NoOp")) &&
+                     L.anyUse(N, [&](Use U) { return IsOp(U.User); }));
+}
+
 } // namespace graft

@@ -17,6 +17,10 @@ namespace graft {
 /// ops and edges say. Empty if nothing does. \p In is the input.
 std::vector<bool> findProxies(const Graph &L, const Graph &In);
 
+/// Whether \p N of the lowered graph \p L, which the input does not have, is an
+/// accumulator or an operand of one.
+bool isOfAccumulator(const Graph &L, NodeId N);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_LOWER_FOLDPROXIES_H

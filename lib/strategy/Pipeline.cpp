@@ -144,11 +144,15 @@ std::string buildPipeline(const StrategyOptions &O) {
                  !O.GroupSize.empty()))
     addPass(P, "fuse-reductions",
             {{"bucket-bytes", O.BucketBytes ? utostr(O.BucketBytes) : ""}});
+  bool Accumulates = O.Reduction == "accumulator";
+  if (Accumulates && !IsTpu)
+    addPass(P, "insert-accumulators");
   if (!IsTpu)
-    addPass(P, "insert-collectives",
-            {{"reduction", Workers                 ? "workers"
-                           : O.Reduction == "auto" ? ""
-                                                   : O.Reduction}});
+    addPass(
+        P, "insert-collectives",
+        {{"reduction", Workers                                ? "workers"
+                       : O.Reduction == "auto" || Accumulates ? ""
+                                                              : O.Reduction}});
   if (!Workers)
     addPass(P, "refresh-copies");
   if (O.CheckCopies)

@@ -31,13 +31,12 @@ def variables(path):
     return names
 
 
-def pipeline(flags, synchronizers, proxies=False, accumulate=False):
+def pipeline(flags, synchronizers, proxies=False):
     """The pipeline of the flags with a synchronizer for each variable."""
     text = harness.run_graft([*flags, "--print-pipeline-passes"]).stdout.strip()
     rules = ";".join(f"{name}={value}" for name, value in synchronizers.items())
     share = f"share-variables{{synchronizers='{rules}'}}" if rules else "share-variables"
-    text = text.replace("share-variables", share + (",proxy-variables" if proxies else ""))
-    return text.replace("merge-fetches", "merge-fetches,insert-accumulators") if accumulate else text
+    return text.replace("share-variables", share + (",proxy-variables" if proxies else ""))
 
 
 def spread(path, devices, *words):
@@ -64,11 +63,11 @@ def rewrite(path, replicas, synchronizers, *flags, strategy="ps", check=True, **
 class Rewritten(harness.Rewritten):
     """A model of the zoo with shared variables on several devices."""
 
-    def __init__(self, spec, replicas, words=(), **how):
+    def __init__(self, spec, replicas, words=(), flags=(), **how):
         path = harness.export(spec)
         self.spec, self.options = spec, Options(replicas, "ps")
         self.zoo, self.batches = models.MODELS[spec.model], models.batches(spec.model, spec.dtype)
-        self.path, self.stderr = rewrite(path, replicas, spread(path, cpus(replicas), *words), **how)
+        self.path, self.stderr = rewrite(path, replicas, spread(path, cpus(replicas), *words), *flags, **how)
         harness.Session.__init__(self, self.path, replicas)
 
     def check_destinations(self):
@@ -148,6 +147,25 @@ def test_proxies(spec, replicas):
         run.check_proxies()
 
 
+ACCUMULATE = "--reduction=accumulator"
+
+
+@pytest.mark.parametrize("words", [(), ("proxy",)], ids=["shared", "proxies"])
+@pytest.mark.parametrize("spec,replicas", [*ZOO, (Spec("linear", "resource", dtype="float64"), 2)], ids=str)
+def test_accumulators(spec, replicas, words):
+    """Sums by conditional accumulators; each step takes what it put and no more (AutoDist's A24)."""
+    with Rewritten(spec, replicas, words, [ACCUMULATE], proxies=bool(words)) as run:
+        check_all(run)
+        found = [op for op in run.graph.get_operations() if op.type == "ConditionalAccumulator"]
+        clips = spec.model in ("mlp_clip", "adamw_assign")  # what is clipped, or updated by hand, is added
+        assert bool(found) != clips
+        for op in found:
+            assert op.get_attr("reduction_type") == b"SUM"
+            with run.graph.as_default(), tf1.device(op.device):
+                left = tf.raw_ops.AccumulatorNumAccumulated(handle=op.outputs[0])
+            assert run.run(left) == 0, "nothing is left for the next step"
+
+
 MIXED = [
     ("mlp_adam", "resource", "hidden/*=shared"),
     ("mlp_adam", "ref", "*/kernel=shared"),
@@ -205,7 +223,7 @@ def run_on_servers(out, tasks, spec, want):
             harness.assert_all_close(session.run(names, options=options), want.variables[i], f"after step {i}")
 
 
-HOW = [{}]
+HOW = [{}, {"proxies": True}, {"flags": [ACCUMULATE]}]
 
 
 @pytest.mark.parametrize("how", HOW, ids=str)
@@ -218,7 +236,7 @@ def test_unequal_nodes(spec, how):
     out = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "out.meta")
     flags = [f"--replicas={len(devices)}", "--device-type=CPU", "--strategy=ps"]
     words = ["proxy"] if how.get("proxies") else []
-    passes = pipeline(flags, spread(path, hosts, *words), **how)
+    passes = pipeline(flags + how.get("flags", []), spread(path, hosts, *words), bool(words))
     on_devices = f"replicate{{devices='{';'.join(devices)}'}}"
     passes = passes.replace(f"replicate{{replicas={len(devices)},device-type=CPU}}", on_devices)
     done = harness.run_graft([path, "-o", out, f"--passes={passes}", "--strict", "--verify-output"])

@@ -106,9 +106,10 @@ Text Batch("batch", cl::init("global"), cl::value_desc("whose"),
                     "the step (default), or per-replica, that of one replica"));
 TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
                cl::desc("A tensor or operation that will be fetched"));
-Text Reduction("reduction", cl::init("auto"), cl::value_desc("how"),
-               cl::cat(Distribution),
-               cl::desc("How values are reduced: auto, add or collective"));
+Text Reduction(
+    "reduction", cl::init("auto"), cl::value_desc("how"), cl::cat(Distribution),
+    cl::desc("How values are reduced: auto, add, collective, or accumulator "
+             "for the gradients of shared variables"));
 Text BucketBytes("bucket-bytes", cl::value_desc("size"), cl::cat(Distribution),
                  cl::desc("Reduce gradients in buckets of at most that many "
                           "bytes, such as 64M"));
@@ -356,8 +357,8 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
     return failure("--workers and --worker need --strategy=ipu-multi-worker");
   if (Error E = BetweenGraphs ? checkWorkers(S, Other) : checkPlaces(S, Other))
     return E;
-  if (Error E =
-          checkWord("--reduction", Reduction, {"auto", "add", "collective"}))
+  if (Error E = checkWord("--reduction", Reduction,
+                          {"auto", "add", "collective", "accumulator"}))
     return E;
   if (given(BucketBytes)) {
     auto Size = parseSize(BucketBytes, INT32_MAX);
