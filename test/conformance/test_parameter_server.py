@@ -150,10 +150,17 @@ def test_proxies(spec, replicas):
 ACCUMULATE = "--reduction=accumulator"
 
 
-@pytest.mark.parametrize("words", [(), ("proxy",)], ids=["shared", "proxies"])
-@pytest.mark.parametrize("spec,replicas", [*ZOO, (Spec("linear", "resource", dtype="float64"), 2)], ids=str)
+PLAIN, PROXY = (), ("proxy",)
+
+
+@pytest.mark.parametrize(
+    "spec,replicas,words",
+    [(*case, PROXY if i % 3 == 2 else PLAIN) for i, case in enumerate(ZOO)]
+    + [(Spec("linear", "resource", dtype="float64"), 2, PROXY)],
+    ids=str,
+)
 def test_accumulators(spec, replicas, words):
-    """Sums by conditional accumulators; each step takes what it put and no more (AutoDist's A24)."""
+    """Sums by conditional accumulators, after which nothing is left in them."""
     with Rewritten(spec, replicas, words, [ACCUMULATE], proxies=bool(words)) as run:
         check_all(run)
         found = [op for op in run.graph.get_operations() if op.type == "ConditionalAccumulator"]
@@ -164,6 +171,106 @@ def test_accumulators(spec, replicas, words):
             with run.graph.as_default(), tf1.device(op.device):
                 left = tf.raw_ops.AccumulatorNumAccumulated(handle=op.outputs[0])
             assert run.run(left) == 0, "nothing is left for the next step"
+
+
+def one_table(kind, optimizer, rows=5, reads=1):
+    """A table with rows of two numbers, trained on `ids` with the mean over the batch; and an op that sets it."""
+    path = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "table.meta")
+    with tf.Graph().as_default():
+        ids = tf1.placeholder(tf.int32, [None], name="ids")
+        table = tf1.get_variable("table", initializer=np.ones([rows, 2], np.float32), use_resource=kind == "resource")
+        found = sum(tf.nn.embedding_lookup(table, ids) for _ in range(reads))
+        whole = tf1.reduce_sum(table * table)  # a dense read
+        loss = tf.identity(tf1.reduce_mean(found[:, 0] + 2 * found[:, 1]), name="loss")
+        tf.identity(loss + whole, name="all")
+        optimizer().minimize(loss, name="train_op")
+        value = tf1.placeholder(tf.float32, [rows, 2], name="value")
+        tf1.assign(table, value, name="set")
+        tf1.global_variables_initializer()
+        tf1.train.export_meta_graph(path, saver_def=tf1.train.Saver().as_saver_def())
+    return path
+
+
+def run_table(path, replicas, actions):
+    """The table and what was fetched after each action, a pair of fetches and feeds."""
+    seen = []
+    with harness.Session(path, replicas) as session:
+        session.run("init")
+        for fetches, feeds in actions:
+            got = session.run(fetches, feeds)
+            seen += [g for f, g in zip(fetches, got) if ":" in f] + [session.values()["table"]]
+    return seen
+
+
+def same_table(kind, words=(), flags=(), reads=1, actions=(), optimizer=None, proxies=False):
+    path = one_table(kind, optimizer or (lambda: tf1.train.GradientDescentOptimizer(1.0)), reads=reads)
+    out, said = rewrite(path, 2, {"table": ",".join(["ps", "destination=/device:CPU:1", *words])}, *flags, proxies=proxies)
+    assert said == ""
+    want, got = run_table(path, 1, actions), run_table(out, 2, actions)
+    assert len(want) == len(got)
+    for i, (ours, theirs) in enumerate(zip(got, want)):
+        harness.assert_close(ours, theirs, f"value {i}")
+    return want
+
+
+def step(*ids):
+    return ["loss:0", "train_op"], {"ids:0": list(ids)}
+
+
+@pytest.mark.parametrize("flags", [(), (ACCUMULATE,)], ids=["added", "accumulated"])
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+def test_sparse_mean(kind, flags):
+    """AutoDist's A8: a row that one of two replicas has counts half; indices are unsorted and repeated."""
+    seen = same_table(kind, flags=flags, actions=[step(4, 0), step(3, 3, 1, 1), step(4, 1, 2, 4)])
+    assert np.allclose(seen[1][[0, 4]], [[0.5, 0.0], [0.5, 0.0]]), "half of the gradient of one row"
+
+
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+@pytest.mark.parametrize("reads", [1, 3])
+def test_proxies_after_every_write(kind, reads):
+    """AutoDist's A16: several reads, dense and sparse, after initial values, updates, and assignments of the user."""
+    own = np.arange(10, dtype=np.float32).reshape(5, 2)
+    look = ["all:0"], {"ids:0": [0, 2, 4, 4]}
+    actions = [look, step(4, 1), look, (["set"], {"value:0": own}), look, step(0, 1, 2, 3), look]
+    same_table(kind, words=PROXY, reads=reads, actions=actions, proxies=True)
+
+
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+def test_proxies_after_a_restore(kind):
+    """AutoDist's A16: a restore reaches the copies; that of a saver of the user does with graft/refresh_copies."""
+    path = one_table(kind, lambda: tf1.train.AdagradOptimizer(0.5))
+    out, _ = rewrite(path, 2, {"table": "ps,destination=/device:CPU:1,proxy"}, proxies=True)
+    with harness.Session(path) as single:
+        single.run("init")
+        single.run(*step(0, 1))
+        saved = single.save()
+        want = [single.run("all:0", {"ids:0": [0, 1, 2, 3]}), *(single.run(*step(1, 2))[:1] for _ in range(2))]
+    with harness.Session(out, 2) as session:
+        with session.graph.as_default():
+            own = tf1.train.Saver()
+        for restore in (session.saver, own):
+            session.restart()
+            session.run(*step(4, 4))
+            restore.restore(session.session, saved)
+            if restore is own:
+                session.run("graft/refresh_copies")
+            harness.assert_close(session.run("all:0", {"ids:0": [0, 1, 2, 3]}), want[0], "after the restore")
+            for loss in want[1:]:
+                harness.assert_close(session.run(*step(1, 2))[0], loss[0], "loss")
+
+
+def test_one_update_for_each_step():
+    """AutoDist's A24: however many replicas push, a step applies one update."""
+    path = one_table("resource", lambda: tf1.train.GradientDescentOptimizer(1.0))
+    for words, flags in [(PLAIN, ()), (PROXY, ()), (PROXY, (ACCUMULATE,))]:
+        out, _ = rewrite(path, 4, {"table": ",".join(["ps", *words])}, *flags, proxies=bool(words))
+        with harness.Session(out, 4) as session:
+            updates = [op for op in session.graph.get_operations() if "Scatter" in op.type or "ApplyGrad" in op.type]
+            assert len([op for op in updates if not op.type.startswith("Accumulator")]) == 1
+            session.run("init")
+            for i in range(1, 4):
+                session.run(*step(2, 2, 2, 2))
+                assert np.allclose(session.values()["table"][2], [1.0 - i, 1.0 - 2 * i])
 
 
 MIXED = [
