@@ -26,10 +26,12 @@
 // others. Rows that are only fetched stay a concat.
 //
 // Relies on: shapes that are equal on all replicas, which the types prove. Rows
-// of which each replica has another number (uneven) are gathered by adding.
+// of which each replica has another number (uneven) are gathered by their
+// lengths (lib/analysis/LengthGather.h), or by adding.
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/Loops.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
@@ -37,7 +39,9 @@
 #include "lib/pass/PerOp.h"
 #include "lib/strategy/Cluster.h"
 #include "lib/strategy/Reductions.h"
+#include "lib/strategy/UnevenGather.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -50,6 +54,12 @@ constexpr PassOption Options[] = {
 };
 
 constexpr int64_t GroupKey = 1;
+
+/// Whether collectives of all kinds take \p Type.
+bool hasKernel(unsigned Type) {
+  return Type == DT_FLOAT || Type == DT_DOUBLE || Type == DT_HALF ||
+         Type == DT_INT32 || Type == DT_INT64;
+}
 
 class InsertCollectives final : public PassBase<InsertCollectives> {
 public:
@@ -81,11 +91,13 @@ private:
     return !This.Gather && This.Power == -1 && isFloating(This.Type);
   }
   std::array<Endpoint, 2> member(NodeId N, int64_t InstanceKey);
+  void gatherUneven(NodeId N, int64_t Rank, int64_t &InstanceKey);
   void scale(NodeId N);
   void collective(NodeId N, int64_t InstanceKey);
   void pick(NodeId N, int64_t InstanceKey);
   bool merges(NodeId N) const;
   void findHints(Module &M, ArrayRef<NodeId> Found);
+  DenseMap<NodeId, int64_t> findUneven(Module &M, ArrayRef<NodeId> Found);
   StringRef nameOf(NodeId N, StringRef Suffix);
 
   Graph *G = nullptr;
@@ -115,9 +127,7 @@ void InsertCollectives::read(NodeId N) {
   This.Combine = G->stringAttr(N, "combine").value_or("");
   This.Assumed = G->intAttr(N, AssumedAttr);
   This.Hint = G->stringAttr(N, HintAttr).value_or("");
-  bool Common = This.Type == DT_FLOAT || This.Type == DT_DOUBLE ||
-                This.Type == DT_HALF || This.Type == DT_INT32 ||
-                This.Type == DT_INT64;
+  bool Common = hasKernel(This.Type);
   This.Gather |= This.Combine == "concat";
   bool Combines = This.Combine == "sum" ||
                   (Workers && (This.Combine == "min" || This.Combine == "max"));
@@ -234,6 +244,21 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
   scale(N);
 }
 
+/// The number of rows is gathered before the rows, which need two keys.
+void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
+                                     int64_t &InstanceKey) {
+  gatherByLengths(*G, N, Rank, [&](Endpoint E, StringRef Suffix) {
+    This.Type = G->outputType(E.Node, E.Port);
+    NodeId Place = G->insertNode(nameOf(N, Suffix), "Identity", E, E.Node,
+                                 AttrRun().type("T", This.Type));
+    G->node(Place).Kind = Inserted::Gather;
+    G->node(Place).Count = Copies::PerReplica;
+    G->setInputs(Place, member(Place, InstanceKey++));
+    return Endpoint{Place, 0};
+  });
+  LastAttrs = {};
+}
+
 /// What exists once becomes what every worker has of a collective.
 void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
   std::array<Endpoint, 2> Inputs = member(N, InstanceKey);
@@ -273,6 +298,27 @@ void InsertCollectives::findHints(Module &M, ArrayRef<NodeId> Found) {
     if (Its.Sync && Its.Sync->Spec != Synchronizer::Auto)
       G->setStringAttr(N, HintAttr, specName(Its.Sync->Spec));
   }
+}
+
+/// The number of axes of what is gathered unevenly along the first, where
+/// collectives can.
+DenseMap<NodeId, int64_t>
+InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
+  DenseMap<NodeId, int64_t> Result;
+  for (NodeId N : Found) {
+    if (!G->isOp(N, "_Gather") || G->intAttr(N, "axis").value_or(0) != 0 ||
+        !G->boolAttr(N, "uneven").value_or(false) ||
+        G->node(N).Count != Copies::PerReplica)
+      continue;
+    const ProgramFacts &Facts = programFacts(M);
+    unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
+    auto Shape = Facts.Dims.shape(G->input(N, 0));
+    // What comes round a loop is not proved (lib/analysis/LengthGather.h).
+    if (Shape && !Shape->empty() && Shape->size() <= 16 && hasKernel(Type) &&
+        !LoopInfo::find(*G, Facts.Order))
+      Result[N] = static_cast<int64_t>(Shape->size());
+  }
+  return Result;
 }
 
 PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
@@ -324,6 +370,9 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   int64_t InstanceKey = 1;
   if (AnyHint && !Add)
     findHints(M, Found);
+  DenseMap<NodeId, int64_t> Uneven;
+  if (!Add && !Workers)
+    Uneven = findUneven(M, Found);
   LastAttrs = Stripped = {};
   Offsets = encodeIntListAttr(int64_t(0));
   for (NodeId N : Found) {
@@ -342,6 +391,9 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
     // What is computed once is no collective: its result is in one place.
     if (Workers && G->node(N).Count == Copies::Once) {
       pick(N, InstanceKey++);
+      count(Collectives, "collectives");
+    } else if (auto Rows = Uneven.find(N); Rows != Uneven.end()) {
+      gatherUneven(N, Rows->second, InstanceKey);
       count(Collectives, "collectives");
     } else if (Add || !This.HasCollective || G->node(N).Count == Copies::Once) {
       add(N);

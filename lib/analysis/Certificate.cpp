@@ -11,6 +11,7 @@
 #include "lib/analysis/Checker.h"
 #include "lib/analysis/CompressCheck.h"
 #include "lib/analysis/Draws.h"
+#include "lib/analysis/LengthGather.h"
 #include "lib/analysis/LoopCheck.h"
 #include "lib/analysis/PackCheck.h"
 #include "lib/analysis/Program.h"
@@ -112,6 +113,12 @@ Endpoint Comparison::strip(Endpoint E) const {
       continue;
     }
     OpKind Op = Kinds[This.Op];
+    if (This.Kind == Inserted::Gather && Op == OpKind::Other) {
+      E = lengthGatherSource(G, E.Node);
+      if (E.Node == NoNode || Steps > G.size())
+        return {};
+      continue;
+    }
     unsigned From = Op == OpKind::IdentityN ? E.Port : 0;
     if (!isErasable(This.Kind, Op) || From >= This.NumData || Steps > G.size())
       return {};
@@ -495,7 +502,7 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
         This.Kind == Inserted::Definition || This.Kind == Inserted::Refresh ||
         This.Kind == Inserted::Check || This.Kind == Inserted::Proxy ||
         This.Kind == Inserted::Accumulate || This.Kind == Inserted::Compress ||
-        G.opName(N) == "IdentityN")
+        isLengthGatherOp(G, N) || G.opName(N) == "IdentityN")
       continue;
     Endpoint E = G.input(N, 0);
     if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))

@@ -13,6 +13,7 @@
 #include "lib/analysis/Checker.h"
 #include "lib/analysis/CompressCheck.h"
 #include "lib/analysis/Draws.h"
+#include "lib/analysis/LengthGather.h"
 #include "lib/analysis/PackCheck.h"
 #include "lib/graph/FileWalk.h"
 
@@ -242,6 +243,11 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
       error(N, "op " + G.opName(N) +
                    " is marked as a part of a proxy and is "
                    "none");
+    return;
+  }
+  // Of no consequence but through the whole of them, which is erased as one.
+  if (isLengthGatherOp(G, N)) {
+    checkWaits(Facts, N, Op);
     return;
   }
   if (This.Kind == Inserted::Gate      ? !isGate(N)

@@ -131,6 +131,7 @@ private:
   RType toBlocks();
   RType fromBlocks();
   RType gather();
+  RType gatherByLengths();
   RType gatherNd();
   RType scatterNd();
   RType tensorScatter();

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/LengthGather.h"
 #include "lib/analysis/TypeRules.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -83,6 +84,21 @@ void TypeRules::rows() {
 }
 
 /// Rows of a table; with batch_dims, of a table for each row of the indices.
+/// The rows of all replicas, by what the nodes before compute together: what
+/// they compute each is nothing. In a graph with loops, the type of what is
+/// gathered might be another later, and nobody would ask here again.
+RType TypeRules::gatherByLengths() {
+  Endpoint Source = lengthGatherSource(G, N);
+  if (Source.Node == NoNode || Loops)
+    return varying("gathers rows in a way that is not known");
+  RType X = T.number(Source);
+  Assumes |= X.Assumes;
+  return X.isVarying() ? varyingLike(X)
+         : X.isSharded() && X.Axis == 0
+             ? RType::replicated(X.K)
+             : varying("gathers a value that is not split along its axis");
+}
+
 RType TypeRules::gather() {
   RType Table = numeric(0), Index = plain(1);
   if (Table.isVarying() || Index.isVarying())

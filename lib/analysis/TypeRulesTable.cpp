@@ -362,7 +362,7 @@ void TypeRules::apply(TypeRule Rule) {
                                                 : 0));
     return;
   case TypeRule::Gather:
-    setAll(gather());
+    setAll(G.node(N).Kind == Inserted::Gather ? gatherByLengths() : gather());
     return;
   case TypeRule::GatherNd:
     setAll(gatherNd());

@@ -13,6 +13,7 @@
 #include "lib/analysis/BatchNormCheck.h"
 #include "lib/analysis/Certificate.h"
 #include "lib/analysis/CompressCheck.h"
+#include "lib/analysis/LengthGather.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/Verifier.h"
 #include "lib/lower/Copies.h"
@@ -223,6 +224,7 @@ void Folder::make(Group &Gr) {
     Kind = L.hasAttr(M, CompressAttr)           ? Inserted::Compress
            : IsProxy                            ? Inserted::Proxy
            : Accumulates                        ? Inserted::Accumulate
+           : L.hasAttr(M, LengthsAttr)          ? Inserted::Gather
            : Op == "NoOp"                       ? Inserted::Gate
            : Op == "CollectiveGather"           ? Inserted::Gather
            : Op == "CollectiveReduce"           ? Inserted::Reduce

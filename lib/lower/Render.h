@@ -12,6 +12,7 @@
 
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/CompressCheck.h"
+#include "lib/analysis/LengthGather.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/io/Chunk.h"
 #include "lib/lower/Expand.h"
@@ -50,6 +51,7 @@ inline bool isRenamedLocal(const Node &N) {
 /// what an update is in the input whose name runs a refresh, too.
 inline bool stays(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
+         Key == LengthsAttr ||
          (Key == OriginAttr && N.Count == Copies::Once &&
           N.Kind == Inserted::No) ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);

@@ -155,3 +155,40 @@ def test_compressed_buckets_train(model, kind):
         session.restore(want.checkpoint)
         session.step(batches[1])
         session.check_copies("restored")
+
+
+# --- Sparse gradients by collectives. ---
+
+
+def masked_lookup(b: Builder):
+    """Each replica looks up as many rows as its part of the batch selects, possibly none."""
+    x, y = b.inputs([3], [], x_dtype=tf.int32)
+    rows = tf.nn.embedding_lookup(b.variable("table", [11, 5], 0.7), tf.boolean_mask(x, y > 0))
+    loss = b.loss(tf.reduce_sum(tf.square(tf.reduce_sum(rows, axis=1) - 0.3)) / 7)
+    tf.group(tf1.train.AdagradOptimizer(0.1, 0.1).minimize(loss), name="train_op")
+
+
+def uneven_batches():
+    """Ids that come twice and in no order; a row of one replica alone; replicas without rows; a batch without any."""
+    rng = np.random.default_rng(3)
+    for selected in ([0, 1, 2, 3, 4, 5], [7], range(BATCH), [], [11, 2, 3]):
+        ids = rng.integers(0, 11, (BATCH, 3)).astype(np.int32)
+        ids[:, 1] = ids[:, 0]
+        y = np.full(BATCH, -1.0, "f")
+        y[list(selected)] = 1.0
+        yield ids, y
+
+
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_rows_of_uneven_numbers_are_gathered(replicas, kind):
+    """AutoDist gathers sparse gradients by a collective of one shape, and fails where replicas have other many rows (A5)
+    or none. A row of one replica of two, indices in no order and twice are its A8."""
+    batches = list(uneven_batches())
+    path = compare.export(Spec("masked_lookup", kind), masked_lookup)
+    options = Options(replicas, "all-reduce", "collective", ("--strict", "--verify-output"))
+    out = compare.same_steps(path, options, batches, ("train_op",) * len(batches), fetches=())
+    graph = harness.read_meta(out).graph_def
+    gathers = [node for node in graph.node if node.op == "CollectiveGather"]
+    assert len(gathers) == 2 * 2 * replicas  # indices and values, each with their number
+    assert not any(node.op == "ConcatV2" and "_graft_replicas" in node.attr for node in graph.node)
