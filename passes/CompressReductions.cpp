@@ -126,6 +126,13 @@ CompressReductions::initializers(const ProgramFacts &Facts,
   return Result;
 }
 
+/// Whether \p N gives the statistics of a batch norm, which are no gradient.
+static bool isStatistics(const Graph &G, NodeId N) {
+  return G.node(N).Kind == Inserted::Definition ||
+         (G.opName(N).starts_with("FusedBatchNorm") &&
+          !G.opName(N).contains("Grad"));
+}
+
 /// Adds the residual of the reduction at hand, which nothing assigns yet.
 NodeId CompressReductions::makeResidual(const ProgramFacts &Facts,
                                         unsigned Type) {
@@ -247,7 +254,8 @@ PassResult CompressReductions::run(Module &M, DiagnosticEngine &D) {
   std::vector<std::pair<NodeId, ReductionUse>> Found;
   for (NodeId N : Facts.Order) {
     if (!G->isOp(N, "_Reduce") || G->node(N).NumInputs != 1 ||
-        G->stringAttr(N, "combine") != StringRef("sum"))
+        G->stringAttr(N, "combine") != StringRef("sum") ||
+        isStatistics(*G, G->input(N, 0).Node))
       continue;
     unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
     ReductionUse Its = useOfReduction(*G, Facts, {N, 0});

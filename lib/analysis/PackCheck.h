@@ -4,7 +4,7 @@
 //
 // Tensors are packed into one by element range and taken out of it again:
 //
-//     flat_i = Reshape(x_i, [-1])      pack = ConcatV2(flat_0, ..., flat_n-1, 0)
+//     flat_i = Reshape(x_i, [-1])     pack = ConcatV2(flat_0, ..., flat_n, 0)
 //     ... what works on each element by itself, such as a reduction ...
 //     parts = SplitV(pack, sizes, 0)   y_i = Reshape(parts:i, shape of x_i)
 //

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How values are reduced (docs/Reductions.md): in buckets, in 16 bits, sparse ones by rows."""
 
+import os
+import re
+
 import compare
 import harness
 import models
@@ -40,6 +43,21 @@ def test_buckets_are_the_same_step(spec, replicas, reduction):
         if reduction == "collective" and spec.model != "embedding":
             # One exchange for all gradients; a loss whose mean is fetched may be one more.
             assert count(session, "CollectiveReduce") <= 2 * replicas
+
+
+@pytest.mark.parametrize("batch_norm", ["local", "sync"])
+def test_statistics_in_buckets(batch_norm):
+    """Statistics are reduced in several stages, of which none waits for itself; and never in 16 bits."""
+    flags = ("--bucket-bytes=1M", "--verify-output", f"--batch-norm={batch_norm}")
+    with Rewritten(Spec("cnn"), Options(2, "all-reduce", "collective", flags)) as session:
+        if batch_norm == "local":
+            session.check_steps()
+        else:
+            single = harness.run_reference(harness.export(Spec("cnn")), session.batches)
+            session.restart()
+            for batch in session.batches:
+                session.step(batch)
+            session.check(single.variables[-1], "trained")
 
 
 def test_checkpoints_of_a_step_in_buckets():
@@ -155,6 +173,45 @@ def test_compressed_buckets_train(model, kind):
         session.restore(want.checkpoint)
         session.step(batches[1])
         session.check_copies("restored")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_variable_says_how(seed):
+    """Synchronizers that stand on the variables: any mix of groups, compressors and hints."""
+    rng, model = np.random.default_rng(seed), "mlp_adam"
+    meta = harness.read_meta(harness.export(Spec(model)))
+    said = {}
+    for node in meta.graph_def.node:
+        if node.op == "VarHandleOp":
+            words = ["all-reduce", rng.choice(["spec=nccl", "spec=ring", "spec=auto"]), f"group={rng.integers(0, 3)}"]
+            words += [f"compressor={name}" for name in rng.choice(["", "fp16", "bf16-ef"], 1) if name]
+            said[node.name] = ",".join(words)
+            node.attr["_graft_synchronizer"].s = said[node.name].encode()
+    path = os.path.join(harness.workdir(), f"synchronizers{seed}.meta")
+    with open(path, "wb") as file:
+        file.write(meta.SerializeToString())
+    flags = ["--replicas=3", "--device-type=CPU", "--reduction=collective", "--print-pipeline-passes"]
+    passes = harness.run_graft([path, *flags]).stdout.strip()
+    passes = passes.replace("insert-collectives", "compress-reductions,fuse-reductions,insert-collectives")
+    out = path.replace(".meta", ".x3.meta")
+    done = harness.run_graft([path, "-o", out, f"--passes={passes}", "--verify-output", "--remarks"])
+    want = harness.reference(Spec(model))
+    with Session(out, 3) as session:
+        narrowed = {name for name in session.trainable if "compressor" in said[name]}
+        told = re.findall(r"node '([^']+)': (?:its gradient is reduced in 16 bits|like this)", done.stderr)
+        assert set(told) == narrowed
+        members = [op for op in session.graph.get_operations() if op.type == "CollectiveReduce"]
+        hints = {said[name].split(",")[1][5:] for name in session.trainable}
+        assert hints - {"auto"} <= {op.get_attr("communication_hint").decode() for op in members}
+        session.restart()
+        for batch in models.batches(model):
+            session.step(batch)
+        session.check_copies("trained")
+        for name, value in session.values().items():
+            if not narrowed:
+                harness.assert_close(value, want.variables[-1][name], name)
+            elif name in session.trainable:
+                assert np.max(np.abs(value - want.variables[-1][name])) < 0.02, name
 
 
 # --- Sparse gradients by collectives. ---
