@@ -89,15 +89,17 @@ TEST_CASE("an entry that is wrong is named", "[recordfile]") {
           N.set_partitioner("0,2");
         })) == "s.pb: node_config 'w:0': partitioner '0,2' is not a list of "
                "numbers of parts, such as 1,2,1");
-  CHECK(refused(file([](Entry &N) {
-          N.set_partitioner("2");
-          for (int I = 0; I < 2; ++I) {
-            N.add_part_config()->mutable_allreducesynchronizer();
-            N.mutable_part_config(I)->set_var_name("w/part_" +
-                                                   std::to_string(I));
-          }
-          N.mutable_part_config(1)->set_partitioner("2");
-        })) == "s.pb: node_config 'w:0': part 'w/part_1' has parts itself");
+  std::string Nested = file([](Entry &N) {
+    N.set_partitioner("2");
+    for (const char *Name : {"w/part_0", "w/part_1"}) {
+      Entry &Part = *N.add_part_config();
+      Part.set_var_name(Name);
+      Part.mutable_allreducesynchronizer();
+    }
+    N.mutable_part_config(1)->set_partitioner("2");
+  });
+  CHECK(refused(Nested) ==
+        "s.pb: node_config 'w:0': part 'w/part_1' has parts itself");
   CHECK(refused(file([](Entry &N) {
           N.set_var_name("");
           N.mutable_allreducesynchronizer();
