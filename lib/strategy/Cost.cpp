@@ -108,33 +108,37 @@ void CostModel::addGather(Traffic &T, double Bytes) const {
   }
 }
 
-/// \p Copies messages of \p Bytes from \p From to \p To. A host's memory is at
-/// the network, a device is behind the link inside of its machine.
-void CostModel::send(std::vector<NodeTraffic> &Part, size_t From, size_t To,
-                     unsigned Copies, double Bytes, bool ToHost) const {
-  double All = Copies * Bytes;
+/// \p Copies times \p Bytes from \p From to \p To, between which \p Messages of
+/// them pass the network. A host's memory is at the network, a device is behind
+/// the link inside of its machine.
+static void send(std::vector<NodeTraffic> &Part, size_t From, size_t To,
+                 unsigned Copies, unsigned Messages, double Bytes,
+                 bool ToHost) {
+  double Inside = Copies * Bytes, Network = Messages * Bytes;
   if (From == To) {
-    Part[From].Inside += All;
+    Part[From].Inside += Inside;
     return;
   }
-  Part[From].Out += All;
-  Part[From].Messages += Copies;
-  Part[To].In += All;
-  Part[To].Messages += Copies;
-  Part[ToHost ? From : To].Inside += All;
+  Part[From].Out += Network;
+  Part[From].Messages += Messages;
+  Part[To].In += Network;
+  Part[To].Messages += Messages;
+  Part[ToHost ? From : To].Inside += Inside;
 }
 
 void CostModel::addServer(Traffic &T, const Synchronizer &S, double Down,
-                          double Up) const {
+                          bool Same, double Up) const {
   Place At = placeOf(S.Destination);
   T.Shared = true;
   for (size_t I = 0; I < Replicas.size(); ++I) {
     // A replica on the destination itself has the variable.
     unsigned Others = Replicas[I] - (At.IsReplica && I == At.Node ? 1 : 0);
-    send(T.Spread, At.Node, I, Others, Down, /*ToHost=*/false);
-    send(T.Collect, I, At.Node, Others, Up, /*ToHost=*/true);
+    // TensorFlow sends a tensor to a task once.
+    unsigned Once = Same ? 1 : Others;
+    send(T.Spread, At.Node, I, Others, Once, Down, /*ToHost=*/false);
+    send(T.Collect, I, At.Node, Others, Others, Up, /*ToHost=*/true);
     if (!At.IsHost && I != At.Node) {
-      T.Spread[At.Node].Inside += Others * Down;
+      T.Spread[At.Node].Inside += Once * Down;
       T.Collect[At.Node].Inside += Others * Up;
     }
   }
@@ -149,8 +153,9 @@ void CostModel::add(Traffic &T, const VariableRow &Row,
       return;
     if (Sync.Kind == Synchronizer::PS) {
       // A proxy takes the whole variable after each update.
-      double Down = Row.Sparse && !Sync.Proxy ? Rows : Whole;
-      addServer(T, Sync, Down * Share, (Row.Sparse ? Rows : Whole) * Share);
+      bool Same = !Row.Sparse || Sync.Proxy;
+      addServer(T, Sync, (Same ? Whole : Rows) * Share, Same,
+                (Row.Sparse ? Rows : Whole) * Share);
       return;
     }
     if (Row.Sparse) {

@@ -81,11 +81,10 @@ public:
 private:
   void addRing(Traffic &T, double Bytes) const;
   void addGather(Traffic &T, double Bytes) const;
-  /// \p Down goes from the destination to each replica, \p Up back.
-  void addServer(Traffic &T, const Synchronizer &S, double Down,
+  /// \p Down goes from the destination to each replica, \p Up back. With
+  /// \p Same all replicas take the same.
+  void addServer(Traffic &T, const Synchronizer &S, double Down, bool Same,
                  double Up) const;
-  void send(std::vector<NodeTraffic> &Part, size_t From, size_t To,
-            unsigned Copies, double Bytes, bool ToHost) const;
 
   struct Place {
     size_t Node = 0;

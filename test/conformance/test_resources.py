@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource specs of several machines: one graph, which a session runs on the devices of servers on the loopback."""
 
+import itertools
 import os
+import re
 import tempfile
 
 import harness
@@ -90,3 +92,35 @@ def test_steps(name, strategy, spec):
     # It ran on all of them.
     used = {stats.device for stats in ran.step_stats.dev_stats if stats.node_stats}
     assert len({device for device in used if "CPU" in device}) == sum(cpus), used
+
+
+@pytest.mark.parametrize("name", ["r6", "r9"])
+@pytest.mark.parametrize("kind", ["ref", "resource"])
+def test_predicted_bytes(name, kind):
+    """What --plan says of `ps` is what TensorFlow sends between tasks: values one way, gradients the other."""
+    spec, cpus = Spec("mlp_adam", kind), CLUSTERS[name]
+    resources = f"--resources={write_spec(name, cpus)}"
+    path = harness.export(spec)
+    plan = harness.run_graft([path, "--plan=yaml", resources]).stdout
+    predicted = {n: int(b) for n, b in re.findall(r"strategy: (\S+)\n(?:    .*\n)*?    network-bytes: (\d+)", plan)}
+    out = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "out.meta")
+    harness.run_graft([path, "-o", out, resources, "--strategy=ps"])
+    with tf.Graph().as_default() as graph:
+        tf1.train.import_meta_graph(out)
+    options = tf1.RunOptions(timeout_in_ms=test_workers.TIMEOUT_MS, output_partition_graphs=True)
+    x, y = models.batches(spec.model, spec.dtype)[0]
+    with tf1.Session(servers_of(cpus)[0].target, graph=graph) as session:
+        session.run("init")
+        ran = tf1.RunMetadata()
+        session.run("train_op", {"x:0": x, "y:0": y}, options=options, run_metadata=ran)
+    sent = 0
+    for node in itertools.chain.from_iterable(part.node for part in ran.partition_graphs):
+        ends = {node.attr[key].s.decode().split("/device:")[0] for key in ("send_device", "recv_device")}
+        if node.op != "_Send" or len(ends) == 1:
+            continue
+        # edge_7_hidden/kernel/read; rows of the batch, of which the plan says nothing, are left out.
+        tensor = graph.get_tensor_by_name(re.sub(r"^edge_\d+_", "", node.attr["tensor_name"].s.decode()) + ":0")
+        if tensor.op.type != "Split":
+            assert tensor.shape.is_fully_defined(), tensor
+            sent += tensor.shape.num_elements() * tensor.dtype.size
+    assert sent == predicted["ps"], predicted

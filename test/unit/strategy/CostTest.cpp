@@ -150,22 +150,24 @@ TEST_CASE("a gather of rows", "[cost]") {
 TEST_CASE("a parameter server sends to and takes from each replica", "[cost]") {
   ResourceSpec Spec = cluster({2, 2, 2});
   Traffic T = trafficOf(Spec, dense({1000, 1000}), ps(Host1));
-  // N - g replicas are elsewhere.
-  CHECK(T.Spread[1].Out == 4 * 4e6);
+  // Values go to each machine once, gradients come from each of the N - g
+  // replicas that are elsewhere.
+  CHECK(T.Spread[1].Out == 2 * 4e6);
   CHECK(T.Collect[1].In == 4 * 4e6);
-  CHECK(T.Spread[0].In == 2 * 4e6);
+  CHECK(T.Spread[0].In == 4e6);
   CHECK(T.Collect[0].Out == 2 * 4e6);
-  CHECK(T.Spread[1].Messages == 4);
-  CHECK(T.Spread[0].Messages == 2);
+  CHECK(T.Spread[1].Messages == 2);
+  CHECK(T.Spread[0].Messages == 1);
+  CHECK(T.Collect[1].Messages == 4);
   CHECK(T.Spread[1].Inside == 2 * 4e6);
   CHECK(T.Spread[0].Inside == 2 * 4e6);
   LinkSpeeds Speeds;
   Speeds.Latency = 1;
   Prediction P = CostModel(Spec, Speeds).predict(T);
-  // 16 MB each way, one after the other, and a message each way.
-  CHECK(P.Seconds == Approx(0.032 + 2));
-  CHECK(P.NetworkBytes == Approx(32e6));
-  CHECK((P.BusiestLink == "b out" && P.BusiestBytes == Approx(16e6)));
+  // 8 MB out and then 16 MB in, and a message each way.
+  CHECK(P.Seconds == Approx(0.024 + 2));
+  CHECK(P.NetworkBytes == Approx(24e6));
+  CHECK((P.BusiestLink == "b in" && P.BusiestBytes == Approx(16e6)));
 }
 
 TEST_CASE("two servers share the bytes", "[cost]") {
