@@ -138,15 +138,8 @@ void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
   if (Work.empty())
     return;
   const ProgramFacts &Facts = programFacts(M);
-  std::vector<bool> After(G->size());
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (After[N])
-      continue;
-    After[N] = true;
-    G->forEachUse(N, [&](Use U) { Work.push_back(U.User); });
-  }
+  std::vector<bool> After;
+  markAfter(*G, std::move(Work), After);
   for (Candidate &C : Found)
     erase_if(C.Lookups, [&](NodeId N) {
       return After[N] || !Facts.Types.type({N, 0}).isSharded();

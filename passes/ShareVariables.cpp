@@ -72,7 +72,6 @@ public:
 
 private:
   bool giveSynchronizers();
-  std::optional<std::string> destination(NodeId Var, const Mesh &Devices);
   void keepOnHost(NodeId Var);
   void cache(NodeId Var, Endpoint Read);
   void separate();
@@ -167,35 +166,6 @@ bool ShareVariables::giveSynchronizers() {
   return true;
 }
 
-/// The device that the synchronizer of \p Var asks for, empty if it asks for
-/// none; nothing after an error.
-std::optional<std::string> ShareVariables::destination(NodeId Var,
-                                                       const Mesh &Devices) {
-  auto Sync = synchronizerOf(*G, Var);
-  if (!Sync || Sync->Destination.empty())
-    return "";
-  auto Fail = [&](const Twine &Why) {
-    Diags->error(G->name(Var),
-                 ("its destination '" + Sync->Destination + "' " + Why).str());
-    return std::nullopt;
-  };
-  auto Device = DeviceName::parse(Sync->Destination);
-  if (!Device || Device->Type.empty() || !Device->Index)
-    return Fail("is not a device such as /job:worker/task:1/device:CPU:0");
-  if (Device->Type == "TPU")
-    return Fail("is a TPU, which has no variables for others");
-  auto First = DeviceName::parse(Devices.Devices[0]);
-  bool HasTask = !Device->Job.empty() && Device->Task;
-  if (!First || HasTask != (!First->Job.empty() && First->Task))
-    return Fail(HasTask ? "says job and task, and the replicas' devices do not"
-                        : "says no job and task, and the replicas' devices do");
-  // Of two ways to write a device, that of the replicas.
-  for (const std::string &Of : Devices.Devices)
-    if (auto Its = DeviceName::parse(Of); Its && Its->str() == Device->str())
-      return Of;
-  return Device->str();
-}
-
 /// Drops colocation between shared variables, or what uses them in place, and
 /// nodes that are on other devices; what is once and has a device moves with
 /// the variable that it is colocated with.
@@ -270,7 +240,7 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &D) {
     }
     bool OnHost = G->node(Var).Plan == Policy::Host;
     std::string Device = G->device(Var).str();
-    auto Destination = destination(Var, Devices);
+    auto Destination = destinationOf(*G, Var, Devices, D);
     if (!Destination)
       return PassResult::Failure;
     Moved |= !Destination->empty();

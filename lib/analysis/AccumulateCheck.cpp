@@ -53,6 +53,9 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
     if (!Once || This.NumInputs != 0 ||
         G.stringAttr(N, "reduction_type") != StringRef("SUM"))
       Error(N, "is no accumulator of a sum that exists once");
+    // Two of one name are one.
+    if (G.stringAttr(N, "shared_name") != G.name(N))
+      Error(N, "is an accumulator that has not its own name");
     if (none_of(G.uses(N), [&](Use U) {
           return isPart(G, U.User, "AccumulatorTakeGradient") &&
                  putOf(G, U.User) != NoNode;

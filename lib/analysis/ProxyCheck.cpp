@@ -62,9 +62,8 @@ NodeId proxyOf(const Graph &G, NodeId Var) {
   return Found;
 }
 
-/// Marks what comes after \p Work, itself included.
-static void markAfter(const Graph &G, std::vector<NodeId> Work,
-                      std::vector<bool> &Marked) {
+void markAfter(const Graph &G, std::vector<NodeId> Work,
+               std::vector<bool> &Marked) {
   Marked.resize(G.size());
   while (!Work.empty()) {
     NodeId N = Work.back();

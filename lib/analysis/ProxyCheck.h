@@ -36,6 +36,10 @@ bool looksUpRows(const Graph &G, NodeId N);
 /// The proxy of the shared variable \p Var, or NoNode.
 NodeId proxyOf(const Graph &G, NodeId Var);
 
+/// Marks what comes after \p Work, itself included.
+void markAfter(const Graph &G, std::vector<NodeId> Work,
+               std::vector<bool> &Marked);
+
 /// Whether all of \p Updates, which do more than assign, come one after the
 /// other, where what waits for an update waits for \p Gate(update).
 bool areOrdered(const Graph &G, llvm::ArrayRef<NodeId> Updates,

@@ -1,4 +1,4 @@
-//===- lib/strategy/Slots.cpp - what is updated together ------------------===//
+//===- lib/strategy/Slots.cpp - where shared variables are ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -6,6 +6,7 @@
 
 #include "lib/strategy/Slots.h"
 
+#include "lib/graph/DeviceName.h"
 #include "lib/strategy/Record.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -57,6 +58,34 @@ bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
     }
   }
   return true;
+}
+
+std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
+                                         const Mesh &Devices,
+                                         DiagnosticEngine &Diags) {
+  auto Sync = synchronizerOf(G, Var);
+  if (!Sync || Sync->Destination.empty())
+    return "";
+  auto Fail = [&](const Twine &Why) {
+    Diags.error(G.name(Var),
+                ("its destination '" + Sync->Destination + "' " + Why).str());
+    return std::nullopt;
+  };
+  auto Device = DeviceName::parse(Sync->Destination);
+  if (!Device || Device->Type.empty() || !Device->Index)
+    return Fail("is not a device such as /job:worker/task:1/device:CPU:0");
+  if (Device->Type == "TPU")
+    return Fail("is a TPU, which has no variables for others");
+  auto First = DeviceName::parse(Devices.Devices[0]);
+  bool HasTask = !Device->Job.empty() && Device->Task;
+  if (!First || HasTask != (!First->Job.empty() && First->Task))
+    return Fail(HasTask ? "says job and task, and the replicas' devices do not"
+                        : "says no job and task, and the replicas' devices do");
+  // Of two ways to write a device, that of the replicas.
+  for (const std::string &Of : Devices.Devices)
+    if (auto Its = DeviceName::parse(Of); Its && Its->str() == Device->str())
+      return Of;
+  return Device->str();
 }
 
 } // namespace graft

@@ -1,4 +1,4 @@
-//===- lib/strategy/Slots.h - what is updated together ----------*- C++ -*-===//
+//===- lib/strategy/Slots.h - where shared variables are --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -7,8 +7,11 @@
 #ifndef GRAFT_LIB_STRATEGY_SLOTS_H
 #define GRAFT_LIB_STRATEGY_SLOTS_H
 
-#include "lib/analysis/Variables.h"
+#include "lib/analysis/Program.h"
 #include "lib/support/Diagnostics.h"
+
+#include <optional>
+#include <string>
 
 namespace graft {
 
@@ -18,6 +21,12 @@ namespace graft {
 /// Sets \p Changed if it wrote something.
 bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
                  DiagnosticEngine &Diags);
+
+/// The device that the synchronizer of \p Var asks for, empty if it asks for
+/// none; nothing after an error.
+std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
+                                         const Mesh &Devices,
+                                         DiagnosticEngine &Diags);
 
 } // namespace graft
 
