@@ -284,6 +284,9 @@ def parts(f):
     at, at_other, rows = (tf.dynamic_partition(v, p, 2) for v, p in ((numbers, to), (numbers, other), (f.x, to)))
     shuffled = tf.dynamic_partition(tf.gather(numbers, numbers), to, 2)  # numbers of rows, but no Range
     stitch = tf.dynamic_stitch
+    # As many of all rows are sent to each part, but not of those of a replica.
+    ones, first = int(np.sum(f.values["ids"] % 2)), np.sort(f.values["y"][:, 0])
+    as_many = tf.cast(f.y[:, 0] > (first[-ones - 1] + first[-ones]) / 2, tf.int32)
     found = [tf.gather(f.table, tf.dynamic_partition(f.ids // 2, to, 2)[i]) for i in (0, 1)]
     back = stitch(at, rows)
     wide = tf.dynamic_partition(tf.reshape(tf.range(2 * n), [n, 2]), tf.stack([to, other], 1), 2)
@@ -306,6 +309,7 @@ def parts(f):
         "complement": stitch(at, tf.dynamic_partition(f.x, 1 - to, 2)[::-1]),
         "reversed": stitch(tf.dynamic_partition(numbers, tf.reverse(to, [0]), 2), rows),
         "twice": stitch([at[0], at[1], at[0]], [rows[0], rows[1], 2.0 * rows[0]]),
+        "by_as_many": stitch(at, tf.dynamic_partition(f.x, as_many, 2)),
         "by_other": stitch(at_other, tf.dynamic_partition(f.x, other, 2)),
         "shuffled": stitch(shuffled, rows),
         "shuffled_back": stitch(tf.dynamic_partition(tf.gather(numbers, n - 1 - numbers), to, 2), rows),
