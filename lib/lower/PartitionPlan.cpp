@@ -239,11 +239,9 @@ void PartitionPlan::checkViews(NodeId Read, const CutVariable &Of) {
 
 bool PartitionPlan::complete() {
   // Slots are added behind, and may have slots of their own.
-  for (size_t I = 0; I != Cuts.size(); ++I) {
-    NodeId Var = Cuts[I].Var;
-    if (!addSlots(Var))
+  for (size_t I = 0; I < Cuts.size();)
+    if (!addSlots(Cuts[I++].Var))
       return false;
-  }
   if (!all_of(Cuts, [&](const CutVariable &Of) { return check(Of); }))
     return false;
   findAfterUpdates();
