@@ -31,6 +31,7 @@ private:
   bool isSame(NodeId I, NodeId P);
   bool reads(NodeId P, unsigned K, Endpoint Want);
   bool isInTime(NodeId I, unsigned K, uint32_t Waits);
+  bool isLateRead(NodeId I, unsigned K, const PartTerm &X);
   bool isRead(NodeId I, NodeId P);
   bool isLookup(NodeId I, NodeId P);
   bool isShape(NodeId P, Endpoint Handle, NodeId I);
@@ -100,7 +101,8 @@ Endpoint PartitionChecker::readHandle(Endpoint E) const {
 bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
   const PartTerm &X = term(G.input(P, K));
   if (X.Kind == PartTerm::WholeRead)
-    return X.E == firstAlias(Want) && isInTime(InputOf[P], K, X.Waits);
+    return X.E == firstAlias(Want) ? isInTime(InputOf[P], K, X.Waits)
+                                   : isLateRead(InputOf[P], K, X);
   return X.Kind == PartTerm::Same && X.E == resolve(Want);
 }
 
@@ -150,6 +152,15 @@ bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
   return true;
 }
 
+/// Whether \p X is what data input \p K of \p I is when \p I runs: that input
+/// is an Identity of a reference, which is the memory of the variable and no
+/// value.
+bool PartitionChecker::isLateRead(NodeId I, unsigned K, const PartTerm &X) {
+  Endpoint From = readHandle(In.inputs(I)[K]);
+  return From.Node != NoNode && !isHandle(*cutOf(From)) &&
+         X.E == firstAlias(From) && isLate(I, K, X.Waits);
+}
+
 bool PartitionChecker::isRead(NodeId I, NodeId P) {
   const PartTerm &X = term(G.input(P, 0));
   return G.isOp(P, "Identity") && G.node(P).NumInputs == 1 &&
@@ -188,7 +199,7 @@ bool PartitionChecker::isLookup(NodeId I, NodeId P) {
   }
   Endpoint From = readHandle(Table);
   if (!X->OfValue || From.Node == NoNode || X->E != firstAlias(From) ||
-      X->Waits != waitsOfInput(Table.Node))
+      (X->Waits != waitsOfInput(Table.Node) && !isLateRead(I, 0, *X)))
     return false;
   if (inputOp(I) == "Gather")
     return true;
@@ -384,12 +395,12 @@ void PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
       int64_t FromEnd = int64_t(C.Axis) - int64_t(C.Shape.size());
       bool Along = X.Axis == FromEnd || (X.Axis == int64_t(C.Axis) &&
                                          Def.Kind != UpdateKind::Scatter);
-      Good = X.Kind == PartTerm::Slice &&
-             X.E == (X.OfValue ? firstAlias(Was[K]) : Want) && Along &&
+      bool Its = !X.OfValue                  ? X.E == Want
+                 : X.E == firstAlias(Was[K]) ? isInTime(I, K, X.Waits)
+                                             : isLateRead(I, K, X);
+      Good = X.Kind == PartTerm::Slice && Its && Along &&
              X.Offset == C.Offsets[Index] && X.Size == C.Sizes[Index] &&
-             X.Total == C.Shape[C.Axis] &&
-             (!X.OfValue || isInTime(I, K, X.Waits)) &&
-             (Def.Indices < 0 || C.Axis != 0);
+             X.Total == C.Shape[C.Axis] && (Def.Indices < 0 || C.Axis != 0);
     }
     if (!Good)
       error(U, "its input " + Twine(K) + " is not what part " + Twine(Index) +

@@ -11,6 +11,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <set>
+
 using namespace llvm;
 
 namespace graft {
@@ -344,9 +346,32 @@ uint32_t PartitionTerms::waitsOfInput(NodeId I) {
 uint32_t PartitionTerms::inputsBeside(NodeId I, unsigned K) {
   SmallVector<NodeId, 4> Set;
   for (auto [J, E] : enumerate(In.inputs(I)))
-    if (J != K && !CutIndex.contains(E.Node))
+    if (J != K && !isVariableOp(inputOp(E.Node)))
       Set.push_back(firstAlias({E.Node, 0}).Node);
   return idOf(std::move(Set));
+}
+
+bool PartitionTerms::isLate(NodeId I, unsigned K, uint32_t Waits) {
+  NodeId Read = In.inputs(I)[K].Node;
+  auto IsThere = [&](NodeId N) {
+    return N != NoNode &&
+           (isVariableOp(inputOp(N)) ||
+            (inputOp(N) == "Identity" && In.inputs(N).size() == 1 &&
+             isVariableOp(inputOp(In.inputs(N)[0].Node))));
+  };
+  std::set<NodeId> Now, Want;
+  for (NodeId N : *SetOf[Waits])
+    if (!IsThere(N))
+      Now.insert(N);
+  auto Add = [&](Endpoint E) {
+    if (E.Node != Read && !IsThere(E.Node))
+      Want.insert(firstAlias({E.Node, 0}).Node);
+  };
+  for (Endpoint E : In.inputs(I))
+    Add(E);
+  for (Endpoint E : In.inputs(Read).drop_front(In.numData(Read)))
+    Add(E);
+  return Now == Want;
 }
 
 bool PartitionTerms::waitsForContext(NodeId P) {

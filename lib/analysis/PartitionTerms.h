@@ -93,9 +93,13 @@ public:
   /// reference may wait for another one.
   uint32_t waitsOf(NodeId P, bool IsRead = false);
   uint32_t waitsOfInput(NodeId I);
-  /// All that \p I waits for beside data input \p K, but for variables in
-  /// parts.
+  /// All that \p I waits for beside data input \p K, but for variables, which
+  /// are always there.
   uint32_t inputsBeside(NodeId I, unsigned K);
+  /// Whether \p Waits are all that \p I and what gives its data input \p K wait
+  /// for, but for that input, and for variables and reads of references, which
+  /// are always there.
+  bool isLate(NodeId I, unsigned K, uint32_t Waits);
   /// Of handles and references that are gone and alike, as those of one
   /// conditional, the first: they have one term.
   Endpoint firstAlias(Endpoint E);
