@@ -31,8 +31,9 @@ namespace {
 
 class Folder {
 public:
-  Folder(const Graph &L, const Graph &In, DiagnosticEngine &Diags)
-      : L(L), In(In), Diags(Diags), Replicas(stampedReplicas(L)) {}
+  Folder(const Graph &L, const Graph &In, unsigned Replicas,
+         DiagnosticEngine &Diags)
+      : L(L), In(In), Diags(Diags), Replicas(Replicas) {}
 
   std::unique_ptr<Graph> run();
 
@@ -541,9 +542,22 @@ unsigned stampedReplicas(const Graph &G) {
   return 0;
 }
 
+/// The replicas of \p Lowered by its stamp. Where nothing is split or merged
+/// there is none, and names of copies of variables tell.
+static unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
+  unsigned Replicas = stampedReplicas(Lowered);
+  if (Replicas != 0)
+    return Replicas;
+  for (NodeId N = 0; N < Lowered.size(); ++N)
+    if (int Replica = copyNameIn(Input, Lowered.name(N)).Replica; Replica > 0)
+      Replicas = std::max(Replicas, static_cast<unsigned>(Replica) + 1);
+  // Each has nodes of its own, or names are no copies' names.
+  return Replicas <= Lowered.numLive() ? Replicas : 0;
+}
+
 std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
                                     DiagnosticEngine &Diags) {
-  return Folder(Lowered, Input, Diags).run();
+  return Folder(Lowered, Input, countReplicas(Lowered, Input), Diags).run();
 }
 
 /// Nothing in \p Lowered speaks of a second replica.
@@ -562,13 +576,12 @@ static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
 
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
                     DiagnosticEngine &Diags) {
-  unsigned Replicas = stampedReplicas(Lowered);
-  if (Replicas == 0) {
-    Diags.error("", "this is no graph that expand-replicas wrote");
-    return false;
-  }
+  unsigned Replicas = countReplicas(Lowered, Input);
   if (!verifyTypes(Lowered, Diags) || !verifyCollectives(Lowered, Diags))
     return false;
+  // Nothing is there more than once.
+  if (Replicas == 0)
+    return certify(Input, Lowered, Diags);
   // With one replica there are no copies to be told apart by name.
   if (Replicas == 1)
     return verifyOneReplica(Lowered, Input, Diags);

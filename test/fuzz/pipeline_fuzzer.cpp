@@ -80,8 +80,8 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
   Graph Input;
   requireSuccess(Input.parse(M.graphBytes()), "reading the input again");
   inlineCalls(Input, {.Kept = {}, .Like = &Again->graph()});
-  require(!IsTyped || certifyLowered(Input, Again->graph(), Diags),
-          "a result is certified: " + text(Diags));
+  bool Holds = !IsTyped || certifyLowered(Input, Again->graph(), Diags);
+  require(Holds, "a result is certified: " + text(Diags));
 }
 
 } // namespace
