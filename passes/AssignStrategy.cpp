@@ -56,6 +56,8 @@ constexpr PassOption Options[] = {
     {"compressor",
      "Of all-reduced gradients: `none`, `fp16`, `fp16-ef`, `bf16` or `bf16-ef`",
      "none"},
+    {"local-replication", "Replicas read proxies of variables on servers",
+     "false"},
     {"emit", "Write the strategy to this file; text if it ends in .pbtxt", ""},
 };
 
@@ -132,6 +134,7 @@ Expected<BuilderOptions> AssignStrategy::builderOptions() const {
     return Fail("compressor: '" + option("compressor") +
                 "' is not none, fp16, fp16-ef, bf16 or bf16-ef");
   B.Compressor = *Compressor;
+  B.LocalReplication = option("local-replication") == "true";
   return B;
 }
 

@@ -93,13 +93,11 @@ public:
       : O(O), Servers(Spec.hostDevices()), Random(O.Seed) {}
 
   /// On the server with the fewest bytes, or on the first one.
-  void onServer(const VariableRow &Row, bool Greedy, bool Proxy,
-                VariableStrategy &V) {
+  void onServer(const VariableRow &Row, bool Greedy, VariableStrategy &V) {
     std::vector<size_t> On{0};
     if (Greedy)
       On = Servers.emptiest(1);
     V.Sync = server(Servers.add(On, Row.Bytes).front());
-    V.Sync.Proxy = Proxy;
     V.Why =
         Greedy && Servers.size() > 1
             ? formatv("it has the fewest bytes of {0}", Servers.size()).str()
@@ -169,10 +167,11 @@ public:
   std::string takeWhole() { return std::exchange(Whole, ""); }
 
 private:
-  static Synchronizer server(const std::string &Where) {
+  Synchronizer server(const std::string &Where) const {
     Synchronizer S;
     S.Kind = Synchronizer::PS;
     S.Destination = Where;
+    S.Proxy = O.LocalReplication;
     return S;
   }
 
@@ -222,11 +221,11 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
 using Builder = void (*)(Build &, const VariableRow &, VariableStrategy &);
 
 void ps(Build &B, const VariableRow &Row, VariableStrategy &V) {
-  B.onServer(Row, /*Greedy=*/false, /*Proxy=*/false, V);
+  B.onServer(Row, /*Greedy=*/false, V);
 }
 
 void psLoadBalancing(Build &B, const VariableRow &Row, VariableStrategy &V) {
-  B.onServer(Row, /*Greedy=*/true, /*Proxy=*/false, V);
+  B.onServer(Row, /*Greedy=*/true, V);
 }
 
 void partsOnServers(Build &B, const VariableRow &Row, Shards How,
@@ -269,13 +268,14 @@ void randomAxisPartitionAllReduce(Build &B, const VariableRow &Row,
 }
 
 /// Dense gradients by all-reduce; rows to the server that has the variable, and
-/// from it: a proxy would take the whole variable after each update.
+/// from it: a proxy, which takes the whole variable after each update, is made
+/// on request only.
 void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
   if (!Row.Sparse)
     return B.allReduced(Row, V);
   // Its place among the variables counts all the same.
   B.skipGroup();
-  B.onServer(Row, /*Greedy=*/true, /*Proxy=*/false, V);
+  B.onServer(Row, /*Greedy=*/true, V);
   V.Why = "its gradient is rows; " + V.Why;
 }
 

@@ -19,10 +19,11 @@ inline constexpr unsigned DefaultMaxShards = 16;
 
 /// Numbers that builders use.
 struct BuilderOptions {
-  uint64_t Seed = 0;          ///< Of random choices.
-  uint64_t MinShardBytes = 0; ///< 0: the default of the builders.
-  unsigned MaxShards = 0;     ///< 0: the default of the builders.
-  unsigned GroupSize = 128;   ///< Variables of an all-reduce group.
+  uint64_t Seed = 0;             ///< Of random choices.
+  uint64_t MinShardBytes = 0;    ///< 0: the default of the builders.
+  unsigned MaxShards = 0;        ///< 0: the default of the builders.
+  bool LocalReplication = false; ///< Proxies of variables on servers.
+  unsigned GroupSize = 128;      ///< Variables of an all-reduce group.
   Synchronizer::SpecType Spec = Synchronizer::Auto;
   Synchronizer::CompressorType Compressor = Synchronizer::None;
 };

@@ -90,6 +90,7 @@ void addAssignStrategy(std::string &P, const StrategyOptions &O) {
            {"group-size", O.GroupSize},
            {"spec", O.Spec},
            {"compressor", O.Compressor},
+           {"local-replication", O.LocalReplication},
            {"emit", O.EmitStrategy}});
   bool MayCut = !IsKnown || O.Strategy == "auto" ||
                 StringRef(O.Strategy).contains("partition");
@@ -102,7 +103,8 @@ void addAssignStrategy(std::string &P, const StrategyOptions &O) {
 bool StrategyOptions::hasRecord() const {
   return !isPlain(Strategy) ||
          any_of(ArrayRef({&Resources, &EmitStrategy, &Seed, &MinShardSize,
-                          &MaxShards, &GroupSize, &Spec, &Compressor}),
+                          &MaxShards, &GroupSize, &Spec, &Compressor,
+                          &LocalReplication}),
                 [](const std::string *Option) { return !Option->empty(); });
 }
 
@@ -122,7 +124,7 @@ std::string buildPipeline(const StrategyOptions &O) {
   addPass(P, "mirror-variables", {{"rules", list(O.Variables)}});
   addPass(P, "share-variables");
   // Nothing of these asks for proxies.
-  if (!isPlain(O.Strategy))
+  if (!isPlain(O.Strategy) || !O.LocalReplication.empty())
     addPass(P, "proxy-variables");
   addPass(P, "place-draws");
   if (O.BatchNorm == "exact" || O.BatchNorm == "sync")

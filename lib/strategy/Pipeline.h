@@ -43,6 +43,7 @@ struct StrategyOptions {
   std::string MinShardSize;
   std::string MaxShards;
   std::string GroupSize;
+  std::string LocalReplication; ///< "true", or empty.
   std::string Spec;
   std::string Compressor;
 

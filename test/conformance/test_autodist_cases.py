@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """AutoDist's integration cases under its ten strategies and its resource specs, against the single-device graph.
 
-Its strategy objects are a builder and what the constructor was given; where that is no flag of ours (proxies, staleness),
-the record that the builder emits is edited, as a user of AutoDist's would, and given back as a file.
+Its strategy objects are a builder and what the constructor was given; in some of them, and for
+staleness, the record that the builder emits is edited, as a user of AutoDist's would, and given back as a file.
 """
 
 import functools
@@ -28,8 +28,8 @@ STRATEGIES = {
         ("--group-size=1", "--spec=ring", "--compressor=fp16-ef"),
         {},
     ),
-    "PSLoadBalancing": ("ps-load-balancing", (), {"local_replication": True}),
-    "Parallax": ("parallax", (), {"local_replication": True}),
+    "PSLoadBalancing": ("ps-load-balancing", ("--local-replication",), {}),
+    "Parallax": ("parallax", ("--local-replication",), {}),
     "PartitionedAR": ("partitioned-all-reduce", (), {}),
     "UnevenPartitionedPS": ("uneven-partitioned-ps", (), {"local_replication": True}),
     "RandomAxisPartitionAR": ("random-axis-partition-all-reduce", ("--group-size=4",), {}),

@@ -49,6 +49,7 @@ Expected<std::optional<PlanRequest>> choosePlan(const OtherOptions &Other) {
   Number(S.MinShardSize, B.MinShardBytes);
   Number(S.MaxShards, B.MaxShards);
   Number(S.GroupSize, B.GroupSize);
+  B.LocalReplication = !S.LocalReplication.empty();
   B.Compressor = parseCompressor(S.Compressor).value_or(B.Compressor);
   return Request;
 }

@@ -39,6 +39,9 @@ Text GroupSize("group-size", cl::value_desc("N"),
                         "Default: 128"));
 Text Spec("spec", cl::value_desc("how"), cl::cat(distributionCategory()),
           cl::desc("How collectives work: auto (default), nccl or ring"));
+cl::opt<bool> LocalReplication(
+    "local-replication", cl::cat(distributionCategory()),
+    cl::desc("Replicas read copies near them of variables on servers"));
 Text Compressor("compressor", cl::value_desc("name"),
                 cl::cat(distributionCategory()),
                 cl::desc("Of gradients that are all-reduced: none (default), "
@@ -67,6 +70,7 @@ std::vector<std::pair<const char *, bool>> recordFlags() {
           {"--max-shards", given(MaxShards)},
           {"--group-size", given(GroupSize)},
           {"--spec", given(Spec)},
+          {"--local-replication", given(LocalReplication)},
           {"--compressor", given(Compressor)}};
 }
 
@@ -93,6 +97,7 @@ Error checkRecordFlags(StrategyOptions &S) {
     if (Error E = checkWord("--compressor", Compressor,
                             {"none", "fp16", "fp16-ef", "bf16", "bf16-ef"}))
       return E;
+  S.LocalReplication = LocalReplication ? "true" : "";
   S.Spec = Spec;
   S.Compressor = Compressor;
   return Error::success();
