@@ -8,7 +8,7 @@
                process and its own work, without starting Python and importing TensorFlow, against graft's whole process
     autodist   AutoDist's own transformation of the same graph, in a PYTHON (3.7) that has TensorFlow 1.15 and AutoDist
                (petuum/autodist, its protos compiled); its transformation alone is counted.
-    parts      graft's time by the number of variables times parts, which must grow linearly
+    parts      graft's time by the number of parts of each variable, which must grow linearly at most
 
 The graphs: a deep MLP of 4,000 nodes on 2 replicas, one of 30,000 nodes on 8. Each figure is the median of three runs.
 """
@@ -149,7 +149,8 @@ def against_loop(source, replicas, folder, label):
     out = os.path.join(folder, "out.meta")
     whole, work = cpu([sys.executable, script(LOOP, folder, "loop"), source, out, str(replicas)])
     for builder in BUILDERS:
-        own = graft(source, out, replicas, f"--strategy={builder}")
+        # Matrices of a kilobyte are cut, too.
+        own = graft(source, out, replicas, f"--strategy={builder}", "--min-shard-size=64")
         print(
             f"{label} x{replicas}, {builder}: CPU of graft / of a Python NodeDef loop: 1/{whole / own:.0f}, "
             f"1/{work / own:.0f} of its own work",
@@ -165,15 +166,15 @@ def against_autodist(source, layers, python, folder, label):
         print(f"{label} x2, {builder}: CPU of graft / of AutoDist's transformation: 1/{theirs / own:.0f}", flush=True)
 
 
-def by_parts(source, folder):
-    out = os.path.join(folder, "out.meta")
+def by_parts(source, layers, folder):
+    """Cutting alone, of all matrices along axis 0."""
     times = {}
     for parts in (2, 4, 8, 16):
-        flags = ["--strategy=partitioned-ps", "--min-shard-size=1", f"--max-shards={parts}"]
-        times[parts] = graft(source, out, 16, *flags)
-    base = times[2] / 2
-    text = ", ".join(f"{parts} parts: {times[parts] / times[2]:.2f}" for parts in times)
-    print(f"time by the number of parts, of that with 2: {text} (linear: at most {times[16] / base / 2:.1f} of 8)")
+        cuts = ";".join(f"w{i}=0/{parts}" for i in range(layers))
+        pipeline = f"partition-variables{{partition='{cuts}'}}"
+        times[parts] = cpu([GRAFT, source, "-o", os.path.join(folder, "out.meta"), f"--passes={pipeline}"])[0]
+    text = ", ".join(f"{parts}: {times[parts] / times[2]:.1f}" for parts in times)
+    print(f"CPU of cutting {layers} variables into 2, 4, 8, 16 parts, over that of 2: {text}")
 
 
 def main():
@@ -193,7 +194,7 @@ def main():
         if options.autodist and replicas == 2:
             against_autodist(source, layers, options.autodist, folder, label)
         against_loop(source, replicas, folder, label)
-    by_parts(source, folder)
+    by_parts(source, 620, folder)
     return 0
 
 

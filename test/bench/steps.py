@@ -4,8 +4,8 @@
 
     python test/bench/steps.py [--replicas N] [--rounds R]
 
-    mirrored   a CNN and an MLP that graft replicated, against MirroredStrategy's graph of the same model: time of a step
-    fused      200 small variables with collectives, in one bucket, against one collective for each variable
+A CNN and an MLP that graft replicated, against MirroredStrategy's graph of the same model: the time of a step. (Buckets are
+measured by fused_steps.py.)
 
 Needs TensorFlow, and graft-opt of the preset `release` (or GRAFT_OPT). A figure is the median of the ratios of the
 rounds; what is measured alternates within a round, so that a busy machine slows both.
@@ -157,39 +157,12 @@ def against_mirrored(replicas, rounds):
         print(f"{name}, {replicas} replicas: step / MirroredStrategy's step: {ratio(times):.2f} (median of {rounds})")
 
 
-def many_small():
-    """200 variables of 1 to 4608 elements."""
-    x = tf1.placeholder(tf.float32, [BATCH, 8], "x")
-    rng = np.random.default_rng(2)
-    total = tf.reduce_sum(x, 1)
-    for i in range(200):
-        w = variable(f"v{i}", [8, int(rng.integers(1, 577))])
-        total += tf.reduce_sum(tf.matmul(x, w), 1)
-    loss = tf.reduce_sum(total) / BATCH
-    tf.group(tf1.train.GradientDescentOptimizer(1e-3).minimize(loss), name="train_op")
-
-
-def fused_buckets(replicas, rounds):
-    source = os.path.join(tempfile.mkdtemp(), "many.meta")
-    single(many_small, source)
-    feeds = {"x:0": np.random.default_rng(1).random((BATCH, 8), "float32")}
-    flags = ["--strategy=all-reduce", "--reduction=collective"]
-    graphs = [rewritten(source, replicas, *flags), rewritten(source, replicas, *flags, "--bucket-bytes=64M")]
-    times = interleave(graphs, feeds, replicas, rounds, 3)
-    print(f"200 small variables, {replicas} replicas: unfused step / fused step: {ratio(times):.1f} (median of {rounds})")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("what", nargs="*", choices=["mirrored", "fused", []], default=[])
     options = parser.parse_args()
-    what = options.what or ["mirrored", "fused"]
-    if "mirrored" in what:
-        against_mirrored(options.replicas, options.rounds)
-    if "fused" in what:
-        fused_buckets(max(4, options.replicas), options.rounds)
+    against_mirrored(options.replicas, options.rounds)
     return 0
 
 
