@@ -11,8 +11,8 @@
 //     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1
 //
 // Variables that are in parts are cut in the input as well, which is checked
-// by itself (lib/analysis/PartitionCheck.h); a graph that has no replicas is
-// checked in this way alone.
+// by itself (lib/analysis/PartitionCheck.h); a graph that has parts and no
+// replicas is checked in this way alone.
 //
 // Alone on a text file the input graph is another file: {input=FILE}. With it,
 // a file that expand-replicas wrote can be checked as well: it is folded back
@@ -53,9 +53,8 @@ public:
 PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   const Graph &G = M.graph();
   StringRef File = option("input");
-  bool Lowered = !File.empty() && stampedReplicas(G) != 0;
-  bool OneDevice = !Lowered && readMesh(G).Node == NoNode;
-  if (OneDevice && File.empty())
+  bool IsProgram = readMesh(G).Node != NoNode;
+  if (!IsProgram && File.empty())
     return PassResult::Unchanged;
   // The certificate infers its own facts; those of the passes would only be in
   // memory beside them.
@@ -79,13 +78,14 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
       return PassResult::Failure;
     }
     inlineCalls(Input->graph(), {.Kept = {}, .Like = &G});
-    if (OneDevice)
-      Same = newPartitions(Input->graph(), G).empty() ||
-             checkPartition(InputGraph(Input->graph()), G, Diags);
+    bool Expanded = !IsProgram || stampedReplicas(G) != 0;
+    bool OneDevice = Expanded && countReplicas(G, Input->graph()) == 0;
+    if (OneDevice && !newPartitions(Input->graph(), G).empty())
+      Same = checkPartition(InputGraph(Input->graph()), G, Diags);
     else
       Same = partitionLike(*Input, G, Diags) &&
-             (Lowered ? certifyLowered(Input->graph(), G, Diags)
-                      : certify(Input->graph(), G, Diags));
+             (Expanded ? certifyLowered(Input->graph(), G, Diags)
+                       : certify(Input->graph(), G, Diags));
   }
   return Same ? PassResult::Unchanged : PassResult::Failure;
 }

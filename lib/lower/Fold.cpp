@@ -542,9 +542,7 @@ unsigned stampedReplicas(const Graph &G) {
   return 0;
 }
 
-/// The replicas of \p Lowered by its stamp. Where nothing is split or merged
-/// there is none, and names of copies of variables tell.
-static unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
+unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
   unsigned Replicas = stampedReplicas(Lowered);
   if (Replicas != 0)
     return Replicas;

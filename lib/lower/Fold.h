@@ -18,6 +18,11 @@ namespace graft {
 /// 0 when it does not.
 unsigned stampedReplicas(const Graph &G);
 
+/// The replicas of \p Lowered by its stamp. Where nothing is split or merged
+/// there is none, and names of copies of nodes of \p Input tell; 0 when there
+/// are none either.
+unsigned countReplicas(const Graph &Lowered, const Graph &Input);
+
 /// The replicated program that \p Lowered, a graph that expand-replicas wrote,
 /// is the expansion of. Copies are found by their names, and every copy must be
 /// the image of the others: one node per replica, inputs from its own replica,
