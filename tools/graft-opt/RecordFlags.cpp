@@ -79,6 +79,11 @@ Error checkRecordFlags(StrategyOptions &S) {
     if (Given && (S.Strategy == "tpu" || S.Strategy == "ipu-multi-worker"))
       return failure(Twine(Name) + " does not go with --strategy=" +
                      S.Strategy + ", which decides of no variable");
+  if (!is_contained(strategyNames(), S.Strategy))
+    for (auto [Name, Given] : recordFlags())
+      if (Given && Name != StringRef("--emit-strategy"))
+        return failure(Twine(Name) + " does not go with the strategy file '" +
+                       S.Strategy + "', which says it of each variable");
   if (given(EmitStrategy) && (EmitStrategy.empty() || EmitStrategy == "-"))
     return failure("--emit-strategy needs the name of a file");
   S.EmitStrategy = EmitStrategy;
