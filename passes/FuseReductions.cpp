@@ -34,6 +34,7 @@
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/strategy/Reductions.h"
+#include "lib/strategy/Resources.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -94,19 +95,6 @@ private:
   std::map<std::string, NodeId> Constants;
   unsigned Buckets = 0;
 };
-
-uint64_t bytesOf(unsigned Type) {
-  switch (Type) {
-  case DT_DOUBLE:
-  case DT_INT64:
-    return 8;
-  case DT_HALF:
-  case DT_BFLOAT16:
-    return 2;
-  default:
-    return 4;
-  }
-}
 
 /// How late each node is, in nodes and in members that wait for each other.
 void FuseReductions::findStages(const ProgramFacts &Facts) {
@@ -285,9 +273,11 @@ PassResult FuseReductions::run(Module &M, DiagnosticEngine &Diags) {
              std::pair(B.Level, G->name(B.Reduce));
     });
     int64_t Limit = INT32_MAX;
-    if (Bytes != 0)
-      Limit = static_cast<int64_t>(
-          std::min<uint64_t>(Limit, Bytes / bytesOf(K.Type)));
+    if (Bytes != 0) {
+      // Of the types that are not known none has more than 16.
+      unsigned Each = bytesOf(K.Type) != 0 ? bytesOf(K.Type) : 16;
+      Limit = static_cast<int64_t>(std::min<uint64_t>(Limit, Bytes / Each));
+    }
     for (ArrayRef<Member> Rest = Members; !Rest.empty();) {
       size_t Count = 1;
       int64_t Elements = Rest[0].Elements;

@@ -66,15 +66,13 @@ private:
 std::optional<Partition> evenParts(const Graph &G, NodeId Var, StringRef Text) {
   auto [Axis, Count] = Text.split('/');
   Partition P;
-  int64_t Parts;
+  unsigned Parts;
   auto Shape = G.shapeAttr(Var, "shape");
   if (Axis.getAsInteger(10, P.Axis) || Count.getAsInteger(10, Parts) ||
-      Parts <= 0 || !Shape || P.Axis >= Shape->Dims.size() ||
+      Parts == 0 || !Shape || P.Axis >= Shape->Dims.size() ||
       Shape->Dims[P.Axis] < Parts)
     return std::nullopt;
-  int64_t Size = Shape->Dims[P.Axis];
-  for (int64_t I = 0; I < Parts; ++I)
-    P.Sizes.push_back(Size / Parts + (I < Size % Parts));
+  P.Sizes = partSizes(Shape->Dims[P.Axis], Parts);
   return P;
 }
 

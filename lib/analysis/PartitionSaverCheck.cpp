@@ -234,6 +234,8 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
     if (!Front || (!Whole && !Was->Slices[K].empty()))
       return Missing();
     ArrayRef<int64_t> Shape = Whole ? Whole->Sizes : Front->Shape;
+    if (Front->Sizes.size() != Shape.size())
+      return Missing();
     unsigned Axis = 0;
     while (Axis + 1 < Shape.size() && Front->Sizes[Axis] == Shape[Axis])
       ++Axis;

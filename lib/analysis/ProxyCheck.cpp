@@ -302,6 +302,9 @@ void ProxyCheck::checkLookups(const ProgramFacts &Facts, ErrorFn Error) const {
 }
 
 void ProxyCheck::check(const ProgramFacts &Facts, ErrorFn Error) const {
+  DenseMap<NodeId, NodeId> Gates;
+  for (auto [Gate, U] : UpdateOf)
+    Gates[U] = Gate;
   DenseSet<NodeId> Seen;
   for (const Proxy &P : Proxies) {
     if (P.Var == NoNode || InputOf[P.Var] == NoNode ||
@@ -329,9 +332,6 @@ void ProxyCheck::check(const ProgramFacts &Facts, ErrorFn Error) const {
         Count(F, "refreshes a proxy for a second time");
     }
     SmallVector<NodeId, 2> Changes;
-    DenseMap<NodeId, NodeId> Gates;
-    for (auto [Gate, U] : UpdateOf)
-      Gates[U] = Gate;
     Facts.Vars.forEachUse(G, P.Var, [&](Use U) {
       const UpdateDef &Def = Facts.Vars.update(G, U.User);
       if (Def.Kind == UpdateKind::None || U.Index >= Def.NumVars) {

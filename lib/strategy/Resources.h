@@ -61,6 +61,9 @@ llvm::Expected<ResourceSpec> readResources(llvm::StringRef File,
 /// one node for each task or address.
 ResourceSpec resourcesOf(llvm::ArrayRef<std::string> Devices);
 
+/// The bytes of an element of \p Type; 0 if they are not known.
+unsigned bytesOf(unsigned Type);
+
 /// What a strategy needs to know of a trainable variable.
 struct VariableRow {
   NodeId Node = NoNode;

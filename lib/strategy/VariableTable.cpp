@@ -19,7 +19,6 @@
 using namespace llvm;
 
 namespace graft {
-namespace {
 
 unsigned bytesOf(unsigned Type) {
   switch (Type) {
@@ -41,6 +40,8 @@ unsigned bytesOf(unsigned Type) {
     return 0;
   }
 }
+
+namespace {
 
 /// What is computed of variables: a write of anything else, an initial or a
 /// restored value, is no part of a step.
