@@ -211,12 +211,15 @@ PartTerm PartitionTerms::sent(Endpoint E) {
     append_range(Begins, To.List);
   }
   bool Fits = isRoute(To, Begins) && int64_t(Begins.size()) == Count;
+  // The rows of a vector are brought into the shape [-1], as indices are.
+  bool IsOfOtherShape =
+      What.Kind == PartTerm::Reshaped || What.Kind == PartTerm::Flat;
   if (What.Kind == PartTerm::Local)
     Fits &= What.E == To.E && What.List == Begins;
   else if (What.Kind == PartTerm::Numbers)
     Fits &= What.E == To.E;
   else
-    Fits &= What.Kind == PartTerm::Same || What.Kind == PartTerm::Reshaped;
+    Fits &= What.Kind == PartTerm::Same || IsOfOtherShape;
   if (!Fits)
     return R;
   R.Kind = What.Kind == PartTerm::Local     ? PartTerm::SentLocal
@@ -227,7 +230,7 @@ PartTerm PartitionTerms::sent(Endpoint E) {
   R.Index = E.Port;
   R.List = Begins;
   // Rows of another shape: what it says of each row is for who takes them.
-  R.OfValue = What.Kind == PartTerm::Reshaped;
+  R.OfValue = IsOfOtherShape;
   return R;
 }
 

@@ -224,3 +224,22 @@ def test_scatters(op, kind):
 
     for rule in ("0/2", "1/2"):
         check(build, ["v=" + rule], [("init", None), ("after:0", None)])
+
+
+@pytest.mark.parametrize("op", ["add", "update"])
+@pytest.mark.parametrize("kind", ["ref", "resource"])
+def test_scatters_to_a_vector(op, kind):
+    """A row is one number: the values come in the shape of the indices, which may have two axes."""
+
+    def build():
+        v = variable("v", (9,), kind)
+        ids = tf1.placeholder(tf.int64, [None, 2], name="ids")
+        values = tf1.placeholder(tf.float32, [None, 2], name="values")
+        first = getattr(tf1, "scatter_" + op)(v, ids, values)
+        with tf.control_dependencies([first.op if kind == "ref" else first]):
+            tf.identity(v.read_value(), name="after")
+        init()
+
+    feeds = {"ids:0": [[8, 0], [8, 3], [4, 5]], "values:0": np.arange(6.0).reshape(3, 2) + 0.5}
+    for rule in ("0/2", "0:4,5"):
+        check(build, ["v=" + rule], [("init", None), ("after:0", feeds)])
