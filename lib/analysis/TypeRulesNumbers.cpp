@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/LengthGather.h"
 #include "lib/analysis/PartedRows.h"
 #include "lib/analysis/TypeRules.h"
 
@@ -105,7 +106,8 @@ void TypeRules::findUnusable(std::vector<NodeId> &Found) {
         (!Gives && !Uses))
       for (Endpoint E : G.dataInputs(Node))
         Ask(T.type(E));
-    if (!Gives && !Uses)
+    // Of what gathers rows after their numbers only the end has a type.
+    if (!Gives && !Uses && !isLengthGatherOp(G, Node))
       for (Endpoint E : G.dataInputs(Node))
         if (NodeId By = T.type(E).isSharded() ? partedBy(E) : NoNode;
             By != NoNode && !SendsNumbers[By] && !Results.empty())

@@ -6,9 +6,11 @@ import tempfile
 
 import harness
 import models
+import numpy as np
 import pytest
 from harness import assert_all_close, assert_close
-from models import Spec
+from models import Spec, tf1
+from strategies import SMALL, Distributed, Placed, tf
 from test_partition import Parts
 
 CASES = [
@@ -52,3 +54,30 @@ def test_same_steps(case, kind):
         for i, batch in enumerate(models.batches(model, spec.dtype), start=1):
             assert_close(session.step(batch), want.losses[i - 1], f"loss of step {i}")
             assert_all_close(session.values(), want.variables[i], f"after step {i}")
+
+
+@pytest.mark.parametrize("reduction", ["add", "collective"])
+def test_rows_of_a_step_by_hand(reduction):
+    """The rows of a gradient are scattered without an optimizer: they are sent to parts by numbers of their own."""
+    handle, path = tempfile.mkstemp(suffix=".meta", dir=harness.workdir())
+    os.close(handle)
+    with tf.Graph().as_default():
+        ids = tf1.placeholder(tf.int64, [None, 2], name="ids")
+        v = tf1.get_variable("v", [11, 3], initializer=tf1.constant_initializer(np.arange(33.0) / 33))
+        loss = tf.reduce_mean(tf.square(tf.reduce_sum(tf.gather(v, ids), [1, 2]) - 1.0), name="loss")
+        grad = tf1.gradients(loss, v)[0]
+        tf.group(tf1.scatter_sub(v, grad.indices, 0.01 * grad.values), name="train_op")
+        tf1.global_variables_initializer()
+        tf1.train.export_meta_graph(path)
+    feeds = {"ids:0": np.array([[0, 1], [10, 10], [3, 8], [5, 6], [6, 2], [7, 10]])}
+    results = []
+    extra = (*SMALL, "--strict", "--verify-output")
+    with harness.Session(path) as one, Distributed(path, Placed(3, "partitioned-all-reduce", reduction, extra)) as many:
+        assert "v/part_1" in many.parts["v"]
+        for session in (one, many):
+            session.restart()
+            for _ in range(2):
+                session.run(["train_op"], feeds)
+            results.append(session.values()["v"])
+    assert_close(results[1], results[0], "v after two steps")
+    assert np.max(np.abs(results[0].ravel() - np.arange(33) / 33)) > 0.01
