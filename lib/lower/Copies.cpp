@@ -93,8 +93,10 @@ private:
   /// What a resource is called on its device.
   static std::string stateName(const Graph &G, NodeId N) {
     StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
+    // Handles without a name are all of one variable.
+    bool ByNode = Shared.empty() && !G.isOp(N, "VarHandleOp");
     return (G.stringAttr(N, "container").value_or("") + "/" +
-            (Shared.empty() ? G.name(N) : Shared))
+            (ByNode ? G.name(N) : Shared))
         .str();
   }
 
@@ -276,6 +278,11 @@ void CopyChecker::checkState(const CopyGroup &Gr, NodeId N, int Replica) {
     error(N, "is the same " + L.opName(N) +
                  " as another, by its device and "
                  "name");
+  StringRef Shared = L.stringAttr(N, "shared_name").value_or("");
+  if (Shared.starts_with("_") &&
+      (I == NoNode || In.stringAttr(I, "shared_name") != Shared))
+    error(N, "has a shared_name that starts with '_', which TensorFlow keeps "
+             "for itself");
 }
 
 bool CopyChecker::run() {

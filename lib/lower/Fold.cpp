@@ -49,10 +49,10 @@ private:
     return L.node(N).Flags & NF_MayHaveGraft && L.hasAttr(N, StampAttr);
   }
   /// Whether the copies but copy 0 can be places, or bring a variable up to
-  /// date with copy 0.
+  /// date with copy 0. Every proxy is brought up to date.
   bool mayLackPrimary(const Group &Gr) const {
     NodeId N = Gr.Copies.back();
-    return N != NoNode && (L.isOp(N, "Identity") || isAssign(N));
+    return N != NoNode && !Proxies[N] && (L.isOp(N, "Identity") || isAssign(N));
   }
   /// Whether \p N, which the input does not have, joins tensors, takes them
   /// apart, or serves that.
@@ -505,9 +505,9 @@ bool Folder::connect(Group &Gr) {
 }
 
 std::unique_ptr<Graph> Folder::run() {
+  Proxies = findProxies(L, In);
   if (!group())
     return nullptr;
-  Proxies = findProxies(L, In);
   NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
   std::vector<std::string> Names;
   Names.reserve(Replicas);
