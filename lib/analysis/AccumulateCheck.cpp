@@ -86,6 +86,13 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
       if (!isPart(G, E.Node, "NoOp"))
         Error(N, "puts and waits for '" + G.name(E.Node) +
                      "', which its value does not need");
+    // A run that fails would leave what some replicas have put to the next.
+    if (none_of(G.controlInputs(N), [&](Endpoint E) {
+          return G.node(E.Node).Count == Copies::Once &&
+                 is_contained(G.controlInputs(E.Node),
+                              Endpoint{G.input(N, 2).Node, ControlPort});
+        }))
+      Error(N, "puts before all replicas have what they put");
   } else if (Op == "NoOp") {
     for (Endpoint E : G.inputs(N))
       if (!G.anyUse(N, [&](Use U) {
