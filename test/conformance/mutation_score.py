@@ -55,6 +55,13 @@ def read_equivalent(path: str = EQUIVALENT) -> List[Tuple[str, str, str, str]]:
     return rows
 
 
+def is_listed(level: str, mutation: mutations.Mutation) -> bool:
+    return any(
+        re.fullmatch(l, level) and re.fullmatch(k, mutation.category) and re.fullmatch(w, mutation.what)
+        for l, k, w, _ in read_equivalent()
+    )
+
+
 def choose(level: str, every: List[mutations.Mutation], most: Optional[int], numeric: int) -> List[mutations.Mutation]:
     """At most `most` mutants of a kind; of kinds that TensorFlow has to judge, `numeric`, as it takes its time."""
     kinds = collections.OrderedDict()
@@ -202,7 +209,6 @@ class Observer:
     def all(self):
         model, subject = self.subject.model, self.subject
         with Session(self.path, REPLICAS) as session:
-            everything = {**session.variables}
             self.find_unnamed_copies(session)
             pure = self.pure(session)
             for stream in range(STREAMS):
@@ -229,8 +235,10 @@ class Observer:
             session.restore(checkpoint)
             self.note(session, "restored")
             session.restart(init=False)
-            for name in everything:
-                session.run(f"{name}/Assign")
+            with session.graph.as_default():
+                initializers = [variable.initializer for variable in tf1.global_variables()]
+            for initializer in initializers:
+                session.run(initializer)
             self.note(session, "initialised one by one")
         return self.seen
 
@@ -336,7 +344,7 @@ class Score:
 
 def judge_all(subject: Subject, level: str, chosen: List[mutations.Mutation]) -> Score:
     """Shows every mutant to the verifier, the certificate and, if need be, TensorFlow."""
-    equivalent, score = read_equivalent(), Score()
+    score = Score()
 
     def refused(mutation):
         path = subject.mutant(level, mutation)
@@ -364,11 +372,7 @@ def judge_all(subject: Subject, level: str, chosen: List[mutations.Mutation]) ->
                 score.add(level, mutation.category, "same file")
                 continue
             wrong = wrong or subject.numbers(made)
-            listed = any(
-                re.fullmatch(l, level) and re.fullmatch(k, mutation.category) and re.fullmatch(w, mutation.what)
-                for l, k, w, _ in equivalent
-            )
-            by = "numbers" if wrong else "equivalent" if listed else "unlisted"
+            by = "numbers" if wrong else "equivalent" if is_listed(level, mutation) else "unlisted"
             if by != "equivalent":
                 score.holes.append(f"{subject} {level} | {mutation.category} | {mutation.what} | {wrong or 'no number changes'}")
         score.add(level, mutation.category, by)
