@@ -48,11 +48,18 @@ def state_mutations(meta):
             )
 
 
+def proxy_mutations(meta):
+    """One replica's proxy is left behind."""
+    for node in meta.graph_def.node:
+        if node.op == "AssignVariableOp" and node.name.endswith("/refresh"):
+            yield mutations.Mutation("stale proxy", node.name, lambda q, n=node.name: q.delete(n))
+
+
 def sample(subject, level, most, listed):
     """Up to `most` mutants of a kind, and `listed` of those of which TensorFlow is known to be the judge."""
     every = subject.mutations(level)
     if level == "lowered":
-        every += state_mutations(subject.meta(level))
+        every += [*state_mutations(subject.meta(level)), *proxy_mutations(subject.meta(level))]
     rng = random.Random(f"{subject} {level}")
     slow = [m for m in every if mutation_score.is_listed(level, m)]
     names = {id(m) for m in slow}
