@@ -352,6 +352,9 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
     return E;
   if (Error E = checkRecordFlags(S))
     return E;
+  if (!S.EmitStrategy.empty() && S.EmitStrategy == Other.Output)
+    return failure("--emit-strategy and -o: '" + Other.Output +
+                   "' cannot be both");
   bool BetweenGraphs = Strategy == "ipu-multi-worker";
   if (!BetweenGraphs && (given(Workers) || given(Worker)))
     return failure("--workers and --worker need --strategy=ipu-multi-worker");

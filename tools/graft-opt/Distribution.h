@@ -27,6 +27,7 @@ struct OtherOptions {
   std::string Passes;
   bool VerifyOutput = false;
   bool Explain = false; ///< Given.
+  std::string Output;   ///< A file, or "-".
 };
 
 llvm::cl::OptionCategory &distributionCategory();

@@ -255,7 +255,8 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))
     return E;
-  OtherOptions Other{given(Passes), Passes, VerifyOutput, given(Explain)};
+  OtherOptions Other{given(Passes), Passes, VerifyOutput, given(Explain),
+                     Output};
   Expected<std::optional<PlanRequest>> Plan = choosePlan(Other);
   if (!Plan)
     return Plan.takeError();

@@ -112,6 +112,9 @@ Error checkStrategyName(const std::string &Strategy) {
   if (is_contained(strategyNames(), Strategy) ||
       sys::fs::is_regular_file(Strategy))
     return Error::success();
+  // No strategy has a name like that.
+  if (StringRef(Strategy).find_first_of("/.") != StringRef::npos)
+    return failure("--strategy: there is no file '" + Strategy + "'");
   std::vector<std::string> Known = strategyNames();
   Known.emplace_back("the name of a strategy file");
   return checkWord("--strategy", Strategy, Known);
