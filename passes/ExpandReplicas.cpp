@@ -22,6 +22,8 @@
 #include "lib/lower/Expand.h"
 #include "lib/pass/Pass.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -60,6 +62,15 @@ static bool isGrounded(const Graph &G, NodeId N) {
   return false;
 }
 
+/// What \p N, which was inserted, takes and whose type nobody can say.
+static std::optional<Endpoint> untypedSource(const Graph &G, NodeId N) {
+  const Node &This = G.node(N);
+  if (This.Kind == Inserted::No || This.Flags & NF_ElidePrimary ||
+      This.NumData == 0 || G.typeAttr(N, "T") != DT_INVALID)
+    return std::nullopt;
+  return G.input(N, 0);
+}
+
 PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   Mesh Devices = readMesh(G);
@@ -75,6 +86,15 @@ PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
     if (G.isOp(N, "_Reduce") || G.isOp(N, "_Gather")) {
       Diags.error(G.name(N), "a reduction has no form yet; run "
                              "insert-collectives before expand-replicas");
+      return PassResult::Failure;
+    }
+    if (auto E = untypedSource(G, N)) {
+      Diags.error(originName(G, E->Node),
+                  formatv("nobody knows the type of output {0} of op {1}, so "
+                          "nothing can be written that takes it from one "
+                          "replica to another, or to what exists once",
+                          E->Port, G.opName(E->Node))
+                      .str());
       return PassResult::Failure;
     }
     if (!isGrounded(G, N)) {

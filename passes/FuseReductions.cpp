@@ -19,6 +19,9 @@
 // first, so that it is on its way while the others are computed. Names break
 // ties and not the order of nodes.
 //
+// Who runs one member of a bucket runs all. So members have the same needs
+// (lib/analysis/Needs.h): one train op asks for no feed of another.
+//
 // No bucket waits for itself: a sum that is computed from reduced values comes
 // one stage after them, and a bucket has sums of one stage only. What runs
 // under a condition, or has a size that follows the batch, is left alone.
@@ -29,12 +32,14 @@
 
 #include "lib/analysis/Conditions.h"
 #include "lib/analysis/Loops.h"
+#include "lib/analysis/Needs.h"
 #include "lib/analysis/PackCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/strategy/Reductions.h"
 #include "lib/strategy/Resources.h"
+#include "lib/support/InternalError.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -56,8 +61,10 @@ public:
       "fuse-reductions", "Reduce many tensors as one",
       "Packs `_Reduce` nodes of one group, dtype and scale into buckets: "
       "their\n"
-      "tensors are joined, reduced as one, and taken apart again. Without\n"
-      "`bucket-bytes` and without groups of variables it does nothing.",
+      "tensors are joined, reduced as one, and taken apart again. What needs\n"
+      "other feeds, variables, draws or effects than another is in another\n"
+      "bucket. Without `bucket-bytes` and without groups of variables it does\n"
+      "nothing.",
       Options};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
@@ -76,6 +83,7 @@ private:
     int64_t Power;
     std::optional<int64_t> Assumed;
     Synchronizer::SpecType Spec;
+    uint32_t Needs; ///< A number for each set.
     auto operator<=>(const Key &) const = default;
   };
 
@@ -101,8 +109,10 @@ void FuseReductions::findStages(const ProgramFacts &Facts) {
   Level.assign(G->size(), 0);
   Stage.assign(G->size(), 0);
   // What comes round a loop is there after the first turn.
-  for (bool Again = true; Again;) {
-    Again = false;
+  TurnLimit Limit("the stages of sums", 2 + uint64_t(G->size()));
+  for (NodeId Again = 0; Again != NoNode;) {
+    Limit.turn([&] { return G->name(Again).str(); });
+    Again = NoNode;
     std::vector<bool> Seen(G->size());
     for (NodeId N : Facts.Order) {
       uint32_t Last = 0, Late = Stage[N];
@@ -117,7 +127,8 @@ void FuseReductions::findStages(const ProgramFacts &Facts) {
         continue;
       Stage[N] = Late;
       // A reader that comes before what it reads is the start of a loop.
-      Again |= G->anyUse(N, [&](Use U) { return Seen[U.User]; });
+      if (G->anyUse(N, [&](Use U) { return Seen[U.User]; }))
+        Again = N;
     }
   }
 }
@@ -146,16 +157,25 @@ bool FuseReductions::findMembers(Module &M) {
   if (Members.size() < 2)
     return false;
   findStages(Facts);
-  for (Member &Each : Members) {
+  for (Member &Each : Members)
+    Each.Level = Level[Each.Reduce];
+  sort(Members, [&](const Member &A, const Member &B) {
+    return std::pair(A.Level, G->name(A.Reduce)) <
+           std::pair(B.Level, G->name(B.Reduce));
+  });
+  Needs Sets(*G, Facts);
+  DenseMap<uint32_t, uint32_t> Numbers;
+  for (const Member &Each : Members) {
     NodeId N = Each.Reduce;
     ReductionUse Its = useOfReduction(*G, Facts, {N, 0});
     Synchronizer Sync = Its.Sync.value_or(Synchronizer());
     if (Sync.Kind != Synchronizer::AllReduce)
       continue;
-    Each.Level = Level[N];
+    uint32_t Set =
+        Numbers.try_emplace(Sets.of(N), Numbers.size()).first->second;
     Found[{Sync.Group, Stage[N], G->typeAttr(N, "T").value_or(DT_INVALID),
            G->intAttr(N, "power").value_or(0), G->intAttr(N, AssumedAttr),
-           Sync.Spec}]
+           Sync.Spec, Set}]
         .push_back(Each);
   }
   return true;
@@ -268,10 +288,6 @@ PassResult FuseReductions::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Unchanged;
   const DimAnalysis &Dims = programFacts(M).Dims;
   for (auto &[K, Members] : Found) {
-    sort(Members, [&](const Member &A, const Member &B) {
-      return std::pair(A.Level, G->name(A.Reduce)) <
-             std::pair(B.Level, G->name(B.Reduce));
-    });
     int64_t Limit = INT32_MAX;
     if (Bytes != 0) {
       // Of the types that are not known none has more than 16.

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/Verifier.h"
 #include "lib/io/Inline.h"
 #include "lib/io/Module.h"
 #include "lib/lower/Contexts.h"
@@ -64,10 +65,11 @@ PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   if (!mayCall(G))
     return PassResult::Unchanged;
+  NodeId Before = G.size();
   InlineResult Done = inlineCalls(G, keptNames(M, option("fetch")));
   for (const auto &[Node, Message] : Done.Errors)
     Diags.error(Node, Message);
-  if (!Done.Errors.empty())
+  if (!Done.Errors.empty() || !verifyOutputCounts(G, Diags))
     return PassResult::Failure;
   for (const auto &[N, Why] : Done.Left)
     Diags.unproved("call", G.name(N), "this call is not inlined: " + Why);
@@ -76,9 +78,12 @@ PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
                              std::pair("loops lowered", Done.Loops)})
     if (Count != 0)
       Statistics[What] = Count;
-  if (Done.changed())
-    pruneContexts(M);
-  return Done.changed() ? PassResult::Changed : PassResult::Unchanged;
+  if (!Done.changed())
+    return PassResult::Unchanged;
+  if (!verifyTypes(G, Diags, Before))
+    return PassResult::Failure;
+  pruneContexts(M);
+  return PassResult::Changed;
 }
 
 } // namespace

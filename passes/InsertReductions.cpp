@@ -21,17 +21,28 @@
 // --grad settles it. So it is with the aggregation of a variable that a rule
 // names, for values that no rule relates and that are assigned or added to it.
 //
+// Other values that no rule relates and that would make the copies of a
+// variable differ are treated alike: where an optimizer is made of plain
+// assignments, the mean is taken of what is nearest to the gradient, and of
+// rows and their numbers both are gathered. What is no mean, as an integer, is
+// an error.
+//
 // Relies on: lib/analysis/Types.h; variables decided.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/BatchNormCheck.h"
+#include "lib/analysis/LocalRuns.h"
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -57,11 +68,29 @@ public:
 
 private:
   bool userGradients();
+  /// What is done for writes that no rule relates.
+  struct Repair {
+    Endpoint Source;
+    NodeId User = NoNode; ///< NoNode: a reduction, for all users.
+    unsigned Index = 0;
+    bool Adds = true; ///< Rows are added to others: they are divided.
+    NodeId Cause = NoNode;
+    std::string Text; ///< Of the warning; none for what goes with another one.
+  };
   bool fallBack(const Module &M, const ProgramFacts &Facts);
+  void repairRows(const ProgramFacts &Facts, const LocalRuns &Local, NodeId N,
+                  DenseSet<NodeId> &Segments, std::vector<Repair> &Repairs);
+  Endpoint nearestGradient(const ProgramFacts &Facts, const LocalRuns &Local,
+                           Endpoint E) const;
+  void dropSpared(const ProgramFacts &Facts, const LocalRuns &Local,
+                  std::vector<Repair> &Repairs) const;
+  void reportDrifts(const ProgramFacts &Facts, const LocalRuns &Local);
+  std::string reasonOf(const ProgramFacts &Facts, NodeId Cause) const;
+  void countSpoiled(const ProgramFacts &Facts);
   bool fallBackToNamed(const Module &M, const ProgramFacts &Facts, NodeId Var,
                        SmallVectorImpl<Endpoint> &Sources);
   bool aggregate(const ProgramFacts &Facts);
-  void insert(const Demand &D);
+  void insert(const Demand &D, bool Assumed = false);
   void report(const ProgramFacts &Facts);
   void reportAsked(const ProgramFacts &Facts, NodeId N, unsigned I);
   NodeId reduce(Endpoint Source, StringRef Combine, int Power, bool Assumed);
@@ -71,6 +100,7 @@ private:
   unsigned Replicas = 1;
   bool Changed = false;
   uint64_t *Reductions = nullptr;
+  DenseMap<NodeId, unsigned> Spoiled; ///< By cause: of how many variables.
 };
 
 NodeId InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
@@ -155,46 +185,293 @@ bool InsertReductions::fallBackToNamed(const Module &M,
                 "'{0}'; settle it with --grad={0}={1},mean|sum",
                 G->name(Var), Gradient.Tensors));
     if (Cause != NoNode)
-      D.Notes.push_back({G->name(Cause).str(), Facts.Types.reason(Cause)});
+      D.Notes.push_back({G->name(Cause).str(), reasonOf(Facts, Cause)});
     return true;
   }
   return false;
 }
 
-/// A write that no rule could prove, of an optimizer's gradient: take the mean
-/// there and say so. Returns whether anything was inserted.
+/// The reason of a warning, with how many variables it spoils.
+std::string InsertReductions::reasonOf(const ProgramFacts &Facts,
+                                       NodeId Cause) const {
+  std::string Text = Facts.Types.reason(Cause);
+  unsigned Count = Spoiled.lookup(Cause);
+  if (Count > 1)
+    Text += formatv("; it spoils {0} variables", Count);
+  return Text;
+}
+
+/// How many variables each cause of unproved writes spoils.
+void InsertReductions::countSpoiled(const ProgramFacts &Facts) {
+  DenseSet<std::pair<NodeId, NodeId>> Seen;
+  for (auto [N, I] : Facts.Types.unprovedWrites()) {
+    NodeId Cause = Facts.Types.type(G->input(N, I)).Cause;
+    NodeId Var = Facts.Vars.variableOf(G->input(N, 0));
+    if (Cause != NoNode && Seen.insert({Cause, Var}).second)
+      ++Spoiled[Cause];
+  }
+}
+
+/// The tensor whose mean gives that of \p E, as near to a gradient as sums and
+/// factors that all replicas have lead.
+Endpoint InsertReductions::nearestGradient(const ProgramFacts &Facts,
+                                           const LocalRuns &Local,
+                                           Endpoint E) const {
+  for (;;) {
+    NodeId N = E.Node;
+    if (G->node(N).Kind != Inserted::No)
+      return E;
+    int From = -1;
+    for (unsigned I = 0; I < G->node(N).NumData; ++I)
+      if (Local.differs(G->input(N, I))) {
+        if (From >= 0)
+          return E;
+        From = static_cast<int>(I);
+      }
+    if (From < 0 || Facts.Types.localPredicate(N))
+      return E;
+    switch (rulesOf(G->opName(N)).Type) {
+    case TypeRule::Pass:
+      if (G->isOp(N, "IdentityN"))
+        return E;
+      break;
+    case TypeRule::Linear:
+    case TypeRule::Cast:
+    case TypeRule::Add:
+    case TypeRule::Mul:
+      break;
+    case TypeRule::Div:
+      if (From != 0)
+        return E;
+      break;
+    default:
+      return E;
+    }
+    Endpoint Next = G->input(N, static_cast<unsigned>(From));
+    if (!Facts.Types.type(Next).isVarying() ||
+        !isFloating(G->outputType(Next.Node, Next.Port)) ||
+        Local.hasOwnSize(Next))
+      return E;
+    E = Next;
+  }
+}
+
+/// A write of rows by number: the rows and the numbers of all replicas, so that
+/// they stay as many.
+void InsertReductions::repairRows(const ProgramFacts &Facts,
+                                  const LocalRuns &Local, NodeId N,
+                                  DenseSet<NodeId> &Segments,
+                                  std::vector<Repair> &Repairs) {
+  const UpdateDef &U = Facts.Vars.update(*G, N);
+  unsigned RowsAt = static_cast<uint8_t>(U.Grad),
+           NumbersAt = static_cast<uint8_t>(U.Indices);
+  Endpoint Rows = G->input(N, RowsAt), Numbers = G->input(N, NumbersAt);
+  RType Type = Facts.Types.type(Numbers);
+  auto Shape = Facts.Dims.shape(Numbers);
+  bool Float = isFloating(G->outputType(Rows.Node, Rows.Port));
+  StringRef Op = G->opName(N);
+  bool Adds =
+      U.Kind == UpdateKind::Apply || Op.ends_with("Add") || Op.ends_with("Sub");
+  auto Text = [&] {
+    return formatv("how the rows of the replicas relate that '{0}' writes is "
+                   "not proved, so {1}",
+                   originName(*G, N),
+                   Adds ? "their mean is taken" : "all of them are written")
+        .str();
+  };
+  auto CauseOf = [&](Endpoint E) { return Facts.Types.type(E).Cause; };
+  if (!Float || (Adds && Rows.Node == Numbers.Node))
+    return;
+  bool RowsVary = Facts.Types.type(Rows).isVarying() && Local.differs(Rows);
+  if (Type.isSharded() || (Type.isVarying() && Local.differs(Numbers))) {
+    if (!Shape || Shape->empty() || (Type.isSharded() && Type.Axis != 0))
+      return;
+    NodeId Cause = CauseOf(RowsVary ? Rows : Numbers);
+    if (Type.isVarying())
+      Repairs.push_back({Numbers, N, NumbersAt, false, Cause, ""});
+    if (RowsVary || Facts.Types.type(Rows).isReplicated())
+      Repairs.push_back({Rows, N, RowsAt, Adds, Cause, ""});
+    Repairs.back().Text = Text();
+    return;
+  }
+  if (!RowsVary)
+    return;
+  if (!Local.hasOwnSize(Numbers)) {
+    // The same rows on all replicas.
+    Repairs.push_back({Rows, NoNode, 0, Adds, CauseOf(Rows), Text()});
+    return;
+  }
+  // Numbers that occur several times were added up, by those of all replicas:
+  // so must be the rows.
+  std::vector<Endpoint> Work{Rows};
+  DenseSet<NodeId> Seen;
+  while (!Work.empty()) {
+    NodeId At = Work.back().Node;
+    Work.pop_back();
+    if (!Seen.insert(At).second)
+      continue;
+    switch (rulesOf(G->opName(At)).Type) {
+    case TypeRule::UnsortedSegmentSum: {
+      Endpoint Of = G->input(At, 0);
+      if (Local.differs(Of) && Facts.Types.type(Of).isVarying() &&
+          Facts.Types.type(G->input(At, 1)).isReplicated() &&
+          Local.hasOwnSize(G->input(At, 1)) && Segments.insert(At).second)
+        Repairs.push_back({Of, At, 0, Adds, CauseOf(Of), Text()});
+      break;
+    }
+    case TypeRule::Pass:
+    case TypeRule::Linear:
+    case TypeRule::NonLinear:
+    case TypeRule::Cast:
+    case TypeRule::Add:
+    case TypeRule::Mul:
+    case TypeRule::Div:
+      for (Endpoint E : G->dataInputs(At))
+        if (Local.differs(E))
+          Work.push_back(E);
+      break;
+    default:
+      break;
+    }
+  }
+}
+
+/// Drops reductions of what all replicas have when the others are there.
+void InsertReductions::dropSpared(const ProgramFacts &Facts,
+                                  const LocalRuns &Local,
+                                  std::vector<Repair> &Repairs) const {
+  DenseMap<NodeId, SmallVector<size_t, 1>> By;
+  for (size_t I = 0; I < Repairs.size(); ++I)
+    if (Repairs[I].User == NoNode)
+      By[Repairs[I].Source.Node].push_back(I);
+  if (By.empty())
+    return;
+  DenseSet<std::pair<NodeId, uint32_t>> Equal;
+  std::vector<bool> Spared(Repairs.size()), Settled(G->size());
+  for (NodeId N : Facts.Order) {
+    bool Was = false, Is = false;
+    for (Endpoint E : G->dataInputs(N))
+      if (Local.differs(E)) {
+        Was = true;
+        Is |= !Settled[E.Node] && !Equal.contains({E.Node, E.Port});
+      }
+    Settled[N] = Was && !Is;
+    if (auto It = By.find(N); It != By.end())
+      for (size_t I : It->second) {
+        Endpoint Source = Repairs[I].Source;
+        if (Settled[N] || !Equal.insert({Source.Node, Source.Port}).second)
+          Spared[I] = true;
+      }
+  }
+  size_t At = 0;
+  llvm::erase_if(Repairs, [&](const Repair &) { return Spared[At++]; });
+}
+
+/// Writes that no rule could prove and that would make copies of a variable
+/// differ: take the mean and say so. Returns whether anything was inserted.
 bool InsertReductions::fallBack(const Module &M, const ProgramFacts &Facts) {
   const TypeAnalysis &Types = Facts.Types;
-  SmallVector<Endpoint, 4> Sources;
+  if (Types.unprovedWrites().empty())
+    return false;
+  LocalRuns Local(*G, Facts);
+  std::vector<Repair> Repairs;
+  SmallVector<Endpoint, 4> Named;
+  NodeId LastRows = NoNode;
+  DenseSet<NodeId> Segments;
   for (auto [N, I] : Types.unprovedWrites()) {
     if (!M.Gradients.empty() &&
-        fallBackToNamed(M, Facts, Facts.Vars.variableOf(G->input(N, 0)),
-                        Sources))
-      continue;
-    if (option("no-gradient-slots") == "true")
-      continue;
-    const OpDef *Def = G->opDef(N);
-    UpdateDef U = Def->update();
-    if (U.Kind != UpdateKind::Apply || U.Grad != int(I) || U.Indices >= 0 ||
-        G->node(N).Count != Copies::PerReplica ||
-        !isFloating(G->outputType(G->input(N, I).Node, G->input(N, I).Port)))
+        fallBackToNamed(M, Facts, Facts.Vars.variableOf(G->input(N, 0)), Named))
       continue;
     Endpoint Source = G->input(N, I);
-    if (is_contained(Sources, Source))
+    if (option("no-gradient-slots") == "true" || Types.usesState(N) ||
+        !Local.differs(Source))
       continue;
-    Sources.push_back(Source);
-    NodeId Cause = Types.type(Source).Cause;
-    Diagnostic &D = Diags->unproved(
-        "fallback", G->name(Source.Node),
-        "how the gradients of the replicas relate is not proved, so their mean "
-        "is taken; settle it with --grad=VAR=" +
-            G->name(Source.Node).str() + ",mean|sum");
-    if (Cause != NoNode)
-      D.Notes.push_back({G->name(Cause).str(), Types.reason(Cause)});
+    if (auto Predicate = Types.localPredicate(N);
+        Predicate && Local.differs(*Predicate))
+      continue;
+    const UpdateDef &U = Facts.Vars.update(*G, N);
+    if (U.Indices >= 0 && (int(I) == U.Grad || int(I) == U.Indices)) {
+      if (std::exchange(LastRows, N) != N)
+        repairRows(Facts, Local, N, Segments, Repairs);
+      continue;
+    }
+    if (!isFloating(G->outputType(Source.Node, Source.Port)))
+      continue;
+    bool Slot = U.Kind == UpdateKind::Apply && U.Grad == int(I);
+    if (!Slot)
+      Source = nearestGradient(Facts, Local, Source);
+    Repairs.push_back({Source, NoNode, 0, true, Types.type(Source).Cause,
+                       (Slot ? "how the gradients of the replicas relate is "
+                               "not proved, so their mean is taken; settle it "
+                               "with --grad=VAR="
+                             : "how the values of the replicas relate from "
+                               "which a variable is written is not proved, so "
+                               "their mean is taken; settle it with "
+                               "--grad=VAR=") +
+                           G->name(Source.Node).str() + ",mean|sum"});
   }
-  for (Endpoint Source : Sources)
+  dropSpared(Facts, Local, Repairs);
+  for (Endpoint Source : Named)
     reduce(Source, "sum", -1, true);
-  return !Sources.empty();
+  for (const Repair &R : Repairs) {
+    if (!R.Text.empty()) {
+      Diagnostic &D =
+          Diags->unproved("fallback", G->name(R.Source.Node), R.Text);
+      if (R.Cause != NoNode)
+        D.Notes.push_back({G->name(R.Cause).str(), reasonOf(Facts, R.Cause)});
+    }
+    if (R.User == NoNode) {
+      reduce(R.Source, "sum", -1, true);
+      continue;
+    }
+    Demand D;
+    D.Kind = Demand::Gather;
+    D.Source = R.Source;
+    D.User = R.User;
+    D.Index = R.Index;
+    D.Power = R.Adds ? -1 : 0;
+    D.Uneven = Facts.Dims.isUneven(R.Source, 0);
+    insert(D, /*Assumed=*/true);
+  }
+  return !Repairs.empty() || !Named.empty();
+}
+
+/// Writes that would leave the copies of a variable other than each other, one
+/// error for a cause.
+void InsertReductions::reportDrifts(const ProgramFacts &Facts,
+                                    const LocalRuns &Local) {
+  MapVector<NodeId, std::pair<SetVector<NodeId>, std::pair<NodeId, unsigned>>>
+      Writes;
+  for (auto [N, I] : Facts.Types.unprovedWrites())
+    if (!Facts.Types.usesState(N) && Local.drifts(N, I)) {
+      auto &[Variables, First] = Writes[Facts.Types.type(G->input(N, I)).Cause];
+      if (Variables.empty())
+        First = {N, I};
+      Variables.insert(Facts.Vars.variableOf(G->input(N, 0)));
+    }
+  for (const auto &[Cause, Its] : Writes) {
+    const auto &[Variables, First] = Its;
+    auto [N, I] = First;
+    Endpoint E = G->input(N, I);
+    bool Locally = Facts.Types.localPredicate(N).has_value();
+    Diagnostic &D = Diags->error(
+        G->name(N),
+        formatv("{0}, so the copies of variable '{1}'{2} would not stay equal; "
+                "{3}",
+                Locally ? "runs under a predicate that replicas may disagree on"
+                        : "writes a value of its own on each replica",
+                G->name(Variables.front()),
+                Variables.size() == 1
+                    ? ""
+                    : formatv(" and of {0} more", Variables.size() - 1).str(),
+                !Locally && isFloating(G->outputType(E.Node, E.Port))
+                    ? "reduce by hand what is written"
+                    : "write what all replicas have, or say with --variable "
+                      "what its copies are")
+            .str());
+    if (Cause != NoNode)
+      D.Notes.push_back({G->name(Cause).str(), Facts.Types.reason(Cause)});
+  }
 }
 
 /// Writes of values that no rule could relate, to variables whose aggregation
@@ -254,7 +531,7 @@ bool InsertReductions::aggregate(const ProgramFacts &Facts) {
   return Any;
 }
 
-void InsertReductions::insert(const Demand &D) {
+void InsertReductions::insert(const Demand &D, bool Assumed) {
   static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
   if (D.Kind == Demand::Reduce) {
     reduce(D.Source, Names[static_cast<int>(D.Op)], D.Power, false);
@@ -276,6 +553,8 @@ void InsertReductions::insert(const Demand &D) {
     G->setIntAttr(N, "axis", D.Axis);
     if (D.Uneven)
       G->setBoolAttr(N, "uneven", true);
+    if (Assumed)
+      G->setIntAttr(N, AssumedAttr, -D.Power);
     ++Statistics["gathers"];
   }
   if (D.Kind == Demand::Count) {
@@ -358,7 +637,7 @@ void InsertReductions::report(const ProgramFacts &Facts) {
                 "step on every replica",
                 I));
     if (Cause != NoNode)
-      D.Notes.push_back({G->name(Cause).str(), Types.reason(Cause)});
+      D.Notes.push_back({G->name(Cause).str(), reasonOf(Facts, Cause)});
   }
   for (auto [N, Predicate] : Types.localEffects()) {
     Diagnostic &D = Diags->unproved(
@@ -401,9 +680,16 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   ProgramFacts *Facts = &programFacts(M);
   unsigned Errors = Diags->errorCount();
-  bool Inserted = aggregate(*Facts);
-  if (fallBack(M, *Facts) || Inserted)
+  countSpoiled(*Facts);
+  if (aggregate(*Facts))
     Facts = &programFacts(M);
+  if (Diags->errorCount() != Errors)
+    return PassResult::Failure;
+  // What is settled may show what else is not.
+  for (unsigned Round = 0; Round < 4 && fallBack(M, *Facts); ++Round)
+    Facts = &programFacts(M);
+  if (!Facts->Types.unprovedWrites().empty())
+    reportDrifts(*Facts, LocalRuns(*G, *Facts));
   if (Diags->errorCount() != Errors)
     return PassResult::Failure;
   report(*Facts);

@@ -25,11 +25,14 @@
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
+#include "lib/io/ModuleVerifier.h"
 #include "lib/pass/Pass.h"
 
+#include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -64,6 +67,9 @@ private:
 
   bool collectFetches(const Module &M);
   void collectSinks();
+  bool hasStaticBatch() const;
+  std::vector<bool> findLost() const;
+  void warnLost(NodeId N);
   bool isGlobalName(NodeId N) const;
   bool isWorthPicking(NodeId N) const;
   bool hasNoAggregate(Endpoint E) const;
@@ -83,12 +89,14 @@ private:
   std::unique_ptr<LoopInfo> Loops;   ///< Null without.
   DenseMap<Tensor, Endpoint> Merged; ///< Asked and never walked.
   std::set<NodeId> Causes;           ///< Of values that were warned of.
-  std::map<Tensor, bool> Fetched;    ///< To whether the user named it.
-  bool Picks = false;                ///< The option.
+  std::vector<NodeId> Lost;       ///< Results that lost the size of the batch.
+  std::map<Tensor, bool> Fetched; ///< To whether the user named it.
+  bool Picks = false;             ///< The option.
   uint64_t *MergedCount = nullptr;
 };
 
-/// Tensors of collections and signatures, and those named with --fetch.
+/// Tensors of collections and signatures, initial values, and those named with
+/// --fetch.
 bool MergeFetches::collectFetches(const Module &M) {
   SmallVector<StringRef, 4> Names;
   option("fetch").split(Names, ';', -1, false);
@@ -130,10 +138,17 @@ bool MergeFetches::collectFetches(const Module &M) {
       Fetched.try_emplace({E->Node, E->Port}, false);
   };
   // Hash-ordered maps of protobuf only fill the sorted map above.
-  for (const auto &[Key, Collection] : Meta->collection_def())
+  for (const auto &[Key, Collection] : Meta->collection_def()) {
     for (const std::string &Name : Collection.node_list().value())
       if (Name.find(':') != std::string::npos)
         Add(Name);
+    // Who asks for a variable's initial value means that of all replicas.
+    tensorflow::VariableDef Variable;
+    if (!Picks && holdsVariables(Key))
+      for (const std::string &Bytes : Collection.bytes_list().value())
+        if (Variable.ParseFromString(Bytes))
+          Add(Variable.initial_value_name());
+  }
   for (const auto &[Key, Signature] : Meta->signature_def())
     for (const auto &[Output, Info] : Signature.outputs())
       Add(Info.name());
@@ -150,9 +165,65 @@ bool MergeFetches::isWorthPicking(NodeId N) const {
          });
 }
 
+/// Whether a feed of a known number of rows is split.
+bool MergeFetches::hasStaticBatch() const {
+  return any_of(Facts->Order, [&](NodeId N) {
+    if (!G->isOp(N, "_ToReplicas"))
+      return false;
+    auto Shape = Facts->Dims.shape({N, 0});
+    auto Axis = static_cast<size_t>(G->intAttr(N, "axis").value_or(0));
+    return Shape && Axis < Shape->size() &&
+           Facts->Dims.table().number((*Shape)[Axis]) != UnknownSize;
+  });
+}
+
+/// The nodes to which the batch was lost on the way, nothing being known of
+/// their values or shapes, and where that met tensors that all replicas read.
+std::vector<bool> MergeFetches::findLost() const {
+  std::vector<bool> Lost(G->size());
+  if (!hasStaticBatch())
+    return Lost;
+  auto IsOpen = [&](Endpoint E) {
+    return Facts->Types.number(E).isVarying() && !Facts->Dims.shape(E) &&
+           G->outputType(E.Node, E.Port) != DT_VARIANT;
+  };
+  auto MaySay = [&](Endpoint E) {
+    auto Shape = Facts->Dims.shape(E);
+    return Lost[E.Node] ||
+           (Facts->Types.type(E).isReplicated() && (!Shape || !Shape->empty()));
+  };
+  for (NodeId N : Facts->Order) {
+    bool Open = G->node(N).Count == Copies::PerReplica &&
+                any_of(seq(0u, Facts->Dims.numOutputs(N)),
+                       [&](unsigned Port) { return IsOpen({N, Port}); });
+    // A rule of its own knows what an op takes.
+    if (Open && (rulesOf(G->opName(N)).Type == TypeRule::None ||
+                 any_of(G->dataInputs(N), IsOpen)))
+      Lost[N] = any_of(G->dataInputs(N), MaySay) || G->isOp(N, "EnsureShape");
+  }
+  return Lost;
+}
+
+/// A constant with the size of the batch may meet rows of one replica where
+/// nobody sees to it, not even in what is never run.
+void MergeFetches::warnLost(NodeId N) {
+  RType Type = Facts->Types.number({N, 0});
+  if (Type.Cause != NoNode && !Causes.insert(Type.Cause).second)
+    return;
+  Diagnostic &D = Diags->unproved(
+      "size", originName(*G, N),
+      "nothing reads this result, and its size is not known: if constants give "
+      "it that of the whole batch, TensorFlow does not load the graph; export "
+      "it without this node, or with a batch of unknown size");
+  if (Type.Cause != NoNode)
+    D.Notes.push_back(
+        {originName(*G, Type.Cause).str(), Facts->Types.reason(Type.Cause)});
+}
+
 /// Results that nothing reads, or only ops that exist once read, and scalars
 /// that sum up the batch.
 void MergeFetches::collectSinks() {
+  std::vector<bool> IsLost = findLost();
   for (NodeId N : Facts->Order) {
     // Nobody can fetch what is in a loop.
     if (Loops && Loops->givesInside(N))
@@ -184,6 +255,8 @@ void MergeFetches::collectSinks() {
     if (Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const") ||
         hasNoAggregate({N, 0}))
       continue;
+    if (IsLost[N])
+      Lost.push_back(N);
     for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
       // A shape vector that is part batch, or rows that no rule relates, or a
       // tensor of which not even the rank is known, or that others only wait
@@ -382,6 +455,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
       D.remark("fetch", G->name(E.Node), Type.str() + " is merged");
     Changed = true;
   }
+  for (NodeId N : Lost)
+    warnLost(N);
   if (D.errorCount() != Errors)
     return PassResult::Failure;
   for (const auto &[Tensor, Named] : Fetched)

@@ -12,6 +12,10 @@
 //     or whose copies are all on one device, would drag every replica to that
 //     device: the colocation is dropped, and kept only for what uses that
 //     node's variable in place;
+//   - a node that exists once goes with what it is colocated with, which may be
+//     copy 0 of a per-replica node or a merged value, and with copy 0 of a
+//     variable that it uses in place. What has a state stays: its colocation is
+//     dropped if it would have to go;
 //   - a per-replica lookup stays where its table is.
 //
 //     g = MatMul*(x, y) _class=["loc:@step"]   →   g = MatMul*(x, y)
@@ -22,10 +26,14 @@
 
 #include "lib/analysis/Program.h"
 #include "lib/graph/AttrWire.h"
+#include "lib/graph/DeviceName.h"
 #include "lib/io/Module.h"
+#include "lib/lower/Expand.h"
 #include "lib/pass/Pass.h"
 #include "lib/pass/PerOp.h"
 #include "lib/strategy/Record.h"
+
+#include "llvm/ADT/DenseMap.h"
 
 using namespace llvm;
 
@@ -44,13 +52,165 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// Whether the colocation \p Class of a per-replica node stays.
-static bool stays(const Graph &G, StringRef Class) {
-  if (!Class.consume_front(ClassPrefix))
-    return true;
-  NodeId With = G.find(Class);
+/// Whether a per-replica node stays colocated with \p With.
+static bool stays(const Graph &G, NodeId With) {
   return With == NoNode || (G.node(With).Count == Copies::PerReplica &&
                             !(G.node(With).Flags & NF_FixedDevice));
+}
+
+/// Drops what \p N is colocated with and \p Stays is false of. Returns whether
+/// that was anything.
+static bool dropClasses(Graph &G, NodeId N, function_ref<bool(NodeId)> Stays) {
+  if (NodeId With = G.colocatedWith(N); With != NoNode && Stays(With))
+    return false;
+  auto Class = G.attr(N, "_class");
+  auto List =
+      Class ? findField(*Class, AttrList, wire::Type::Bytes) : std::nullopt;
+  if (!List)
+    return false;
+  SmallVector<StringRef, 2> Kept;
+  bool Dropped = false;
+  wire::Field Item;
+  for (wire::Reader R(List->Bytes); R.next(Item);) {
+    if (Item.Number != ListString)
+      continue;
+    StringRef Name = Item.Bytes;
+    if (!Name.consume_front(ClassPrefix) || Stays(G.find(Name)))
+      Kept.push_back(Item.Bytes);
+    else
+      Dropped = true;
+  }
+  if (!Dropped)
+    return false;
+  if (Kept.empty())
+    G.removeAttr(N, "_class");
+  else
+    G.setAttr(N, "_class", encodeStringListAttr(Kept));
+  return true;
+}
+
+namespace {
+
+/// Nodes of the input that exist once. TensorFlow wants on one device whatever
+/// is colocated, by however many steps.
+class OnceNodes {
+public:
+  OnceNodes(Graph &G, const Mesh &Devices) : G(G), Devices(Devices) {}
+
+  bool moveWithVariables(NodeId N);
+  void settle(NodeId N);
+
+  unsigned Dropped = 0;
+  bool Moved = false;
+
+private:
+  /// Of copy 0, if there are several.
+  std::string device(NodeId N) const {
+    const Node &This = G.node(N);
+    return This.Count == Copies::Once || This.Flags & NF_FixedDevice
+               ? G.device(N).str()
+               : mergeDevices(G.device(N), Devices.Devices[0]);
+  }
+  bool agree(NodeId N, NodeId With) {
+    const Node &Other = G.node(With);
+    bool Copied =
+        Other.Count != Copies::Once && !(Other.Flags & NF_FixedDevice);
+    // There are few devices, and to compare their names is slow.
+    auto [It, New] =
+        Agree.try_emplace({G.node(N).Device, 2 * Other.Device + Copied});
+    if (New)
+      It->second = canBeOneDevice(G.device(N), device(With));
+    return It->second;
+  }
+  bool mayMove(NodeId N) const;
+  NodeId next(NodeId N) const;
+
+  Graph &G;
+  const Mesh &Devices;
+  /// By device of a node, and of what it goes with (and whether that has
+  /// several copies).
+  DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
+  /// What a node goes with in the end, by however many steps.
+  DenseMap<NodeId, NodeId> Root;
+};
+
+} // namespace
+
+/// Moves \p N to copy 0 of a variable that it uses in place.
+bool OnceNodes::moveWithVariables(NodeId N) {
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    NodeId Pick = G.input(N, I).Node;
+    const Node &This = G.node(Pick);
+    if (!(This.Flags & NF_ElidePrimary) || This.Count != Copies::Once ||
+        This.NumData == 0 ||
+        (!G.isRefInput(N, I) && G.typeAttr(Pick, "T") != DT_RESOURCE))
+      continue;
+    NodeId Var = G.input(Pick, 0).Node;
+    if (agree(N, Var))
+      continue;
+    G.setDevice(N, device(Var));
+    return true;
+  }
+  return false;
+}
+
+/// Whether it is all the same where \p N is.
+bool OnceNodes::mayMove(NodeId N) const {
+  const OpDef *Def = G.opDef(N);
+  if (!Def || Def->isStateful() || G.node(N).Flags & NF_FixedDevice)
+    return false;
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    if (G.isRefInput(N, I) || G.outputType(E.Node, E.Port) == DT_RESOURCE)
+      return false;
+  }
+  return true;
+}
+
+/// What \p N is colocated with in the first place, itself if with nothing.
+NodeId OnceNodes::next(NodeId N) const {
+  const Node &This = G.node(N);
+  if (This.Count != Copies::Once || This.Kind != Inserted::No ||
+      !(This.Flags & NF_MayHaveClass))
+    return N;
+  if (NodeId With = G.colocatedWith(N); With != NoNode)
+    return With;
+  if (auto List = G.stringListAttr(N, "_class"))
+    for (StringRef Name : *List)
+      if (Name.consume_front(ClassPrefix))
+        if (NodeId With = G.find(Name); With != NoNode)
+          return With;
+  return N;
+}
+
+/// Makes \p N, and what it is colocated with, agree in their devices.
+void OnceNodes::settle(NodeId N) {
+  // Mostly it goes with one node, which goes with none, and they agree.
+  if (NodeId With = G.colocatedWith(N);
+      With != NoNode && !(G.node(With).Flags & NF_MayHaveClass) &&
+      agree(N, With))
+    return;
+  SmallVector<NodeId, 4> Path;
+  NodeId End = N;
+  for (NodeId With; !Root.count(End); End = With) {
+    With = next(End);
+    // Whoever comes round is where it is.
+    Root[End] = End;
+    if (With == End)
+      break;
+    Path.push_back(End);
+  }
+  for (NodeId Each : reverse(Path)) {
+    NodeId Its = Root.lookup(next(Each));
+    if (!agree(Each, Its) && mayMove(Each)) {
+      G.setDevice(Each, device(Its));
+      Moved = true;
+    }
+    Dropped += dropClasses(G, Each, [&](NodeId With) {
+      return With == NoNode || (agree(Each, With) && agree(Each, Its));
+    });
+    Root[Each] = next(Each) == Each ? Each : Its;
+  }
 }
 
 /// A lookup runs where its table is, which exists once.
@@ -113,16 +273,27 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
   uint64_t *Dropped = nullptr;
   bool HasShared = false; // and so, maybe, a destination
   std::vector<NodeId> Placed;
+  OnceNodes Once(G, Devices);
+  std::vector<NodeId> WithClass; // of those
+  bool AnyDevice = Host != Devices.Devices[0];
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
     if (This.Count == Copies::Once) {
+      if (This.isDead())
+        continue;
       // Device 0 is none.
-      if (This.Kind != Inserted::No && This.Kind != Inserted::Mesh &&
-          This.Device == 0 && !This.isDead()) {
-        G.setDevice(N, Host);
-        Placed.push_back(N);
-        Changed = true;
+      if (This.Kind != Inserted::No && This.Kind != Inserted::Mesh) {
+        if (This.Device == 0) {
+          G.setDevice(N, Host);
+          Placed.push_back(N);
+          Changed = true;
+        }
+      } else if (This.Device != 0) {
+        AnyDevice = true;
+        Changed |= Once.moveWithVariables(N);
       }
+      if (This.Flags & NF_MayHaveClass)
+        WithClass.push_back(N);
       HasShared |= This.Plan == Policy::Shared;
       continue;
     }
@@ -136,35 +307,19 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
     if ((This.Flags & (NF_Dead | NF_FixedDevice | NF_MayHaveClass)) !=
         NF_MayHaveClass)
       continue;
-    if (NodeId With = G.colocatedWith(N);
-        With != NoNode && G.node(With).Count == Copies::PerReplica &&
-        !(G.node(With).Flags & NF_FixedDevice))
-      continue;
-    auto Class = G.attr(N, "_class");
-    auto List =
-        Class ? findField(*Class, AttrList, wire::Type::Bytes) : std::nullopt;
-    if (!List)
-      continue;
-    bool AllStay = true;
-    wire::Field Item;
-    for (wire::Reader R(List->Bytes); R.next(Item);)
-      if (Item.Number == ListString)
-        AllStay &= stays(G, Item.Bytes);
-    if (AllStay)
-      continue;
-    count(Dropped, "colocations dropped");
-    Changed = true;
-    SmallVector<StringRef, 2> Kept;
-    for (wire::Reader R(List->Bytes); R.next(Item);)
-      if (Item.Number == ListString && stays(G, Item.Bytes))
-        Kept.push_back(Item.Bytes);
-    if (Kept.empty())
-      G.removeAttr(N, "_class");
-    else
-      G.setAttr(N, "_class", encodeStringListAttr(Kept));
+    if (dropClasses(G, N, [&](NodeId With) { return stays(G, With); })) {
+      count(Dropped, "colocations dropped");
+      Changed = true;
+    }
   }
   if (HasShared && anyDestination(G))
     placeWithUsers(G, Placed);
+  // Nothing goes anywhere if only copies have devices.
+  for (NodeId N : AnyDevice ? ArrayRef(WithClass) : ArrayRef<NodeId>())
+    Once.settle(N);
+  Changed |= Once.Dropped != 0 || Once.Moved;
+  for (; Once.Dropped; --Once.Dropped)
+    count(Dropped, "colocations dropped");
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 

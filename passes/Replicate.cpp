@@ -52,7 +52,8 @@ constexpr PassOption Options[] = {
     {"replicas", "Number of replicas", ""},
     {"device-type", "Replica i runs on /device:TYPE:i", "GPU"},
     {"devices", "The device of each replica, separated by ;", ""},
-    {"feed", "NAME[:PORT]=split|split(AXIS)|copy|sparse, separated by ;", ""},
+    {"feed",
+     "NAME[:PORT][+NAME...]=split|split(AXIS)|copy|sparse, separated by ;", ""},
     {"batch", "What a queue or an iterator gives: global or per-replica",
      "global"},
 };
@@ -73,9 +74,10 @@ private:
   bool makeMesh();
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
+  bool mayHoldRows() const;
   bool localiseConstants();
   bool refuseOnceInLoops(const VariableIndex &Vars);
-  void split(NodeId Source, uint32_t Port, int Axis);
+  void split(NodeId Source, uint32_t Port, int Axis, int Batch = -1);
   void dropStaleShapes();
 
   Graph *G = nullptr;
@@ -84,8 +86,8 @@ private:
   std::vector<Feed> Feeds;
   std::vector<NodeId> Seeds;
   std::vector<NodeId> Reads; ///< Of batches that a replica takes for itself.
-  int64_t StaticBatch = UnknownSize;
-  bool AnyCopies = false; ///< Something depends on what is split.
+  bool StaticBatch = false;  ///< Sizes of the batch are numbers somewhere.
+  bool AnyCopies = false;    ///< Something depends on what is split.
 };
 
 /// A graph that somebody distributed already cannot be replicated once more.
@@ -168,9 +170,11 @@ bool Replicate::makeMesh() {
   return true;
 }
 
-void Replicate::split(NodeId Source, uint32_t Port, int Axis) {
+void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
   AttrRun Attrs;
   Attrs.type("T", G->outputType(Source, Port)).integer("axis", Axis);
+  if (Batch >= 0)
+    Attrs.integer(RowsAttr, Batch);
   NodeId N = G->insertNode((G->name(Source) + "/split").str(), "_ToReplicas",
                            Endpoint{Source, Port}, Source, Attrs);
   G->replaceUses({Source, Port}, {N, 0}, N);
@@ -184,7 +188,11 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis) {
 void Replicate::splitFeeds() {
   for (const Feed &F : Feeds) {
     if (F.Axis >= 0)
-      split(F.At.Node, F.At.Port, F.Axis);
+      split(F.At.Node, F.At.Port, F.Axis, F.Batch);
+    // TensorFlow refuses to be fed anything else then.
+    if (F.Scalar && G->opName(F.At.Node).starts_with("Placeholder") &&
+        G->hasAttr(F.At.Node, "shape"))
+      G->setAttr(F.At.Node, "shape", encodeShapeAttr({}));
     if (!Diags->wantsRemarks())
       continue;
     if (F.Sparse) {
@@ -194,7 +202,9 @@ void Replicate::splitFeeds() {
       continue;
     }
     if (F.Axis < 0) {
-      Diags->remark("feed", feedName(*G, F), "every replica reads it whole");
+      Diags->remark("feed", feedName(*G, F),
+                    F.Scalar ? "a scalar, which every replica reads"
+                             : "every replica reads it whole");
       continue;
     }
     std::string Text = formatv("split along axis {0} over {1} replicas", F.Axis,
@@ -254,14 +264,37 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
   return true;
 }
 
+/// Whether constants may hold the number of rows of what is split: a feed has
+/// that number, or a shape without -1 says of how many rows a tensor is. (What
+/// else may say so is rare, and then the certificate refuses the program.)
+bool Replicate::mayHoldRows() const {
+  auto IsStatic = [&](NodeId Seed) {
+    auto Shape = sourceShape(*G, G->input(Seed, 0));
+    return !Shape ||
+           (!Shape->UnknownRank && Shape->Dims[*G->intAttr(Seed, "axis")] >= 0);
+  };
+  if (any_of(Seeds, IsStatic))
+    return true;
+  enum : uint8_t { Plain, Reshapes };
+  PerOp Roles(*G, [](StringRef Op, const OpDef *) {
+    return Op == "Reshape" ? Reshapes : Plain;
+  });
+  for (NodeId N = 0; N < G->size(); ++N) {
+    const Node &This = G->node(N);
+    if (This.isDead() || Roles[This] != Reshapes || This.NumData < 2)
+      continue;
+    NodeId Shape = G->input(N, 1).Node;
+    auto Sizes = G->isOp(Shape, "Const") ? constValue(*G, Shape) : std::nullopt;
+    if (Sizes && any_of(Sizes->Ints, [](int64_t Size) { return Size > 1; }) &&
+        !is_contained(Sizes->Ints, -1))
+      return true;
+  }
+  return false;
+}
+
 bool Replicate::localiseConstants() {
-  // A batch of unknown size is no number anywhere. (A constant that pins it
-  // down nevertheless is caught by the certificate.)
-  if (all_of(Seeds, [&](NodeId Seed) {
-        auto Shape = sourceShape(*G, G->input(Seed, 0));
-        return Shape && (Shape->UnknownRank ||
-                         Shape->Dims[*G->intAttr(Seed, "axis")] < 0);
-      }))
+  // What every replica takes for itself has the sizes of the input.
+  if (Seeds.empty() || !mayHoldRows())
     return true;
   DimOptions Options;
   Options.Unpatched = true;
@@ -275,7 +308,7 @@ bool Replicate::localiseConstants() {
       int64_t Rows = Table.number((*Shape)[*G->intAttr(Seed, "axis")]);
       if (Rows == UnknownSize)
         continue;
-      StaticBatch = Rows;
+      StaticBatch = true;
       if (Rows % Replicas != 0) {
         Diags->error(G->name(G->input(Seed, 0).Node),
                      formatv("a batch of {0} rows is not divisible by {1} "
@@ -285,6 +318,8 @@ bool Replicate::localiseConstants() {
       }
     }
   for (const DimAnalysis::Conflict &C : Dims.conflicts()) {
+    if (!StaticBatch)
+      break;
     Diags->error(G->name(C.Node),
                  "two sizes meet here that the batch tells apart (" +
                      Dims.describe(C.A) + " and " + Dims.describe(C.B) +
@@ -292,15 +327,13 @@ bool Replicate::localiseConstants() {
                      "feeds with --feed");
     return false;
   }
-  if (StaticBatch == UnknownSize)
-    return true;
   for (NodeId N : Order) {
     if (isVariableOp(G->opName(N)) && Dims.batchAxis({N, 0}) >= 0) {
       Diags->error(G->name(N), "the variable has a row for each example of the "
                                "batch, which cannot be split");
       return false;
     }
-    if (Loops && isLocalHandleOp(G->opName(N)))
+    if ((Loops && isLocalHandleOp(G->opName(N))) || G->isOp(N, "EnsureShape"))
       localiseElements(*G, N, Dims, Devices.size());
     if (!G->isOp(N, "Const"))
       continue;
@@ -330,12 +363,20 @@ bool Replicate::localiseConstants() {
     for (size_t I = 0; I < Value->size(); ++I) {
       auto S = Table.sym((*Value)[I]);
       for (int P = 0; S && P < S->globalPower(); ++P) {
+        if (Tensor->Ints[I] % Replicas != 0) {
+          Diags->error(G->name(N), formatv("the graph wants a batch of which "
+                                           "{0} is a multiple, which is not "
+                                           "divisible by {1} replicas",
+                                           Tensor->Ints[I], Replicas));
+          return false;
+        }
         Tensor->Ints[I] /= Replicas;
         Local = true;
       }
     }
     if (!Local)
       continue;
+    StaticBatch = true;
     G->setAttr(N, OriginalAttr, *G->attr(N, "value"));
     SmallVector<int64_t, 1> Shape(Tensor->Shape.Dims.begin(),
                                   Tensor->Shape.Dims.end());
@@ -353,7 +394,7 @@ bool Replicate::localiseConstants() {
 /// `_output_shapes` of a static batch would contradict the split graph, which
 /// TensorFlow checks when it imports one.
 void Replicate::dropStaleShapes() {
-  if (StaticBatch == UnknownSize)
+  if (!StaticBatch)
     return;
   for (NodeId N = 0; N < G->size(); ++N)
     if (G->isLive(N) && G->node(N).Count == Copies::PerReplica)

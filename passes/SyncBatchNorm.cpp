@@ -45,6 +45,7 @@
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -79,6 +80,7 @@ private:
                       ArrayRef<Endpoint> Inputs);
   Endpoint number(StringRef Suffix, double Value);
   void infer(NodeId Node);
+  void forgetShapes(NodeId Node);
 
   Graph *G = nullptr;
   bool Sync = false;
@@ -209,6 +211,24 @@ void SyncBatchNorm::infer(NodeId Node) {
   G->setInput(Node, 3, Mean);
   G->setInput(Node, 4, Variance);
   G->setBoolAttr(Node, "is_training", false);
+  forgetShapes(Node);
+}
+
+/// What \p Node reserves for a gradient has another shape now, and so has what
+/// is made of it: TensorFlow compares `_output_shapes` when it imports a graph.
+void SyncBatchNorm::forgetShapes(NodeId Node) {
+  SmallVector<NodeId, 8> Work{Node};
+  DenseSet<NodeId> Seen{Node};
+  while (!Work.empty()) {
+    NodeId At = Work.pop_back_val();
+    G->removeAttr(At, "_output_shapes");
+    G->forEachUse(At, [&](Use Of) {
+      if (Of.Index < G->node(Of.User).NumData &&
+          (At != Node || G->input(Of.User, Of.Index).Port >= 3) &&
+          !is_contained(Gradients, Of.User) && Seen.insert(Of.User).second)
+        Work.push_back(Of.User);
+    });
+  }
 }
 
 void SyncBatchNorm::correctGradient(NodeId Gradient) {
@@ -238,7 +258,6 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
     G->setInput(N, 0, Transposed("dy_last", G->input(N, 0), Last));
     G->setInput(N, 1, Transposed("x_last", X, Last));
     G->setStringAttr(N, "data_format", Axes.size() == 3 ? "NHWC" : "NDHWC");
-    G->removeAttr(N, "_output_shapes");
     D = Transposed("d_back", D, Back);
   }
   Endpoint Small = number("epsilon", *G->floatAttr(N, "epsilon"));

@@ -380,7 +380,7 @@ void TpuReplicate::warnStatic() {
     NodeId Held = NoNode;
     if (Axis == 0) {
       DimAnalysis Supposed(*G, topologicalOrder(*G),
-                           {.Unpatched = true, .Suppose = E});
+                           {.Unpatched = true, .Suppose = {{E, 0}}});
       for (NodeId M : C.Members)
         if (Held == NoNode && G->isOp(M, "Const") &&
             Supposed.isSymbolic({M, 0}))

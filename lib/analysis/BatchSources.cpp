@@ -82,6 +82,11 @@ std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E) {
 /// the queue gives the global batch.
 void DimRules::source() {
   auto Axes = ownBatchAxes(G, N);
+  A.OwnRows |= Axes.has_value();
+  // A dequeue of many gives as many of each component.
+  std::optional<DimId> Many;
+  bool TakesMany = G.opName(N).starts_with("QueueDequeueMany") ||
+                   G.opName(N).starts_with("QueueDequeueUpTo");
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port) {
     auto Shape = sourceShape(G, {N, Port});
     if (!Shape || Shape->UnknownRank)
@@ -92,11 +97,14 @@ void DimRules::source() {
       List.push_back(Shape->Dims[I] < 0 ? slot(Slot)
                                         : number(Slot, Shape->Dims[I]));
     }
-    if (A.Options.Suppose == Endpoint{N, Port} && !List.empty())
-      A.Dims.assign(List[0], {1, 1, 0});
+    if (TakesMany && !List.empty()) {
+      if (!Many)
+        Many = List[0];
+      List[0] = *Many;
+    }
     if (Axes && Port < Axes->size() && (*Axes)[Port] >= 0 &&
         size_t((*Axes)[Port]) < List.size())
-      A.Dims.assign(List[(*Axes)[Port]], {1, 1, 0});
+      splitRows(List[(*Axes)[Port]], Port, {N, Port}, /*Own=*/true);
     setShape(Port, List);
   }
 }

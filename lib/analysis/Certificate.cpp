@@ -12,9 +12,12 @@
 #include "lib/analysis/CompressCheck.h"
 #include "lib/analysis/Draws.h"
 #include "lib/analysis/LengthGather.h"
+#include "lib/analysis/LocalRuns.h"
+#include "lib/analysis/LocalSizes.h"
 #include "lib/analysis/LoopCheck.h"
 #include "lib/analysis/PackCheck.h"
 #include "lib/analysis/Program.h"
+#include "lib/graph/AttrWire.h"
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/Verifier.h"
 
@@ -158,7 +161,9 @@ private:
   bool mayChange(NodeId I, StringRef Key) const {
     return BatchNorms && BatchNorms->mayChange(I, Key);
   }
+  bool isOpenFeed(NodeId I) const;
   void checkDemands(const ProgramFacts &Facts);
+  void checkLocalRuns(const ProgramFacts &Facts);
   void checkConstant(const ProgramFacts &Facts, NodeId P);
 
   bool ReadsBatches = false;     ///< There is a read of a queue or an iterator.
@@ -298,13 +303,23 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
                      ? G.attr(P, OriginalAttr)
                      : G.attr(P, A.Key);
     if (Value != A.Value && !mayChange(I, A.Key) &&
-        !(Value && isOffXla({A.Key, *Value, ""})))
+        !(Value && isOffXla({A.Key, *Value, ""})) &&
+        !(A.Key == "shape" && Value == encodeShapeAttr({}) && isOpenFeed(I)))
       error(P, "attribute '" + A.Key + "' is not that of the input");
   }
   for (const AttrEntry &A : G.attrs(P))
     if (!isIgnored(A.Key) && !In.attr(I, A.Key) && !mayChange(I, A.Key) &&
         !isOffXla(A))
       error(P, "attribute '" + A.Key + "' is not in the input");
+}
+
+/// Whether \p I is a feed of which the input does not know the rank: a program
+/// may say that it is a scalar, which TensorFlow checks.
+bool Checker::isOpenFeed(NodeId I) const {
+  auto Shape = In.attr(I, "shape");
+  auto Bytes = Shape ? bytesField(*Shape, AttrShape) : std::nullopt;
+  return In.opNames()[In.op(I)].starts_with("Placeholder") && Bytes &&
+         parseShape(*Bytes).UnknownRank;
 }
 
 /// Whether input \p K of node \p P is that of \p I, or what that is by
@@ -380,9 +395,18 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
               .str());
   }
   for (const DimAnalysis::Conflict &C : Facts.Dims.conflicts())
-    error(C.Node,
-          "two sizes that must be equal are not: " + Facts.Dims.describe(C.A) +
-              " and " + Facts.Dims.describe(C.B));
+    if (C.Why)
+      error(
+          C.Node,
+          formatv("{0}: each replica has {1}, so TensorFlow would not load "
+                  "the graph; export it without this node, or with a batch of "
+                  "unknown size",
+                  C.Why, Facts.Dims.localNumber(C.A))
+              .str());
+    else
+      error(C.Node, "two sizes that must be equal are not: " +
+                        Facts.Dims.describe(C.A) + " and " +
+                        Facts.Dims.describe(C.B));
   for (auto [N, I] : Facts.Types.unprovedWrites()) {
     NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
     // What the input itself leaves open was warned of; what was inserted has
@@ -397,6 +421,21 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
                 .str(),
             Cause);
   }
+  checkLocalRuns(Facts);
+}
+
+/// What no rule relates runs on every replica. (That it leaves copies equal is
+/// for insert-reductions: a written file does not tell which copies may differ
+/// because a rule for their variable says so.)
+void Checker::checkLocalRuns(const ProgramFacts &Facts) {
+  LocalRuns Local(G, Facts);
+  auto IsTold = [&](NodeId N) {
+    return any_of(Facts.Dims.conflicts(),
+                  [&](const DimAnalysis::Conflict &C) { return C.Node == N; });
+  };
+  for (const LocalRuns::Fault &F : Local.faults())
+    if (!IsTold(F.Node))
+      error(F.Node, F.Why + Local.spoiledBy(F.Node));
 }
 
 /// A constant whose recorded original differs must differ by the batch only.
@@ -432,12 +471,11 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
   }
   for (size_t K = 0; K < Value->size(); ++K) {
     auto S = Facts.Dims.table().sym((*Value)[K]);
-    int64_t Want = Now->Ints[K];
-    for (int Power = 0; S && Power < S->globalPower(); ++Power)
-      Want *= Replicas;
-    if (Want == Was->Ints[K])
+    if (Now->Ints[K] * timesLarger(Facts.Dims.table(), (*Value)[K], Replicas) ==
+        Was->Ints[K])
       continue;
-    bool Batch = S && S->globalPower() > 0 && Was->Ints[K] % Replicas == 0;
+    bool Batch = S && Facts.Dims.table().isOfSplit(*S) &&
+                 S->globalPower() > 0 && Was->Ints[K] % Replicas == 0;
     error(P, Batch ? formatv("element {0} is the batch, {2} in the input; here "
                              "it must be {3} and is {1}",
                              K, Now->Ints[K], Was->Ints[K],
@@ -464,12 +502,12 @@ bool Checker::run() {
                return ownBatchAxes(G, N).has_value();
              });
   checkDemands(Facts);
+  for (auto &[P, Key] : ElementShapes)
+    if (!isLocalElementShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
+                             G.attr(P, Key), Replicas))
+      error(P, "attribute '" + Key + "' is not that of the input");
   if (auto Loops = LoopInfo::find(G, Facts.Order)) {
     checkLoops(G, *Loops, [&](NodeId N, const Twine &Text) { error(N, Text); });
-    for (auto &[P, Key] : ElementShapes)
-      if (!isLocalElementShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
-                               G.attr(P, Key), Replicas))
-        error(P, "attribute '" + Key + "' is not that of the input");
     IsInside.resize(G.size());
     for (NodeId N : Facts.Order)
       IsInside[N] = Loops->givesInside(N);

@@ -8,9 +8,12 @@
 
 #include "lib/analysis/DimRules.h"
 
+#include "lib/analysis/Program.h"
 #include "lib/analysis/Topology.h"
 #include "lib/graph/FileWalk.h"
+#include "lib/support/InternalError.h"
 
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
@@ -54,7 +57,11 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   // turns out to be wrong, all starts again without it: what was concluded
   // cannot be taken back.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
-  for (DimRules::VariantDims Variant;;) {
+  DimRules::VariantDims Variant;
+  // Each turn finds one more axis of a loop variable.
+  TurnLimit Limit("sizes that change in a loop",
+                  16 + 256 * uint64_t(totalOutputs()));
+  for (;;) {
     ZeroConsts.assign(G.size(), false);
     Shapes.assign(totalOutputs(), {});
     Values.assign(totalOutputs(), {});
@@ -63,6 +70,7 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     Rules.run();
     if (!Loops || !Rules.findVariant(Variant))
       break;
+    Limit.turn([&] { return G.name(Variant.begin()->first).str(); });
     Dims = DimTable();
     Pool.clear();
     Conflicts.clear();
@@ -88,9 +96,14 @@ DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order,
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     const OpDef *Def = G.opDefOf(Op);
     StringRef Name = G.opNameOf(Op);
-    Ops.push_back({rulesOf(Name).Shape, valueRuleOf(Name), comparesSizes(Name),
+    OpRules Rules = rulesOf(Name);
+    Ops.push_back({Rules, valueRuleOf(Name), comparesSizes(Name),
                    isBackEdgeOp(Name), Def ? Def->update() : UpdateDef()});
   }
+  HasMesh = any_of(seq(0u, G.numOps()),
+                   [&](uint32_t Op) { return G.opNameOf(Op) == MeshOp; });
+  for (auto [E, Axis] : A.Options.Suppose)
+    Supposed[E.Node].push_back({E.Port, Axis});
   FirstMade.resize(G.size());
   Due.resize(G.size());
   Makers.push_back({NoNode, 0});
@@ -100,17 +113,27 @@ DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order,
 void DimRules::run() {
   walkAttrs(G, Order, [&](NodeId Node) { visit(Node); });
   FirstRound = false;
-  // One or two rounds settle ordinary graphs; the bound is for safety only.
-  // Conflicts are those of a whole round.
-  for (unsigned Round = 1; Round < 16; ++Round) {
+  // One or two rounds settle ordinary graphs. Each tells more of a size: that
+  // it is the same on all replicas, its number or symbol, or another that it
+  // is. Conflicts are those of a whole round.
+  TurnLimit Limit("sizes", 16 + 4 * uint64_t(A.Dims.size()));
+  for (unsigned Round = 1;; ++Round) {
     bool Whole = Round > 4 || !A.Conflicts.empty();
     std::vector<DimId> Changed = A.Dims.takeChanged();
-    if (Changed.empty() && !(Loops && is_contained(Due, true)))
+    std::vector<bool> Moved = A.Dims.takeMoved();
+    if (Changed.empty() && Moved.empty() && !(Loops && is_contained(Due, true)))
       break;
+    Limit.turn([&] {
+      markDue(Changed, Moved);
+      auto It = find_if(Order, [&](NodeId Node) { return Due[Node]; });
+      return It == Order.end() ? std::string() : G.name(*It).str();
+    });
+    // (Nodes that are gone are in no order, and would be due for ever.)
     if (Whole)
-      Due.assign(G.size(), true);
+      for (NodeId Node : Order)
+        Due[Node] = true;
     else
-      markDue(Changed);
+      markDue(Changed, Moved);
     A.Conflicts.clear();
     for (NodeId Node : Order)
       if (Due[Node]) {
@@ -124,13 +147,16 @@ void DimRules::markUsers(NodeId Node) {
   G.forEachUse(Node, [&](Use U) { Due[U.User] = true; });
 }
 
-/// Marks the nodes that a change of \p Changed may tell something.
-void DimRules::markDue(ArrayRef<DimId> Changed) {
+/// Marks the nodes that a change of \p Changed, or of the rows \p Moved, may
+/// tell something.
+void DimRules::markDue(ArrayRef<DimId> Changed,
+                       const std::vector<bool> &Moved) {
   std::vector<bool> IsChanged(A.Dims.size());
   for (DimId D : Changed)
     IsChanged[A.Dims.find(D)] = true;
-  std::vector<uint32_t> Before =
-      A.countInPool([&](DimId D) { return IsChanged[A.Dims.find(D)]; });
+  std::vector<uint32_t> Before = A.countInPool([&](DimId D) {
+    return IsChanged[A.Dims.find(D)] || A.Dims.counts(D, Moved);
+  });
   auto Holds = [&](DimRun R) {
     return Before[R.First + R.Count] != Before[R.First];
   };
@@ -164,13 +190,19 @@ void DimRules::visit(NodeId Node) {
   if (Loops && Loops->isLoopMerge(N))
     loopMerge();
   else
-    shapeRule(Op.Shape);
+    shapeRule(Op.Rules.Shape);
   valueRule(Op.Value);
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
     if (!A.Shapes[A.outputIndex({N, Port})].Known) {
       hintFromAttr();
       break;
     }
+  sameRows(Op.Rules);
+  if (!Supposed.empty())
+    if (auto It = Supposed.find(N); It != Supposed.end())
+      for (auto [Port, Axis] : It->second)
+        if (Dims X = A.shape({N, Port}); X && Axis < X->size())
+          splitRows((*X)[Axis], 0x7000 + Port, {N, Port}, /*Own=*/false);
   // In the first round the users are still to come, but for those in a loop.
   if (Moved && (!FirstRound || Op.IsBackEdge))
     markUsers(N);

@@ -10,7 +10,12 @@
 
 #include "lib/analysis/DimRules.h"
 
+#include "lib/analysis/Program.h"
+#include "lib/graph/AttrWire.h"
+
 #include "llvm/Support/MathExtras.h"
+
+#include <numeric>
 
 using namespace llvm;
 
@@ -116,6 +121,72 @@ DimId DimRules::slotFrom(unsigned Slot, ArrayRef<DimId> From) {
   return D;
 }
 
+std::optional<Sym> DimRules::rowsAt(unsigned Slot, Endpoint Of, bool Claimed) {
+  auto [It, New] = RowsMade.try_emplace((uint64_t(N) << 32) | Slot, 0);
+  if (New) {
+    auto Made = A.Dims.makeRows(Of, Claimed);
+    if (!Made) {
+      RowsMade.erase(It);
+      return std::nullopt;
+    }
+    It->second = *Made;
+  }
+  Sym S{1, 1, 0};
+  S.Rows = It->second;
+  return S;
+}
+
+/// Says that \p Rows is that of one replica, of \p Of, which is split, or which
+/// is its \p Own.
+void DimRules::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
+  if (!A.Dims.hasSym(Rows)) {
+    auto S = rowsAt(Slot, Of);
+    if (!S)
+      return;
+    A.Dims.assign(Rows, *S);
+  }
+  // Where two that are split have numbers of rows, those say how the rows of a
+  // replica are related.
+  auto S = A.Dims.sym(Rows);
+  int64_t Number = A.Dims.number(Rows);
+  if (!S || Number <= 0)
+    return;
+  auto &[Known, First] = Numbered[Own];
+  if (Known == 0) {
+    Known = Number;
+    First = *S;
+    return;
+  }
+  int64_t Common = std::gcd(Known, Number);
+  Sym Times = First;
+  if (!MulOverflow(S->C, Known / Common, S->C) &&
+      !MulOverflow(Times.C, Number / Common, Times.C))
+    A.Dims.relate(Times, *S);
+}
+
+/// A size that is \p Was in the input and \p Now in the program, which says
+/// that it follows the batch.
+DimId DimRules::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
+  DimId D = bareSlot(Slot);
+  A.Dims.assignNumber(D, Was);
+  if (Was != Now && Now > 0 && !A.Dims.hasSym(D) &&
+      Was % A.Options.Replicas == 0 && Was / A.Options.Replicas == Now)
+    if (auto S = rowsAt(Slot, {N, 0}, /*Claimed=*/true))
+      A.Dims.assign(D, *S);
+  return D;
+}
+
+/// The product of \p List.
+std::optional<Sym> DimRules::elementsOf(ArrayRef<DimId> List) const {
+  Sym Product;
+  for (DimId D : List) {
+    auto S = A.Dims.sym(D);
+    if (!S || !Product.multiply(*S))
+      return std::nullopt;
+  }
+  return Product;
+}
+
 /// The sum of \p Parts, of which not all are numbers.
 DimId DimRules::total(unsigned Slot, ArrayRef<DimId> Parts) {
   DimId D = slotFrom(Slot, Parts);
@@ -126,6 +197,7 @@ DimId DimRules::total(unsigned Slot, ArrayRef<DimId> Parts) {
     if (Number == UnknownSize || A.Dims.number(Part) == UnknownSize ||
         AddOverflow(Number, A.Dims.number(Part), Number))
       Number = UnknownSize;
+  bool OneRows = true;
   for (DimId Part : Parts) {
     auto S = A.Dims.sym(Part);
     bool Fits = S &&
@@ -134,11 +206,19 @@ DimId DimRules::total(unsigned Slot, ArrayRef<DimId> Parts) {
                 S->C > 0 && !AddOverflow(Sum.C, S->C, Sum.C);
     if (!Fits)
       return D;
+    OneRows &= Sum.C == S->C || S->Rows == Sum.Rows;
     Sum.B = S->B;
     Sum.R = S->R;
+    Sum.Rows = S->Rows;
     Sum.Ragged = S->Ragged;
   }
-  A.Dims.assign(D, Sum);
+  // Rows of one feed and of another are rows, too.
+  if (OneRows)
+    A.Dims.assign(D, Sum);
+  else if (Sum.B != 1 || Sum.Ragged != 0)
+    return D;
+  else if (auto S = A.Dims.hasSym(D) ? std::nullopt : rowsAt(Slot, {N, 0}))
+    A.Dims.assign(D, {1, 1, Sum.R, S->Rows});
   A.Dims.assignNumber(D, Number);
   return D;
 }
@@ -161,9 +241,11 @@ DimId DimRules::product(unsigned Slot, DimId X, DimId Y) {
   if (NX != UnknownSize && NY != UnknownSize && !MulOverflow(NX, NY, Result))
     A.Dims.assignNumber(D, Result);
   auto SX = A.Dims.sym(X), SY = A.Dims.sym(Y);
-  if (SX && SY && SX->multiply(*SY))
-    A.Dims.assign(D, *SX);
-  else if (A.Dims.isSame(X) && A.Dims.isSame(Y))
+  if (SX && SY && SX->multiply(*SY)) {
+    // What is made of numbers alone is no number of a replica's rows.
+    if (!A.Dims.assign(D, *SX) && SX->isNumber() && !A.Options.Unpatched)
+      conflict(D, X);
+  } else if (A.Dims.isSame(X) && A.Dims.isSame(Y))
     A.Dims.markSame(D);
   return D;
 }
@@ -178,6 +260,7 @@ DimId DimRules::quotient(unsigned Slot, DimId X, DimId Y) {
   auto SX = A.Dims.sym(X), SY = A.Dims.sym(Y);
   bool Symbolic = A.Dims.hasSym(X) || A.Dims.hasSym(Y);
   bool Exact = !ByRagged && SX && SY && (SX->Ragged == 0 || SY->isNumber()) &&
+               (SX->Rows == SY->Rows || SX->B == 0 || SY->B == 0) &&
                SY->C > 0 && SX->C % SY->C == 0 && SX->B >= SY->B &&
                SX->R >= SY->R;
   if (Symbolic && !Exact)
@@ -188,7 +271,7 @@ DimId DimRules::quotient(unsigned Slot, DimId X, DimId Y) {
     A.Dims.assignNumber(D, NX / NY);
   if (Exact)
     A.Dims.assign(D, {SX->C / SY->C, int8_t(SX->B - SY->B),
-                      int8_t(SX->R - SY->R), SX->Ragged});
+                      int8_t(SX->R - SY->R), SX->Rows, SX->Ragged});
   return D;
 }
 
@@ -198,6 +281,40 @@ void DimRules::conflict(DimId X, DimId Y) {
   if ((A.Dims.hasSym(X) || A.Dims.hasSym(Y)) && !A.Dims.isRagged(X) &&
       !A.Dims.isRagged(Y))
     A.Conflicts.push_back({N, X, Y});
+}
+
+/// Says that TensorFlow would not load the graph, since \p Size is that of one
+/// replica's rows, unless something \p Holds.
+void DimRules::require(bool Holds, DimId Size, const char *Why) {
+  if (!Holds && !A.Options.Unpatched && A.Dims.hasSym(Size) &&
+      !A.Dims.isRagged(Size))
+    A.Conflicts.push_back({N, Size, Size, Why});
+}
+
+/// Whether \p Size, on a replica, may be \p Number.
+bool DimRules::fits(DimId Size, int64_t Number) const {
+  int64_t Local = A.localNumber(Size);
+  return Local == UnknownSize || Local == Number;
+}
+
+/// What the node at hand, an input or its place in the program, says of sizes
+/// in attribute \p Key: those of the single-device step.
+bool DimRules::sizesFrom(StringRef Key, DimList &List) {
+  auto Shape = G.shapeAttr(N, Key);
+  if (!Shape || Shape->UnknownRank)
+    return false;
+  // Where it says the sizes of one replica, those of the input count.
+  auto Bytes = G.attr(N, OriginalAttr);
+  auto Field = Bytes ? bytesField(*Bytes, AttrShape) : std::nullopt;
+  ShapeValue Was = Field ? parseShape(*Field) : *Shape;
+  if (Was.Dims.size() != Shape->Dims.size())
+    return false;
+  for (size_t I = 0; I < Shape->Dims.size(); ++I)
+    List.push_back(Shape->Dims[I] < 0 ? slot(I)
+                   : Was.Dims[I] != Shape->Dims[I]
+                       ? changedNumber(I, Was.Dims[I], Shape->Dims[I])
+                       : number(I, Shape->Dims[I]));
+  return true;
 }
 
 void DimRules::same(DimId X, DimId Y) {
@@ -211,6 +328,86 @@ void DimRules::sameShapes(ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     return;
   for (size_t I = 0; I < X.size(); ++I)
     same(X[I], Y[I]);
+}
+
+/// Numbers of rows that an op wants to be equal. A size that is not known says
+/// nothing: it may be that of all replicas where the other is that of one.
+void DimRules::sameRows(DimId X, DimId Y) {
+  auto IsKnown = [&](DimId D) {
+    return A.Dims.number(D) != UnknownSize && !A.Dims.isOne(D);
+  };
+  if (IsKnown(X) && IsKnown(Y))
+    same(X, Y);
+}
+
+/// The same of the first \p Count axes, as far as both have them.
+void DimRules::sameRows(ArrayRef<DimId> X, ArrayRef<DimId> Y, size_t Count) {
+  for (size_t I = 0; I < std::min({Count, X.size(), Y.size()}); ++I)
+    sameRows(X[I], Y[I]);
+}
+
+/// What the family of an op says of rows, whether its shape has a rule or is
+/// what the file says.
+void DimRules::sameRows(const OpRules &Rules) {
+  auto SameLead = [&](size_t Mixed) {
+    Dims X = in(0);
+    for (unsigned Port = 0; X && Port < A.numOutputs(N); ++Port)
+      if (Dims Y = A.shape({N, Port}); Y && X->size() > Mixed)
+        sameRows(*X, *Y, X->size() - Mixed);
+  };
+  switch (Rules.Type) {
+  case TypeRule::PerExample:
+  case TypeRule::LinearRows:
+    for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
+      if (Dims X = in(0), Y = A.shape({N, Port}); X && Y)
+        sameRows(*X, *Y, 1);
+    return;
+  case TypeRule::PerVector:
+    return SameLead(mixedAxes(G, N));
+  case TypeRule::PerMatrix:
+    return SameLead(2);
+  case TypeRule::PerVolume:
+    return SameLead(3);
+  case TypeRule::Rows:
+    break;
+  default:
+    return;
+  }
+  std::optional<DimId> First;
+  auto Add = [&](std::pair<char, int> Of, Dims X) {
+    auto [Letter, Rank] = Of;
+    size_t Axis = Letter == 't' || Letter == 'm' ? 1 : 0;
+    if (Letter == 'p' || Letter == '+' || !X || X->size() <= Axis ||
+        X->size() < size_t(Rank))
+      return;
+    if (First)
+      sameRows(*First, (*X)[Axis]);
+    else
+      First = (*X)[Axis];
+  };
+  for (unsigned I = 0; I < numData(); ++I)
+    Add(letterOf(Rules.Inputs, I), in(I));
+  for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
+    Add(letterOf(Rules.Outputs, Port), A.shape({N, Port}));
+}
+
+/// Whether the node at hand, a feed of unknown rank, is read whole by every
+/// replica and may be a scalar, which it is taken for then.
+bool DimRules::isWhole() const {
+  return HasMesh && Supposed.count(N) == 0 &&
+         G.opName(N).starts_with("Placeholder") && !G.anyUse(N, [&](Use U) {
+           if (U.Index >= G.node(U.User).NumData)
+             return false;
+           switch (rulesOf(G.opName(U.User)).Shape) {
+           case ShapeRule::Same:
+           case ShapeRule::Broadcast:
+           case ShapeRule::Select:
+           case ShapeRule::Shape:
+             return false;
+           default:
+             return Ops[G.node(U.User).Op].Update.Kind == UpdateKind::None;
+           }
+         });
 }
 
 //===----------------------------------------------------------------------===//
@@ -232,6 +429,23 @@ void DimRules::shapeRule(ShapeRule Rule) {
     for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
       passShape(Port, inRun(0));
     break;
+  case ShapeRule::EnsureShape: {
+    passShape(0, inRun(0));
+    DimList List;
+    if (Dims X = in(0); !X || !sizesFrom("shape", List))
+      break;
+    for (size_t I = 0; I < std::min(List.size(), in(0)->size()); ++I)
+      sameRows((*in(0))[I], List[I]);
+    break;
+  }
+  case ShapeRule::ReverseSequence: {
+    passShape(0, inRun(0));
+    Dims X = in(0), Lengths = in(1);
+    auto Batch = static_cast<size_t>(G.intAttr(N, "batch_dim").value_or(0));
+    if (X && Lengths && Lengths->size() == 1 && Batch < X->size())
+      sameRows((*X)[Batch], Lengths->front());
+    break;
+  }
   case ShapeRule::SameAll: {
     Dims First;
     for (unsigned I = 0; I < numData(); ++I) {
@@ -273,13 +487,14 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   case ShapeRule::FromAttr: {
     auto Shape = G.shapeAttr(N, "shape");
-    if (!Shape || Shape->UnknownRank)
+    if (!Shape || Shape->UnknownRank) {
+      if (isWhole())
+        setShape(0, {});
       break;
+    }
     DimList List;
     for (size_t I = 0; I < Shape->Dims.size(); ++I)
       List.push_back(Shape->Dims[I] < 0 ? slot(I) : number(I, Shape->Dims[I]));
-    if (A.Options.Suppose.Node == N && !List.empty())
-      A.Dims.assign(List[0], {1, 1, 0});
     setShape(0, List);
     break;
   }
@@ -332,6 +547,20 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::FromSizes2:
     if (Dims V = val(unsigned(Rule) - unsigned(ShapeRule::FromSizes0)))
       setShape(0, *V);
+    break;
+  case ShapeRule::BroadcastTo:
+    if (Dims V = val(1)) {
+      setShape(0, *V);
+      if (Dims X = in(0); X && X->size() <= V->size())
+        sameRows(*X, val(1)->take_back(X->size()), X->size());
+    }
+    break;
+  case ShapeRule::SizesOfRows:
+    if (Dims V = val(0))
+      setShape(0, *V);
+    if (Dims V = val(0), Dy = in(numData() - 1);
+        V && !V->empty() && Dy && !Dy->empty())
+      sameRows((*V)[0], (*Dy)[0]);
     break;
   case ShapeRule::SizesThenShape:
     if (Dims V = val(0), X = in(1); V && X) {
@@ -467,6 +696,8 @@ void DimRules::shapeRule(ShapeRule Rule) {
     if (Axis < 0 || Axis >= int64_t(X->size()))
       break;
     DimList List(X->begin(), X->end());
+    require(fits(List[Axis], A.numOutputs(N)), List[Axis],
+            "takes the rows of the whole batch apart");
     List.erase(List.begin() + Axis);
     for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
       setShape(Port, List);
@@ -495,6 +726,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
     break;
   case ShapeRule::GatherNd:
     gatherNd();
+    break;
+  case ShapeRule::TensorScatter:
+    tensorScatter();
     break;
   case ShapeRule::Einsum:
     einsum();
@@ -531,6 +765,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
     if (!X || X->empty())
       break;
     DimList List(X->begin(), X->end());
+    if (auto Count = num(1); Count && A.localNumber(List.back()) != UnknownSize)
+      require(*Count <= A.localNumber(List.back()), List.back(),
+              "selects more rows than a replica has");
     List.back() = K && K->size() == 1 ? (*K)[0] : slot(0);
     setShape(0, List);
     setShape(1, List);
@@ -561,6 +798,9 @@ void DimRules::shapeRule(ShapeRule Rule) {
       if (Dims X = val(0))
         setValue(0, *X);
     }
+    break;
+  case ShapeRule::Diagonal:
+    diagonal();
     break;
   case ShapeRule::Blocks:
     blocks();

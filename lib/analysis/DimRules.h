@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <map>
 #include <set>
 
 namespace graft {
@@ -57,7 +58,7 @@ private:
   std::optional<int64_t> num(unsigned I) const;
 
   void markUsers(NodeId Node);
-  void markDue(llvm::ArrayRef<DimId> Changed);
+  void markDue(llvm::ArrayRef<DimId> Changed, const std::vector<bool> &Moved);
   void visit(NodeId Node);
   void shapeRule(ShapeRule Rule);
   void constant();
@@ -99,15 +100,27 @@ private:
   DimId bareSlot(unsigned Slot);
   DimId slotFrom(unsigned Slot, llvm::ArrayRef<DimId> From);
   DimId total(unsigned Slot, llvm::ArrayRef<DimId> Parts);
+  /// A symbol of its own for what the node at hand says is a number of rows.
+  std::optional<Sym> rowsAt(unsigned Slot, Endpoint Of, bool Claimed = false);
+  void splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own);
+  DimId changedNumber(unsigned Slot, int64_t Was, int64_t Now);
+  std::optional<Sym> elementsOf(llvm::ArrayRef<DimId> List) const;
   std::optional<DimId> sizeAfter(DimId Whole, DimId First) const;
   bool isSingle() const;
   DimId number(unsigned Slot, int64_t Value);
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);
+  DimId partOfRows(DimId Whole, DimId Count);
   DimId broadcastDim(DimId X, DimId Y);
   void conflict(DimId X, DimId Y);
+  void require(bool Holds, DimId Size, const char *Why);
+  bool fits(DimId Size, int64_t Number) const;
+  bool sizesFrom(llvm::StringRef Key, DimList &List);
   void same(DimId X, DimId Y);
   void sameShapes(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
+  void sameRows(DimId X, DimId Y);
+  void sameRows(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y, size_t Count);
+  void sameRows(const OpRules &Rules);
 
   // Shapes.
   bool sameProduct(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y) const;
@@ -117,6 +130,7 @@ private:
   void pool();
   void reduction();
   void reshape();
+  void sameElements(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
   void matchGroups(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
   void spread(llvm::ArrayRef<DimId> From, llvm::ArrayRef<DimId> To);
   void transpose();
@@ -134,13 +148,16 @@ private:
   void pad();
   void gather();
   void gatherNd();
+  void tensorScatter();
   void where();
   bool countsLocally(llvm::ArrayRef<DimId> X) const;
   void countRows(DimId Rows, Endpoint By);
+  bool isWhole() const;
   void parts();
   void stitch();
   void einsum();
   void blocks();
+  void diagonal();
   void cell(bool OverTime);
   void crossEntropy(bool Sparse);
   void crossing();
@@ -165,7 +182,7 @@ private:
   llvm::ArrayRef<NodeId> Order;
   /// What is known of an op.
   struct OpRule {
-    ShapeRule Shape;
+    OpRules Rules;
     ValueRule Value;
     bool ComparesSizes; ///< Asks whether two sizes are the same one.
     bool IsBackEdge;
@@ -192,6 +209,16 @@ private:
   /// By size of two joined parts, of which not both are numbers: theirs.
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
   RaggedRows Selected;
+  /// By node: outputs, and axes, that are supposed to be rows of one replica.
+  llvm::DenseMap<NodeId, llvm::SmallVector<std::pair<unsigned, unsigned>, 1>>
+      Supposed;
+  bool HasMesh = false;
+  /// The rows that a node makes, by node and slot; the first that are split, or
+  /// each replica's own, of which there is a number; and those that the user
+  /// says are equally many.
+  llvm::DenseMap<uint64_t, uint16_t> RowsMade;
+  std::pair<int64_t, Sym> Numbered[2];
+  std::map<int64_t, Sym> RowsBySaying;
 
   DimId One = 0;
   NodeId N = NoNode;

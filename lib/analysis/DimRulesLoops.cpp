@@ -118,13 +118,9 @@ void DimRules::localHandle() {
     setShape(1, {});
     if (!G.boolAttr(N, "dynamic_size").value_or(false))
       Hold(N, A.valueRun(Inputs[0]));
-    auto Shape = G.shapeAttr(N, "element_shape");
-    if (!Shape || Shape->UnknownRank)
-      return;
     DimList List;
-    for (size_t I = 0; I < Shape->Dims.size(); ++I)
-      List.push_back(Shape->Dims[I] < 0 ? slot(I) : number(I, Shape->Dims[I]));
-    setElement(N, List);
+    if (sizesFrom("element_shape", List))
+      setElement(N, List);
     return;
   }
   case Grad:

@@ -11,15 +11,19 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace llvm;
 
 namespace graft {
 
 bool Sym::multiply(const Sym &O) {
-  // Ragged rows times a number.
+  // Ragged rows times a number; no rows times others.
   if ((Ragged != 0 && !O.isNumber()) || (O.Ragged != 0 && !isNumber()) ||
-      MulOverflow(C, O.C, C))
+      (B != 0 && O.B != 0 && Rows != O.Rows) || MulOverflow(C, O.C, C))
     return false;
+  if (O.B != 0)
+    Rows = O.Rows;
   B = static_cast<int8_t>(B + O.B);
   R = static_cast<int8_t>(R + O.R);
   Ragged |= O.Ragged;
@@ -49,11 +53,78 @@ void DimTable::set(Entry &E, const Wide &W) {
 std::optional<Sym> DimTable::sym(DimId D) const {
   uint32_t Size = Entries[find(D)].Size;
   if (hasSymOf(Size))
-    return Others[Size & ~Aside].Value;
+    return settled(Others[Size & ~Aside].Value);
   int64_t Number = numberOf(Size);
   if (Number == UnknownSize)
     return std::nullopt;
   return Sym{Number, 0, 0};
+}
+
+std::optional<Sym> DimTable::settled(Sym S) const {
+  if (S.B == 0 || S.Ragged != 0)
+    return S;
+  while (S.Rows < RowsMade.size() && RowsMade[S.Rows].Parent != S.Rows) {
+    const RowsEntry &Is = RowsMade[S.Rows];
+    for (int Power = 0; Power < S.B; ++Power)
+      if (MulOverflow(S.C, Is.Factor, S.C))
+        return std::nullopt;
+    S.Rows = Is.Parent;
+  }
+  return S;
+}
+
+std::optional<uint16_t> DimTable::makeRows(Endpoint Of, bool Claimed) {
+  if (RowsMade.size() > UINT16_MAX)
+    return std::nullopt;
+  auto Made = static_cast<uint16_t>(RowsMade.size());
+  RowsMade.push_back({Made, Claimed, 1, Of});
+  return Made;
+}
+
+bool DimTable::relate(Sym X, Sym Y) {
+  auto SX = settled(X), SY = settled(Y);
+  if (!SX || !SY)
+    return false;
+  if (*SX == *SY)
+    return true;
+  if (SX->B != SY->B || SX->B <= 0 || SX->R != SY->R || SX->C <= 0 ||
+      SY->C <= 0 || SX->Ragged != 0 || SY->Ragged != 0 ||
+      SX->Rows == SY->Rows || (SX->B != 1 && SX->C != SY->C))
+    return false;
+  // C * b = D * c: with the smallest t, b = (D/g) * t and c = (C/g) * t.
+  int64_t Common = SX->B == 1 ? std::gcd(SX->C, SY->C) : SX->C;
+  int64_t OfX = SY->C / Common, OfY = SX->C / Common;
+  // What is claimed may be so many times the rows of what is split, but none of
+  // those is a multiple of a claim.
+  bool ClaimsX = RowsMade[SX->Rows].Claimed,
+       ClaimsY = RowsMade[SY->Rows].Claimed;
+  if (ClaimsX != ClaimsY && (ClaimsX ? OfY : OfX) != 1)
+    return false;
+  bool RootIsX = OfX != 1             ? false
+                 : OfY != 1           ? true
+                 : ClaimsX != ClaimsY ? ClaimsY
+                                      : SX->Rows < SY->Rows;
+  uint16_t Root = RootIsX ? SX->Rows : SY->Rows;
+  if (OfX != 1 && OfY != 1) {
+    auto Made = makeRows(RowsMade[SX->Rows].Of);
+    if (!Made)
+      return false;
+    Root = *Made;
+    RowsMade[Root].Claimed = ClaimsX;
+  }
+  Moved.resize(RowsMade.size());
+  for (auto [Rows, Factor] :
+       {std::pair(SX->Rows, OfX), std::pair(SY->Rows, OfY)}) {
+    if (Rows == Root)
+      continue;
+    for (size_t I = 0; I < RowsMade.size(); ++I)
+      if (auto Was = settled({1, 1, 0, static_cast<uint16_t>(I)});
+          !Was || Was->Rows == Rows)
+        Moved[I] = true;
+    RowsMade[Rows].Parent = Root;
+    RowsMade[Rows].Factor = Factor;
+  }
+  return true;
 }
 
 bool DimTable::isSame(DimId D) const {
@@ -84,11 +155,11 @@ bool DimTable::unify(DimId A, DimId B) {
     if (R.Number != UnknownSize && C.Number != UnknownSize &&
         R.Number != C.Number)
       return false;
-    if (R.HasSym && C.HasSym && !(R.Value == C.Value))
-      return false;
     // A number is the same on all replicas.
     if ((R.HasSym && R.Value.Ragged != 0 && C.Number != UnknownSize) ||
         (C.HasSym && C.Value.Ragged != 0 && R.Number != UnknownSize))
+      return false;
+    if (R.HasSym && C.HasSym && !relate(R.Value, C.Value))
       return false;
     // Whoever read the one that knew less must read it again.
     bool TellsChild = (R.HasSym && !C.HasSym) ||
@@ -124,7 +195,7 @@ bool DimTable::assign(DimId D, Sym S) {
   D = find(D);
   Wide W = get(Entries[D].Size);
   if (W.HasSym)
-    return W.Value == S;
+    return relate(W.Value, S);
   if (S.Ragged != 0 && W.Number != UnknownSize)
     return false;
   AnyRagged |= S.Ragged != 0;
@@ -152,6 +223,9 @@ void DimTable::flatten() {
   // A root is older than its class, so it is settled first.
   for (Entry &E : Entries)
     E.Parent = Entries[E.Parent].Parent;
+  for (Wide &W : Others)
+    if (auto S = W.HasSym ? settled(W.Value) : std::nullopt)
+      W.Value = *S;
 }
 
 void DimAnalysis::extend() {
@@ -200,8 +274,22 @@ bool DimAnalysis::isLocal(Endpoint E) const {
     return false;
   return any_of(*value(E), [&](DimId D) {
     auto S = Dims.sym(D);
-    return S && S->isLocal();
+    return S && S->isLocal() && Dims.isOfSplit(*S);
   });
+}
+
+int64_t DimAnalysis::localNumber(DimId D) const {
+  int64_t Number = Dims.number(D);
+  auto S = Dims.hasSym(D) ? Dims.sym(D) : std::nullopt;
+  for (int P = 0; Number != UnknownSize && S && P < S->globalPower(); ++P)
+    Number /= replicas();
+  return Number;
+}
+
+bool DimAnalysis::mayBeOneRow(DimId D) const {
+  auto Size = Dims.sym(D);
+  int64_t Number = Dims.number(D);
+  return Number <= (OwnRows ? 1 : replicas()) && (!Size || Size->C <= 1);
 }
 
 bool DimAnalysis::isUneven(Endpoint E, unsigned Axis) const {
@@ -217,7 +305,7 @@ int DimAnalysis::batchAxis(Endpoint E) const {
     return -1;
   auto S = shape(E);
   for (size_t I = 0; I < S->size(); ++I)
-    if (auto V = Dims.sym((*S)[I]); V && V->isLocal())
+    if (auto V = Dims.sym((*S)[I]); V && V->isLocal() && Dims.isOfSplit(*V))
       return static_cast<int>(I);
   return -1;
 }
@@ -234,6 +322,9 @@ std::string DimAnalysis::describe(DimId D) const {
   std::string Text = std::to_string(S->C);
   if (S->B)
     Text += S->B == 1 ? "*b" : formatv("*b^{0}", int(S->B)).str();
+  // The rows of the feed that comes first are the batch.
+  if (S->B && S->Ragged == 0 && S->Rows != 0)
+    Text += (" of '" + G.name(Dims.rowsOf(*S).Node) + "'").str();
   if (S->Ragged)
     Text +=
         " of rows that '" + G.name(counterOf(S->Ragged)).str() + "' selects";

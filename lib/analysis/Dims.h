@@ -11,6 +11,14 @@
 // A symbolic size is c * b^B * N^R: b is the rows of one replica, N the number
 // of replicas (so b * N is the global batch). b >= 1, hence max(n, 1) = n.
 //
+// Each tensor that is split has a b of its own: nothing says that two feeds
+// have equally many rows but an op that wants them so. Where two sizes must be
+// equal, their b are one, or multiples of one (DimTable::relate).
+//
+// Numbers are those of the single-device step, also where a constant holds the
+// size of one replica by now: a number of that step and one of a replica are
+// never compared.
+//
 // Rows that are counted by their values (Where of a condition on the batch, or
 // DynamicPartition) are ragged: of each condition, and of each part, a class of
 // its own, of which every replica has another number, possibly none. In a size
@@ -37,6 +45,9 @@ struct Sym {
   int64_t C = 1;
   int8_t B = 0;
   int8_t R = 0;
+  /// Which rows b counts: of the feeds that are known to have equally many
+  /// (DimTable::makeRows).
+  uint16_t Rows = 0;
   /// The class of rows that b counts, one more than the index of the output of
   /// the node that counts them; 0: the batch.
   uint32_t Ragged = 0;
@@ -48,9 +59,11 @@ struct Sym {
   /// Multiplies by \p O; false if that is no such size.
   bool multiply(const Sym &O);
   bool operator==(const Sym &O) const {
-    return C == O.C && B == O.B && R == O.R && Ragged == O.Ragged;
+    return C == O.C && B == O.B && R == O.R && Ragged == O.Ragged &&
+           (Rows == O.Rows || B == 0);
   }
 };
+static_assert(sizeof(Sym) == 16);
 
 using DimId = uint32_t;
 inline constexpr int64_t UnknownSize = INT64_MIN;
@@ -105,6 +118,20 @@ public:
   /// Says so of a size that is not known.
   void markSame(DimId D);
 
+  /// A b of its own, that of \p Of. One that is \p Claimed is nothing that is
+  /// split: a constant was changed as if it held it.
+  std::optional<uint16_t> makeRows(Endpoint Of, bool Claimed = false);
+  /// Says that two sizes are equal, which may say how the rows that they count
+  /// are related; false if they are not, or that cannot be said.
+  bool relate(Sym X, Sym Y);
+  /// The tensor whose rows \p S counts.
+  Endpoint rowsOf(const Sym &S) const { return RowsMade[S.Rows].Of; }
+  /// Whether it is more than a claim that \p S counts rows of what is split.
+  bool isOfSplit(const Sym &S) const {
+    return S.B == 0 || S.Ragged != 0 || S.Rows >= RowsMade.size() ||
+           !RowsMade[S.Rows].Claimed;
+  }
+
   /// Makes \p A and \p B one; false (and no change) if they contradict.
   bool unify(DimId A, DimId B);
   /// Gives the class of \p D the size \p S; false if it has another one.
@@ -115,6 +142,16 @@ public:
   /// The sizes that became better known since the last call: the fixpoint is
   /// reached when there are none.
   std::vector<DimId> takeChanged() { return std::exchange(Changed, {}); }
+  /// Likewise which rows, by Sym::Rows, were found to be those of others.
+  std::vector<bool> takeMoved() { return std::exchange(Moved, {}); }
+  /// Whether the size counts rows that are in \p Of.
+  bool counts(DimId D, const std::vector<bool> &Of) const {
+    uint32_t Size = Entries[find(D)].Size;
+    if (!hasSymOf(Size))
+      return false;
+    const Sym &S = Others[Size & ~Aside].Value;
+    return S.B != 0 && S.Ragged == 0 && S.Rows < Of.size() && Of[S.Rows];
+  }
   /// Sizes made from now on are nobody else's yet: learning about them is no
   /// change.
   void beginNode() { Fresh = static_cast<DimId>(Entries.size()); }
@@ -154,9 +191,21 @@ private:
   /// What an entry says, for a change.
   Wide get(uint32_t Size) const;
   void set(Entry &E, const Wide &W);
+  /// \p S with the rows that those of it were found to be.
+  std::optional<Sym> settled(Sym S) const;
+
+  /// Rows of what is split: Factor times those of Parent.
+  struct RowsEntry {
+    uint16_t Parent;
+    bool Claimed;
+    int64_t Factor;
+    Endpoint Of;
+  };
 
   std::vector<Entry> Entries; ///< By size.
   std::vector<Wide> Others;
+  std::vector<RowsEntry> RowsMade; ///< By Sym::Rows.
+  std::vector<bool> Moved;
   bool AnyRagged = false;
   std::vector<DimId> Changed;
   DimId Fresh = 0;
@@ -178,10 +227,10 @@ struct DimRun {
 struct DimOptions {
   /// The constants still hold global numbers (before `replicate` patches them).
   bool Unpatched = false;
-  /// A tensor whose axis 0 is taken to be the rows of one replica, to see what
+  /// Tensors whose axis is taken to be the rows of one replica, to see what
   /// else would be (a choice of feeds).
-  Endpoint Suppose;
-  /// N, to divide the numbers of what `_ToReplicas` splits.
+  std::vector<std::pair<Endpoint, unsigned>> Suppose;
+  /// N, where constants hold the numbers of one replica.
   unsigned Replicas = 1;
   /// Where nodes that select among the rows of all replicas, and
   /// DynamicPartition nodes that send them to parts.
@@ -216,6 +265,10 @@ public:
   bool isZero(NodeId N) const { return ZeroConsts[N]; }
   /// The first dimension whose size follows the rows of one replica, or -1.
   int batchAxis(Endpoint E) const;
+  /// The number that \p D is on one replica, or UnknownSize.
+  int64_t localNumber(DimId D) const;
+  /// Whether \p D, a size of one replica, may be 1 there.
+  bool mayBeOneRow(DimId D) const;
   /// Whether the replicas may have different numbers of the rows along axis
   /// \p Axis of \p E, which is split.
   bool isUneven(Endpoint E, unsigned Axis) const;
@@ -229,6 +282,8 @@ public:
     NodeId Node;
     DimId A;
     DimId B;
+    /// What the node does that a replica's rows, A, do not allow; or null.
+    const char *Why = nullptr;
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
   std::string describe(DimId D) const;
@@ -281,6 +336,7 @@ private:
   std::vector<DimId> Pool;
   std::vector<bool> ZeroConsts; ///< By node.
   std::vector<Conflict> Conflicts;
+  bool OwnRows = false; ///< Replicas take batches of their own.
 };
 
 } // namespace graft

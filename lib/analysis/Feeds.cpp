@@ -8,6 +8,7 @@
 
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Dims.h"
+#include "lib/analysis/OpRules.h"
 #include "lib/analysis/SparseFeeds.h"
 #include "lib/analysis/Topology.h"
 
@@ -34,6 +35,8 @@ private:
   std::vector<bool> reaching(function_ref<bool(NodeId)> Is) const;
   Feed *find(StringRef Name);
   bool named(StringRef Option);
+  bool named(StringRef Name, StringRef How, int Batch);
+  bool isScalar(Endpoint Feed) const;
   bool fromStatic(std::vector<Feed *> Candidates);
 
   const Graph &G;
@@ -136,62 +139,152 @@ Feed *Chooser::find(StringRef Name) {
 bool Chooser::named(StringRef Option) {
   SmallVector<StringRef, 8> Rules;
   Option.split(Rules, ';', -1, false);
-  for (StringRef Rule : Rules) {
-    auto [Name, How] = Rule.split('=');
-    Feed *F = find(Name);
-    if (!F)
-      return false;
-    F->Named = true;
-    StringRef Axis = How;
-    F->Sparse = How == "sparse";
-    if (How == "copy" || F->Sparse) {
-      F->Axis = -1;
-    } else if (How.empty() || How == "split") {
-      F->Axis = 0;
-    } else if (!Axis.consume_front("split(") || !Axis.consume_back(")") ||
-               Axis.getAsInteger(10, F->Axis) || F->Axis < 0) {
-      Diags.error("",
-                  ("--feed: '" + How +
-                   "' is not a way to feed; use split, split(AXIS), copy or "
-                   "sparse")
-                      .str());
-      return false;
-    }
-    auto Shape = sourceShape(G, F->At);
-    if (F->Axis >= 0 && Shape && !Shape->UnknownRank &&
-        size_t(F->Axis) >= Shape->Dims.size()) {
-      Diags.error(G.name(F->At.Node),
-                  formatv("--feed: axis {0} does not exist: the feed has "
-                          "{1} axes",
-                          F->Axis, Shape->Dims.size()));
-      return false;
-    }
+  for (auto [I, Rule] : enumerate(Rules)) {
+    auto [Names, How] = Rule.split('=');
+    SmallVector<StringRef, 2> Each;
+    Names.split(Each, '+');
+    for (StringRef Name : Each)
+      if (!named(Name, How, Each.size() > 1 ? static_cast<int>(I) : -1))
+        return false;
   }
   return true;
 }
 
-/// All candidates are static: the dimension that most of them begin with.
+bool Chooser::named(StringRef Name, StringRef How, int Batch) {
+  Feed *F = find(Name);
+  if (!F)
+    return false;
+  F->Named = true;
+  F->Batch = Batch;
+  StringRef Axis = How;
+  F->Sparse = How == "sparse";
+  if (How == "copy" || F->Sparse) {
+    F->Axis = -1;
+  } else if (How.empty() || How == "split") {
+    F->Axis = 0;
+  } else if (!Axis.consume_front("split(") || !Axis.consume_back(")") ||
+             Axis.getAsInteger(10, F->Axis) || F->Axis < 0) {
+    Diags.error("", ("--feed: '" + How +
+                     "' is not a way to feed; use split, split(AXIS), copy or "
+                     "sparse")
+                        .str());
+    return false;
+  }
+  auto Shape = sourceShape(G, F->At);
+  if (F->Axis >= 0 && Shape && !Shape->UnknownRank &&
+      size_t(F->Axis) >= Shape->Dims.size()) {
+    Diags.error(G.name(F->At.Node),
+                formatv("--feed: axis {0} does not exist: the feed has "
+                        "{1} axes",
+                        F->Axis, Shape->Dims.size()));
+    return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Feeds of unknown rank
+//===----------------------------------------------------------------------===//
+
+/// Whether the op of \p U refuses anything but a scalar there.
+static bool needsScalar(const Graph &G, Use U) {
+  const OpDef *Def = G.opDef(U.User);
+  UpdateDef Update = Def ? Def->update() : UpdateDef();
+  if (Update.Kind == UpdateKind::Apply) // a rate, a momentum, ...
+    return U.Index >= Update.NumVars && int(U.Index) != Update.Grad &&
+           int(U.Index) != Update.Indices;
+  StringRef Op = G.opName(U.User);
+  return ((Op == "Switch" || Op == "RefSwitch" || Op == "Fill" ||
+           Op == "ScalarSummary") &&
+          U.Index == 1) ||
+         Op == "LoopCond" || Op == "Range";
+}
+
+static bool isScalarConst(const Graph &G, Endpoint E) {
+  return G.isOp(E.Node, "Const") && constScalar(G, E.Node);
+}
+
+/// Whether \p E is a draw, or one in another range.
+static bool isDraw(const Graph &G, Endpoint E) {
+  for (unsigned Depth = 0; Depth < 8; ++Depth) {
+    StringRef Op = G.opName(E.Node);
+    if (isRandomOp(Op))
+      return true;
+    if (Op != "Add" && Op != "AddV2" && Op != "Mul" && Op != "Identity")
+      return false;
+    E = G.input(E.Node, 0);
+  }
+  return false;
+}
+
+/// Whether \p Feed, of which the graph does not say the rank, is a scalar: an
+/// op needs one, where it or what is computed of it and numbers goes; or it is
+/// the rate of a dropout: what is computed of it is compared with, or added to,
+/// random numbers, and is a factor, and nothing else.
+bool Chooser::isScalar(Endpoint Feed) const {
+  SmallVector<Endpoint, 8> Work{Feed};
+  bool IsRate = false, IsOther = false;
+  for (size_t I = 0; I < Work.size() && I < 64; ++I) {
+    Endpoint E = Work[I];
+    SmallVector<Use, 8> Uses;
+    G.forEachUse(E.Node, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData && G.input(U.User, U.Index) == E)
+        Uses.push_back(U);
+    });
+    for (Use U : Uses) {
+      if (needsScalar(G, U))
+        return true;
+      StringRef Op = G.opName(U.User);
+      bool Compares = Op.starts_with("Greater") || Op.starts_with("Less");
+      bool Adds = Op == "Add" || Op == "AddV2" || Op == "Sub";
+      bool Scales = Op == "Mul" || Op == "RealDiv" || Op == "Div";
+      if (Op == "Identity" || Op == "Cast" || Op == "LogicalNot") {
+        Work.push_back({U.User, 0});
+        continue;
+      }
+      if (!Compares && !Adds && !Scales) {
+        IsOther |= Op != "Shape";
+        continue;
+      }
+      Endpoint Other = G.input(U.User, 1 - U.Index);
+      if (isScalarConst(G, Other) || is_contained(Work, Other))
+        Work.push_back({U.User, 0});
+      else if (!Scales && isDraw(G, Other))
+        IsRate = true;
+      else
+        IsOther |= !Scales;
+    }
+  }
+  return IsRate && !IsOther;
+}
+
+//===----------------------------------------------------------------------===//
+// Static feeds
+//===----------------------------------------------------------------------===//
+
+/// Candidates are static: those that have rows where what is split has some;
+/// if nothing is, the dimension that most of them begin with.
 bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   DimOptions Options;
   Options.Unpatched = true;
   std::vector<NodeId> Order = topologicalOrder(G);
-  DimAnalysis Dims(G, Order, Options);
-  std::map<DimId, std::vector<Feed *>> Classes;
-  std::vector<Feed *> Split;
   for (Feed &F : Feeds)
     if (F.Axis >= 0)
-      Split.push_back(&F);
-  for (Feed *F : Candidates)
-    if (auto Shape = Dims.shape(F->At); Shape && !Shape->empty())
-      Classes[Dims.table().find((*Shape)[0])].push_back(F);
-  if (!Split.empty()) {
-    // The dimension of what is split already.
-    for (Feed *F : Split)
-      if (auto Shape = Dims.shape(F->At))
-        for (Feed *Other : Classes[Dims.table().find((*Shape)[F->Axis])])
-          Other->Axis = 0;
-    return true;
+      Options.Suppose.push_back({F.At, static_cast<unsigned>(F.Axis)});
+  bool AnySplit = !Options.Suppose.empty();
+  DimAnalysis Dims(G, Order, Options);
+  std::map<DimId, std::vector<Feed *>> Classes;
+  for (Feed *F : Candidates) {
+    auto Shape = Dims.shape(F->At);
+    if (!Shape || Shape->empty())
+      continue;
+    Classes[Dims.table().find((*Shape)[0])].push_back(F);
+    if (auto S = Dims.table().sym((*Shape)[0]);
+        AnySplit && S && S->isLocal() && S->B == 1)
+      F->Axis = 0;
   }
+  if (AnySplit)
+    return true;
   size_t Most = 0;
   for (auto &[Dim, Members] : Classes)
     Most = std::max(Most, Members.size());
@@ -204,7 +297,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   std::vector<Feed *> Chosen = Best.front();
   bool Clear = Best.size() == 1;
   for (size_t I = 0; Best.size() > 1 && I < Best.size() && I < 8; ++I) {
-    Options.Suppose = Best[I].front()->At;
+    Options.Suppose = {{Best[I].front()->At, 0}};
     DimAnalysis Supposed(G, Order, Options);
     std::vector<Feed *> Reached;
     for (Feed *F : Candidates)
@@ -241,11 +334,13 @@ bool Chooser::run(StringRef Option) {
       continue;
     if (!Shape || Shape->UnknownRank) {
       // Nothing is known of it: a value that restores a file name, say.
-      if (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
-          isBatchRead(G.opName(F.At.Node)))
+      F.Scalar = isScalar(F.At);
+      if (!F.Scalar && (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
+                        isBatchRead(G.opName(F.At.Node))))
         Diags.unproved("feed", G.name(F.At.Node),
-                       "the rank of this feed is not known, so it is read "
-                       "whole by every replica; name it with --feed=" +
+                       "the rank of this feed is not known, so it is taken "
+                       "for a scalar, which every replica reads; say what it "
+                       "is with --feed=" +
                            feedName(G, F) + "=split or =copy");
     } else if (Shape->Dims[0] < 0) {
       F.Axis = 0;

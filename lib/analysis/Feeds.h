@@ -23,6 +23,8 @@ struct Feed {
   int Axis;
   bool Named = false;  ///< By the user.
   bool Sparse = false; ///< A part of a sparse tensor, read whole.
+  bool Scalar = false; ///< Of unknown rank, and a scalar as the graph uses it.
+  int Batch = -1; ///< Which feeds have as many rows, as the user says, or -1.
 };
 
 /// What the user calls \p F: NAME, or NAME:PORT.
@@ -30,11 +32,13 @@ std::string feedName(const Graph &G, const Feed &F);
 
 /// Decides for every placeholder of \p G that is used, and for every tensor
 /// that the step takes from a queue or an iterator. \p Option has the user's
-/// rules, NAME[:PORT]=split|split(AXIS)|copy separated by `;`, for these or any
-/// other tensor. Else a feed is split whose axis 0 is unknown, or is the same
-/// dimension as a split feed's; when all are static, the dimension that most of
-/// them begin with is the batch. Nothing after an error: no such tensor, or it
-/// is not clear which dimension it is.
+/// rules, NAME[:PORT][+NAME...]=split|split(AXIS)|copy separated by `;`, for
+/// these or any other tensor; feeds that one rule splits have equally many
+/// rows. Else a feed is split whose axis 0 is unknown, or has rows where those
+/// that are split have some; when all are static, the dimension that most of
+/// them begin with is the batch. A feed of unknown rank is taken for a scalar.
+/// Nothing after an error: no such tensor, or it is not clear which dimension
+/// it is.
 std::optional<std::vector<Feed>>
 chooseFeeds(const Graph &G, llvm::StringRef Option, DiagnosticEngine &Diags);
 

@@ -16,7 +16,7 @@ namespace graft {
 int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas) {
   int64_t Times = 1;
   auto S = Table.sym(D);
-  for (int P = 0; S && P < S->globalPower(); ++P)
+  for (int P = 0; S && Table.isOfSplit(*S) && P < S->globalPower(); ++P)
     Times *= Replicas;
   return Times;
 }
@@ -53,14 +53,19 @@ bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
 void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
                       unsigned Replicas) {
   auto Sizes = elementSizes(G, Dims, N);
-  for (StringRef Key : {"element_shape", "element_shape_except0"}) {
-    auto Shape = G.shapeAttr(N, Key);
+  for (StringRef Key : {"element_shape", "element_shape_except0", "shape"}) {
+    auto Shape =
+        isElementShape(G.opName(N), Key) ? G.shapeAttr(N, Key) : std::nullopt;
     if (!Shape || Shape->UnknownRank || !Sizes)
       continue;
     ShapeValue Local;
     Local.Dims = localShape(Dims.table(), *Sizes, Shape->Dims, Replicas);
-    if (Local.Dims != Shape->Dims)
-      G.setAttr(N, Key, encodeShapeAttr(Local));
+    if (Local.Dims == Shape->Dims)
+      continue;
+    // What an array says of its elements is read again, and what is checked.
+    if (G.isOp(N, "TensorArrayV3") || G.isOp(N, "EnsureShape"))
+      G.setAttr(N, OriginalAttr, *G.attr(N, Key));
+    G.setAttr(N, Key, encodeShapeAttr(Local));
   }
 }
 

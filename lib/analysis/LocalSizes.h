@@ -24,7 +24,8 @@ int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas);
 bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
                  unsigned Replicas);
 
-/// Makes what the tensor array op \p N says of the shape of elements local.
+/// Makes what the tensor array op \p N says of the shape of elements local, or
+/// EnsureShape of what it passes.
 void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
                       unsigned Replicas);
 

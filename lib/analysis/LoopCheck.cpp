@@ -39,7 +39,9 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
 }
 
 bool isElementShape(StringRef Op, StringRef Key) {
-  return Key.starts_with("element_shape") && isLocalHandleOp(Op);
+  return Op == "EnsureShape"
+             ? Key == "shape"
+             : Key.starts_with("element_shape") && isLocalHandleOp(Op);
 }
 
 std::optional<SmallVector<DimId, 4>>
@@ -48,7 +50,7 @@ elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   if (!Shape)
     return std::nullopt;
   // What is read from many elements has them along another axis.
-  bool Many = !G.isOp(N, "TensorArrayV3");
+  bool Many = !G.isOp(N, "TensorArrayV3") && !G.isOp(N, "EnsureShape");
   if (Many && Shape->empty())
     return std::nullopt;
   return SmallVector<DimId, 4>(Many ? Shape->drop_front() : *Shape);

@@ -22,8 +22,8 @@ namespace graft {
 void checkLoops(const Graph &G, const LoopInfo &Loops,
                 llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);
 
-/// Whether the attribute \p Key holds the shape of what an array holds, so that
-/// the rows of one replica may stand in it.
+/// Whether the attribute \p Key holds the shape of what an array holds, or of
+/// what passes, so that the rows of one replica may stand in it.
 bool isElementShape(llvm::StringRef Op, llvm::StringRef Key);
 
 /// The sizes that attribute isElementShape() of \p N says something of.

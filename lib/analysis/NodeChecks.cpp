@@ -14,6 +14,7 @@
 #include "lib/analysis/CompressCheck.h"
 #include "lib/analysis/Draws.h"
 #include "lib/analysis/LengthGather.h"
+#include "lib/analysis/Needs.h"
 #include "lib/analysis/PackCheck.h"
 #include "lib/graph/FileWalk.h"
 
@@ -58,6 +59,7 @@ private:
   bool isExcused(const RType &Type) const;
   bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
   void checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op);
+  void checkNeeds(const ProgramFacts &Facts, NodeId Pack);
   void checkInserted(const ProgramFacts &Facts, NodeId N);
   bool isRefresh(const ProgramFacts &Facts, NodeId N) const;
   bool onlyGatesWait(NodeId N) const;
@@ -77,6 +79,7 @@ private:
   const std::vector<NodeId> &InputOf;
   const std::vector<bool> &IsRead, &IsInside;
   const DenseMap<NodeId, NodeId> &NamedAfter;
+  std::optional<Needs> Sets; ///< If there are packs.
 };
 
 /// Whether a type is one that the input leaves open and a pass warned of. What
@@ -211,6 +214,25 @@ void NodeChecker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
   }
 }
 
+/// Who takes one tensor out of a pack runs what all of them are made of.
+void NodeChecker::checkNeeds(const ProgramFacts &Facts, NodeId Pack) {
+  if (!Sets)
+    Sets.emplace(G, Facts);
+  auto SourceOf = [&](Endpoint E) {
+    return G.node(E.Node).Kind == Inserted::Pack ? G.input(E.Node, 0).Node
+                                                 : E.Node;
+  };
+  NodeId First = SourceOf(G.input(Pack, 0));
+  for (Endpoint E : G.dataInputs(Pack).drop_back())
+    if (NodeId Other = SourceOf(E); Sets->of(Other) != Sets->of(First)) {
+      error(Pack, "brings together '" + originName(G, First) + "' and '" +
+                      originName(G, Other) +
+                      "', which need other feeds, variables, draws or effects: "
+                      "who runs one would run the other");
+      return;
+    }
+}
+
 /// What was inserted is of the form that its kind says.
 void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
@@ -232,6 +254,8 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
                                 [this](NodeId Of) { return C.passesPack(Of); });
     if (!Fault.empty())
       error(N, Fault);
+    else if (G.isOp(N, "ConcatV2"))
+      checkNeeds(Facts, N);
     checkWaits(Facts, N, Op);
     return;
   }

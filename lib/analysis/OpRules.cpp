@@ -61,6 +61,26 @@ OpRules rulesOf(StringRef Op) {
   return It == Table.end() || It->Op != Name ? OpRules() : It->Rules;
 }
 
+std::pair<char, int> letterOf(StringRef Letters, unsigned I) {
+  std::pair<char, int> Last;
+  for (size_t At = 0; At < Letters.size(); ++At) {
+    Last = {Letters[At], 0};
+    if (At + 1 < Letters.size() && isDigit(Letters[At + 1]))
+      Last.second = Letters[++At] - '0';
+    if (I-- == 0)
+      break;
+  }
+  return Last;
+}
+
+unsigned mixedAxes(const Graph &G, NodeId N) {
+  if (!G.isOp(N, "MatrixDiagV2") && !G.isOp(N, "MatrixDiagV3"))
+    return 1;
+  NodeId K = G.input(N, 1).Node;
+  auto Value = G.isOp(K, "Const") ? constValue(G, K) : std::nullopt;
+  return Value && Value->Shape.Dims.empty() ? 1 : 2;
+}
+
 bool isOnceOp(StringRef Op) {
   for (const char *Name : OnceOps)
     if (Op == Name)

@@ -12,6 +12,8 @@
 #ifndef GRAFT_LIB_ANALYSIS_OPRULES_H
 #define GRAFT_LIB_ANALYSIS_OPRULES_H
 
+#include "lib/graph/Graph.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -42,6 +44,14 @@ struct OpRules {
 
 /// The rules of \p Op.
 OpRules rulesOf(llvm::StringRef Op);
+
+/// The letter of number \p I in \p Letters, which are those of TypeRule::Rows:
+/// the last one for all that follow; and the digit after it.
+std::pair<char, int> letterOf(llvm::StringRef Letters, unsigned I);
+
+/// How many of its last axes an op of TypeRule::PerVector mixes: the diagonals
+/// of a band are a matrix.
+unsigned mixedAxes(const Graph &G, NodeId N);
 
 /// Ops that may exist only once in a step, whatever they read: summaries,
 /// prints, file writes, queues, tables, readers, python functions. They read

@@ -9,6 +9,7 @@
 #include "lib/analysis/Loops.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/support/InternalError.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -60,6 +61,8 @@ static DimOptions settled(const Graph &G, ArrayRef<NodeId> Order,
     ++Op;
   if (Op == G.numOps())
     return Options;
+  // Each turn finds one more.
+  TurnLimit Limit("row numbers", 1 + G.size());
   for (;;) {
     DimAnalysis Dims(G, Order, Options);
     if (!Dims.table().hasRagged())
@@ -67,6 +70,7 @@ static DimOptions settled(const Graph &G, ArrayRef<NodeId> Order,
     TypeAnalysis Types(G, Order, Dims, Vars);
     if (Types.unusableNumbers().empty())
       return Options;
+    Limit.turn([&] { return G.name(Types.unusableNumbers().front()).str(); });
     append_range(Options.Whole, Types.unusableNumbers());
   }
 }

@@ -20,6 +20,8 @@ namespace graft {
 inline constexpr llvm::StringRef MeshOp = "_GraftMesh";
 /// The name in the input of a node that lost it to its merged value.
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
+/// On splits: which of them have equally many rows, as the user says.
+inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 /// The value in the input of a constant whose batch sizes were made local.
 inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
 /// The scale k that an unproved reduction takes its source to have.

@@ -61,6 +61,11 @@ void TypeRules::parseExample() {
     setAll(X);
     return;
   }
+  auto Names = D.shape(G.input(N, 1));
+  if (!Names || Names->size() != 1 || D.table().number((*Names)[0]) != 0) {
+    setAll(varying("has a name for each record of the batch"));
+    return;
+  }
   auto Shapes = G.shapeListAttr(N, "dense_shapes");
   unsigned First = firstDenseFeature(G, N);
   for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {

@@ -100,10 +100,11 @@ void DimRules::convolution() {
     int64_t Extra = 0;
     if (Explicit && Explicit->size() == 2 * Rank)
       Extra = (*Explicit)[2 * At] + (*Explicit)[2 * At + 1];
-    int64_t Size =
-        windowed(A.Dims.number((*X)[At]), A.Dims.number((*F)[I]),
-                 Dilations && Dilations->size() == Rank ? (*Dilations)[At] : 1,
-                 (*Strides)[At], Padding, Extra);
+    int64_t Size = windowed(
+        A.Dims.hasSym((*X)[At]) ? UnknownSize : A.Dims.number((*X)[At]),
+        A.Dims.number((*F)[I]),
+        Dilations && Dilations->size() == Rank ? (*Dilations)[At] : 1,
+        (*Strides)[At], Padding, Extra);
     List[At] = Size == UnknownSize ? slotFrom(At, {(*X)[At], (*F)[I]})
                                    : number(At, Size);
   }
@@ -125,7 +126,7 @@ void DimRules::pool() {
   for (unsigned I = 0; I < List.size(); ++I) {
     if ((*Window)[I] == 1 && (*Strides)[I] == 1)
       continue;
-    int64_t Size = Padding == "EXPLICIT"
+    int64_t Size = Padding == "EXPLICIT" || A.Dims.hasSym(List[I])
                        ? UnknownSize
                        : windowed(A.Dims.number(List[I]), (*Window)[I], 1,
                                   (*Strides)[I], Padding, 0);
@@ -176,6 +177,7 @@ void DimRules::spread(ArrayRef<DimId> From, ArrayRef<DimId> To) {
   for (DimId D : To.drop_front()) {
     auto S = A.Dims.sym(D);
     if (!S || S->C <= 0 || Total.C % S->C != 0 || S->Ragged != 0 ||
+        (S->B != 0 && S->Rows != Total.Rows) ||
         (Total.Ragged != 0 && !S->isNumber()))
       return;
     Total.C /= S->C;
@@ -191,13 +193,17 @@ void DimRules::spread(ArrayRef<DimId> From, ArrayRef<DimId> To) {
 bool DimRules::sameProduct(ArrayRef<DimId> X, ArrayRef<DimId> Y) const {
   int64_t C[2] = {1, 1};
   int Rows[2] = {0, 0};
+  std::optional<uint16_t> Of;
   for (unsigned Side : {0, 1})
     for (DimId D : Side == 0 ? X : Y) {
       auto S = A.Dims.sym(D);
       if (!S || S->R < 0 || S->Ragged != 0 ||
+          (S->B != 0 && Of.value_or(S->Rows) != S->Rows) ||
           MulOverflow(C[Side], S->C, C[Side]))
         return true;
       Rows[Side] += S->B;
+      if (S->B != 0)
+        Of = S->Rows;
       for (int Power = 0; Power < S->R; ++Power)
         if (MulOverflow(C[Side], int64_t(A.Options.Replicas), C[Side]))
           return true;
@@ -233,8 +239,9 @@ void DimRules::matchGroups(ArrayRef<DimId> AllX, ArrayRef<DimId> AllY) {
         Product = SaturatingMultiply<uint64_t>(Product, A.Dims.number(D));
       return Product;
     };
+    // Of a list of ones nothing is left.
     if (Elements(X) != Elements(Y) && !Y.empty())
-      A.Conflicts.push_back({N, X.front(), Y.front()});
+      A.Conflicts.push_back({N, X.empty() ? One : X.front(), Y.front()});
   }
   size_t I = 0, J = 0;
   while (I < X.size() && J < Y.size()) {
@@ -268,6 +275,33 @@ void DimRules::matchGroups(ArrayRef<DimId> AllX, ArrayRef<DimId> AllY) {
   }
 }
 
+/// \p X and \p Y have equally many elements, of whatever rows. What claims to
+/// be rows takes part where it is outermost, as the batch is.
+void DimRules::sameElements(ArrayRef<DimId> X, ArrayRef<DimId> Y) {
+  auto IsSame = [&](DimId Mine, DimId Its) {
+    auto S = A.Dims.sym(Mine);
+    return S && S == A.Dims.sym(Its);
+  };
+  while (!X.empty() && !Y.empty() && IsSame(X.front(), Y.front())) {
+    X = X.drop_front();
+    Y = Y.drop_front();
+  }
+  while (!X.empty() && !Y.empty() && IsSame(X.back(), Y.back())) {
+    X = X.drop_back();
+    Y = Y.drop_back();
+  }
+  auto IsClaim = [&](DimId D) {
+    auto S = A.Dims.sym(D);
+    return S && !A.Dims.isOfSplit(*S);
+  };
+  if (X.empty() || Y.empty() || any_of(X.drop_front(), IsClaim) ||
+      any_of(Y.drop_front(), IsClaim))
+    return;
+  auto Mine = elementsOf(X), Its = elementsOf(Y);
+  if (Mine && Its)
+    A.Dims.relate(*Mine, *Its);
+}
+
 void DimRules::reshape() {
   Dims V = val(1);
   if (!V)
@@ -295,8 +329,10 @@ void DimRules::reshape() {
     List[Wild] = Size;
   }
   setShape(0, List);
-  if (X)
-    matchGroups(*in(0), List);
+  if (!X)
+    return;
+  sameElements(*in(0), List);
+  matchGroups(*in(0), List);
 }
 
 void DimRules::transpose() {
@@ -386,6 +422,21 @@ std::optional<DimId> DimRules::sizeAfter(DimId Whole, DimId First) const {
   return Same ? std::optional(Rest) : std::nullopt;
 }
 
+/// The size of each of \p Count equal parts of \p Whole. Of a static batch each
+/// has rows of its own number, also where that is no multiple of others.
+DimId DimRules::partOfRows(DimId Whole, DimId Count) {
+  DimId Part = quotient(1, Whole, Count);
+  auto Rows = A.Dims.hasSym(Whole) ? A.Dims.sym(Whole) : std::nullopt;
+  int64_t Number = A.Dims.number(Whole), Parts = A.Dims.number(Count);
+  if (A.Dims.isKnown(Part) || !Rows || Rows->B != 1 || Rows->Ragged != 0 ||
+      Number == UnknownSize || Parts <= 0 || Number % Parts != 0)
+    return Part;
+  if (auto S = rowsAt(1, {N, 0}))
+    A.Dims.assign(Part, {1, 1, Rows->R, S->Rows});
+  A.Dims.assignNumber(Part, Number / Parts);
+  return Part;
+}
+
 void DimRules::split() {
   bool Uneven = G.isOp(N, "SplitV");
   Dims X = in(Uneven ? 0 : 1);
@@ -402,6 +453,10 @@ void DimRules::split() {
     Sizes.emplace(Parts->begin(), Parts->end());
   DimId Whole = List[At];
   DimId Count = number(0, A.numOutputs(N));
+  const char *Parts =
+      "cuts rows into parts that those of a replica do not make";
+  if (!Uneven && A.localNumber(Whole) != UnknownSize)
+    require(A.localNumber(Whole) % A.numOutputs(N) == 0, Whole, Parts);
   // The size that is -1 is what the others leave.
   int64_t Rest = A.Dims.hasSym(Whole) ? UnknownSize : A.Dims.number(Whole);
   for (DimId Size : Sizes ? ArrayRef(*Sizes) : ArrayRef<DimId>()) {
@@ -411,6 +466,12 @@ void DimRules::split() {
     else if (Known != -1)
       Rest -= Known;
   }
+  if (auto Ends = Uneven ? nums(1) : std::nullopt) {
+    int64_t Sum = 0;
+    for (int64_t Size : *Ends)
+      Sum += Size < 0 ? 0 : Size;
+    require(is_contained(*Ends, -1) || fits(Whole, Sum), Whole, Parts);
+  }
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port) {
     if (Uneven && Sizes && Port < Sizes->size() &&
         A.Dims.number((*Sizes)[Port]) != -1)
@@ -418,7 +479,7 @@ void DimRules::split() {
     else if (Uneven)
       List[At] = Sizes && Rest >= 0 ? number(64 + Port, Rest) : slot(64 + Port);
     else
-      List[At] = quotient(1, Whole, Count);
+      List[At] = partOfRows(Whole, Count);
     setShape(Port, List);
   }
 }
@@ -489,13 +550,31 @@ void DimRules::gather() {
       return;
     Axis = *At < 0 ? *At + int64_t(X->size()) : *At;
   }
-  if (G.intAttr(N, "batch_dims").value_or(0) != 0 || Axis < 0 ||
-      Axis >= int64_t(X->size()))
+  int64_t Lead = G.intAttr(N, "batch_dims").value_or(0);
+  for (int64_t I = 0;
+       I < Lead && I < int64_t(std::min(X->size(), Rows->size())); ++I)
+    same((*in(0))[I], (*in(1))[I]);
+  if (Lead != 0 || Axis < 0 || Axis >= int64_t(X->size()))
     return;
   DimList List(X->begin(), X->begin() + Axis);
   List.append(Rows->begin(), Rows->end());
   List.append(X->begin() + Axis + 1, X->end());
   setShape(0, List);
+}
+
+/// The result is as large as the tensor; what is put has the axes of the
+/// indices but the last, and those of the tensor that no index goes through.
+void DimRules::tensorScatter() {
+  passShape(0, inRun(0));
+  Dims X = in(0), Index = in(1), Rows = in(2);
+  if (!X || !Index || !Rows || Index->empty())
+    return;
+  int64_t Depth = A.Dims.number(Index->back());
+  if (A.Dims.hasSym(Index->back()) || Depth < 0 || Depth > int64_t(X->size()))
+    return;
+  DimList List(Index->begin(), Index->end() - 1);
+  List.append(X->begin() + Depth, X->end());
+  sameShapes(*Rows, List);
 }
 
 /// The last axis of the indices says which element, the others where it goes.

@@ -10,6 +10,7 @@
 #include "lib/analysis/AccumulateCheck.h"
 #include "lib/analysis/DimRules.h"
 #include "lib/analysis/PartedRows.h"
+#include "lib/analysis/Program.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
@@ -88,6 +89,22 @@ void DimRules::einsum() {
   setShape(0, List);
 }
 
+/// MatrixDiag: matrices, which are square if nothing else is said.
+void DimRules::diagonal() {
+  Dims X = in(0);
+  if (!X || X->empty() || mixedAxes(G, N) != 1)
+    return;
+  auto Says = [&](unsigned I, int64_t Number) {
+    return I >= numData() || num(I) == Number;
+  };
+  DimList List(X->begin(), X->end());
+  bool Square = Says(1, 0) && Says(2, -1) && Says(3, -1);
+  if (!Square)
+    List.back() = slot(0);
+  List.push_back(Square ? List.back() : slot(1));
+  setShape(0, List);
+}
+
 /// SpaceToBatchND, BatchToSpaceND: how many rows, and the rank.
 void DimRules::blocks() {
   Dims X = in(0);
@@ -145,8 +162,13 @@ void DimRules::crossing() {
   int64_t Number = A.Dims.number(Old);
   int64_t Replicas = A.Options.Unpatched ? 1 : A.Options.Replicas;
   if (Concat) {
-    if (auto S = A.Dims.sym(Old))
-      A.Dims.assign(New, {S->C, S->B, int8_t(S->R + 1), S->Ragged});
+    // The number of rows of the batch is that of all replicas already, unless
+    // each has a batch of its own.
+    auto S = A.Dims.sym(Old);
+    if (S && S->isLocal() && !A.OwnRows)
+      Replicas = 1;
+    if (S)
+      A.Dims.assign(New, {S->C, S->B, int8_t(S->R + 1), S->Rows, S->Ragged});
     if (Number != UnknownSize)
       A.Dims.assignNumber(New, Number * Replicas);
   } else if (G.node(G.input(N, 0).Node).Kind == Inserted::Definition) {
@@ -154,24 +176,19 @@ void DimRules::crossing() {
     if (Number != UnknownSize && Number % Replicas == 0)
       A.Dims.assignNumber(New, Number / Replicas);
   } else {
-    // A part of rows that were joined may have several for each of the batch.
-    NodeId From = G.input(N, 0).Node;
-    Dims Whole = rulesOf(G.opName(From)).Type == TypeRule::Part
-                     ? A.shape(G.input(From, 0))
-                     : std::nullopt;
-    bool IsPart = Whole && !Whole->empty() &&
-                  Joined.contains(A.Dims.find(Whole->front()));
-    auto All = A.Dims.sym(Old), Own = A.Dims.sym(New);
-    if (All && All->B > 0 && All->R > 0)
-      A.Dims.assign(New, {All->C, All->B, int8_t(All->R - 1)});
-    else if (Own && Own->B > 0)
-      A.Dims.assign(Old, {Own->C, Own->B, int8_t(Own->R + 1)});
-    if (!IsPart) {
-      A.Dims.assign(New, {1, 1, 0});
-      A.Dims.assign(Old, {1, 1, 1});
-    }
-    if (Number != UnknownSize && Number % Replicas == 0)
-      A.Dims.assignNumber(New, Number / Replicas);
+    A.Dims.assignNumber(New, Number);
+    if (auto All = A.Dims.sym(Old); All && All->B > 0 && All->R > 0)
+      A.Dims.assign(New, {All->C, All->B, int8_t(All->R - 1), All->Rows});
+    splitRows(New, 0, G.input(N, 0), /*Own=*/false);
+    // The user says which feeds have equally many rows.
+    auto S = A.Dims.sym(New);
+    if (auto Batch = S && G.node(N).Flags & NF_MayHaveGraft
+                         ? G.intAttr(N, RowsAttr)
+                         : std::nullopt)
+      if (auto [It, First] = RowsBySaying.try_emplace(*Batch, *S); !First)
+        A.Dims.relate(It->second, *S);
+    if (auto Own = A.Dims.sym(New); Own && Own->B > 0)
+      A.Dims.assign(Old, {Own->C, Own->B, int8_t(Own->R + 1), Own->Rows});
   }
   List[Axis] = New;
   setShape(0, List);
@@ -203,7 +220,7 @@ bool DimRules::countsLocally(ArrayRef<DimId> X) const {
 
 /// Gives \p Rows the class of those that \p By counts.
 void DimRules::countRows(DimId Rows, Endpoint By) {
-  A.Dims.assign(Rows, {1, 1, 0, A.outputIndex(By) + 1});
+  A.Dims.assign(Rows, {1, 1, 0, 0, A.outputIndex(By) + 1});
 }
 
 /// DynamicPartition: each part gets the rows that are sent to it.
@@ -274,7 +291,8 @@ void DimRules::merge() {
       DimId Y = (*A.shape(E))[D];
       return A.Dims.find(X) == A.Dims.find(Y) ||
              (A.Dims.number(X) != UnknownSize &&
-              A.Dims.number(X) == A.Dims.number(Y));
+              A.Dims.number(X) == A.Dims.number(Y) &&
+              (A.Options.Unpatched || A.Dims.hasSym(X) == A.Dims.hasSym(Y)));
     });
     for (Endpoint E : Sides)
       if (Same)

@@ -11,6 +11,7 @@
 
 #include "lib/analysis/Program.h"
 #include "lib/graph/FileWalk.h"
+#include "lib/support/InternalError.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -41,6 +42,54 @@ static bool isSpecial(TypeRule Rule) {
   }
 }
 
+/// Rules that may say of a result that it is all zeros because operands are:
+/// where they are no function that gives zeros of zeros, they see to it
+/// themselves. The results of all others lose the mark (asResult).
+static bool keepsZeros(TypeRule Rule) {
+  switch (Rule) {
+  case TypeRule::Pass:
+  case TypeRule::Linear:
+  case TypeRule::LinearFirst:
+  case TypeRule::LinearSecond:
+  case TypeRule::Add:
+  case TypeRule::Mul:
+  case TypeRule::Div:
+  case TypeRule::Select:
+  case TypeRule::Zeros:
+  case TypeRule::Cast:
+  case TypeRule::Scale:
+  case TypeRule::MatMul:
+  case TypeRule::BatchMatMul:
+  case TypeRule::Einsum:
+  case TypeRule::BiasAddGrad:
+  case TypeRule::Conv:
+  case TypeRule::ConvBackpropInput:
+  case TypeRule::ConvBackpropFilter:
+  case TypeRule::LinearRows:
+  case TypeRule::GradSecond:
+  case TypeRule::SumReduction:
+  case TypeRule::Relayout:
+  case TypeRule::Fill:
+  case TypeRule::Tile:
+  case TypeRule::Part:
+  case TypeRule::AlongAxes:
+  case TypeRule::ReverseSequence:
+  case TypeRule::EnsureShape:
+  case TypeRule::Gather:
+  case TypeRule::GatherNd:
+  case TypeRule::ScatterNd:
+  case TypeRule::UnsortedSegmentSum:
+  case TypeRule::Switch:
+  case TypeRule::Merge:
+  case TypeRule::LocalHandle:
+  case TypeRule::Optional:
+  case TypeRule::OptionalNone:
+    return true;
+  default:
+    return false;
+  }
+}
+
 TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     : T(T), G(T.G), D(T.Dims), Order(Order), Ops(G.numOps()),
       HasStates(!T.States.empty()) {
@@ -53,6 +102,9 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     R.Draws = isRandomOp(Name);
     R.Special = R.IsConst || isSpecial(R.Rule);
     R.Slow = R.Special || HasStates;
+    // What a default is replaced by is no zero.
+    R.KeepsZeros =
+        R.IsConst || (keepsZeros(R.Rule) && Name != "PlaceholderWithDefault");
     // What TensorFlow does not know may do anything; what keeps a state may do
     // something else each time.
     R.Opaque = Def ? Def->isStateful() && !Def->readsVariable() &&
@@ -84,13 +136,38 @@ bool TypeRules::round() {
       visit(Node);
     });
     FirstRound = false;
-    while (Loops && (sweep() || fillUnwritten()))
-      ;
+    settleLoops();
     return true;
   }
   bool Any = sweep();
-  while (Loops && (sweep() || fillUnwritten()))
+  return settleLoops() || Any;
+}
+
+/// Sweeps until nothing changes. What a sweep leaves to the next one is behind
+/// something that comes round: a loop variable, what an array holds, a
+/// predicate. Each of these rises only so often.
+bool TypeRules::settleLoops() {
+  if (!Loops)
+    return false;
+  if (SweepLimit == 0)
+    SweepLimit =
+        2 + TypeHeight *
+                (1 +
+                 count_if(Order,
+                          [&](NodeId Node) {
+                            return Loops->isLoopMerge(Node) ||
+                                   (When && When->predicateOf(Node) != ~0u);
+                          }) +
+                 Loops->handles().size());
+  TurnLimit Limit("types", SweepLimit);
+  bool Any = false;
+  while (sweep() || fillUnwritten()) {
     Any = true;
+    Limit.turn([&] {
+      auto It = find_if(Order, [&](NodeId Node) { return Due[Node]; });
+      return It == Order.end() ? std::string() : G.name(*It).str();
+    });
+  }
   return Any;
 }
 
@@ -188,11 +265,14 @@ void TypeRules::infer() {
   const OpRule &Op = Ops[This.Op];
   bool PerReplica = This.Count == Copies::PerReplica;
   Assumes = 0;
-  if (When)
+  if (When) {
     if (auto Predicate = localPredicate(N)) {
       infersLocally(*Predicate);
       return;
     }
+    if (!T.LocalPredicates.empty())
+      T.LocalPredicates.erase(N);
+  }
   if (Loops && (Op.Rule == TypeRule::LocalHandle || Loops->isLoopMerge(N))) {
     for (unsigned I = 0; I < This.NumData; ++I)
       Assumes |= operand(I).Assumes;
@@ -230,7 +310,10 @@ void TypeRules::infer() {
   if (Outputs == 0) {
     // What is put is taken by a node to which no edge leads.
     if (Op.Rule == TypeRule::AccumulatorPut && !FirstRound)
-      markUsers(G.input(N, 0).Node);
+      G.forEachUse(G.input(N, 0).Node, [&](Use U) {
+        if (Ops[G.node(U.User).Op].Rule == TypeRule::AccumulatorTake)
+          Due[U.User] = true;
+      });
     return;
   }
   bool Draws = Op.Draws && PerReplica;
@@ -266,10 +349,8 @@ void TypeRules::infer() {
     return;
   }
   if (This.NumData == 0 && !Draws) {
-    RType Type = RType::replicated();
-    // Nobody reads what is not there: it may be anything.
-    Type.Zero = Op.Rule == TypeRule::OptionalNone;
-    setAll(Type);
+    setAll(Op.Rule == TypeRule::OptionalNone ? RType::nothing()
+                                             : RType::replicated());
     return;
   }
   bool Counts = AnyVarying && PerReplica && byRowNumbers(Op.Rule);
@@ -385,6 +466,7 @@ RType TypeRules::whole(unsigned I) {
 /// \p Type as a result of the node at hand has it.
 RType TypeRules::asResult(RType Type) const {
   Type.Assumes |= Assumes;
+  Type.Zero &= Ops[G.node(N).Op].KeepsZeros;
   // Only what takes row numbers can say that its result is such.
   if (Type.isVarying() && !SetsNumbers)
     Type.Order = RType::InOrder;
@@ -464,8 +546,7 @@ RType TypeRules::add(ArrayRef<unsigned> Operands) {
         K = X.K;
     }
     for (size_t J = 0; J < Types.size(); ++J) {
-      if (!Types[J].isSharded() && !broadcastsAlong(Operands[J], Axis) &&
-          !Types[J].Zero)
+      if (!Types[J].isSharded() && !broadcastsAlong(Operands[J], Axis))
         return varying("adds rows of one replica and rows that all have");
       scaled(Operands[J], Types[J], K.value_or(0));
     }
@@ -528,9 +609,11 @@ RType TypeRules::multiply(unsigned I, RType X, unsigned J, RType Y, int Sign) {
     Reduce(J, Y);
   }
   int K = X.K + Sign * Y.K;
+  // Zeros divided by zeros are none.
+  bool Zero = Sign > 0 ? X.Zero || Y.Zero : X.Zero && !Y.Zero;
   if (X.isPartial() || Y.isPartial()) {
     RType Result = RType::partial(K);
-    Result.Zero = X.Zero || (Y.Zero && Sign > 0);
+    Result.Zero = Zero;
     return Result;
   }
   RType Result = RType::replicated(K);
@@ -542,12 +625,12 @@ RType TypeRules::multiply(unsigned I, RType X, unsigned J, RType Y, int Sign) {
     int Axis = X.isSharded() ? AX : AY;
     if (X.isSharded() && Y.isSharded() && AX != AY)
       return varying("combines every row of the batch with every other row");
-    if ((!X.isSharded() && !broadcastsAlong(I, Axis) && !X.Zero) ||
-        (!Y.isSharded() && !broadcastsAlong(J, Axis) && !Y.Zero))
+    if ((!X.isSharded() && !broadcastsAlong(I, Axis)) ||
+        (!Y.isSharded() && !broadcastsAlong(J, Axis)))
       return varying("combines rows of one replica and rows that all have");
     Result = RType::sharded(Axis, K);
   }
-  Result.Zero = X.Zero || (Y.Zero && Sign > 0);
+  Result.Zero = Zero;
   return Result;
 }
 
@@ -572,8 +655,7 @@ RType TypeRules::elementwise(ArrayRef<unsigned> Operands) {
   if (Axis < 0)
     return RType::replicated();
   for (size_t J = 0; J < Types.size(); ++J)
-    if (!Types[J].isSharded() && !Types[J].Zero &&
-        !broadcastsAlong(Operands[J], Axis))
+    if (!Types[J].isSharded() && !broadcastsAlong(Operands[J], Axis))
       return varying("combines rows of one replica and rows that all have");
   return RType::sharded(Axis);
 }

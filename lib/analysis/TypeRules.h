@@ -41,6 +41,7 @@ public:
 
 private:
   bool sweep();
+  bool settleLoops();
   std::string takeReason(NodeId Node);
   bool readsPlain() const;
   void infer();
@@ -100,6 +101,8 @@ private:
   bool mergesRows(llvm::ArrayRef<DimId> In, llvm::ArrayRef<DimId> Out,
                   unsigned Axis) const;
   bool isOneRow(unsigned I) const;
+  bool addsChannels() const;
+  RType ofSizes(RType Rows);
   bool dropsOnlyRow(unsigned Axis) const;
   RType relayout();
   RType join();
@@ -121,10 +124,11 @@ private:
   std::optional<RType> stitch();
   void hits();
   bool byHits(TypeRule Rule);
-  bool hasBatchRows(Endpoint E) const;
+  bool hasRowsOf(Endpoint E, Endpoint Rows) const;
   RType rowIndices(const RType &Numbers);
   int indexedAxis(unsigned I) const;
   bool hasRows(Endpoint E, unsigned Axis, const RType &Numbers) const;
+  bool numbersOthers(Endpoint E, unsigned Axis, const RType &Numbers);
   RType numbersOf(Endpoint E, unsigned Axis, NodeId Cause);
   void where();
   bool mixesRows(TypeRule Rule) const;
@@ -173,6 +177,7 @@ private:
     bool Opaque = false;  ///< Equal inputs prove nothing.
     bool Special = false; ///< True inputs do not settle it.
     bool Slow = false;    ///< Nor may they: Special, or variables have states.
+    bool KeepsZeros = false; ///< A result may have the mark of zeros.
   };
   std::vector<OpRule> Ops; ///< By op.
   /// Null in a graph without conditionals.
@@ -183,6 +188,10 @@ private:
   bool HasStates; ///< A variable has a policy of its own.
 
   // Loops, see TypeRulesLoops.cpp; nothing of this is used without.
+  /// How often a type can rise: from none to Varying, in five steps; what it
+  /// assumes, three bits; its order, and what of it is symbolic.
+  static constexpr uint64_t TypeHeight = 12;
+  uint64_t SweepLimit = 0;
   std::unique_ptr<LoopInfo> Loops;
   std::vector<bool> Defined;              ///< By node: it has a type.
   llvm::DenseMap<NodeId, RType> Elements; ///< By array or stack that has any.

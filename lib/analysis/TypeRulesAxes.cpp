@@ -158,8 +158,7 @@ bool TypeRules::dropsOnlyRow(unsigned Axis) const {
   auto Shape = D.shape(G.input(N, 0));
   if (!Shape || Axis >= Shape->size())
     return true;
-  auto Size = D.table().sym((*Shape)[Axis]);
-  return D.table().number((*Shape)[Axis]) <= 1 && (!Size || Size->C <= 1);
+  return D.mayBeOneRow((*Shape)[Axis]);
 }
 
 /// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows
@@ -173,15 +172,12 @@ RType TypeRules::relayout() {
     if (RType Number = T.number(G.input(N, 0)); !Number.isVarying())
       X = Number;
   if (numData() > 1 && !operand(1).isTrue()) {
-    // Sizes that follow the batch are for what is split, and for zeros.
+    // Whatever it is made of, it has this shape now.
+    if (X.isNothing())
+      X.Order = RType::InOrder;
+    // Sizes that follow the batch are for what is split.
     bool Fits = isSize(1) && G.isOp(N, "Reshape");
-    int Local = Fits && !X.isSharded() ? localAxis(out()) : -1;
-    if (Fits && Local >= 0 && X.Zero) {
-      X = RType::sharded(Local);
-      X.Zero = true;
-      return X;
-    }
-    if (!Fits || Local != -1)
+    if (!Fits || (!X.isSharded() && localAxis(out()) != -1))
       return varying("takes a shape of each replica's own");
   }
   if (!X.isSharded())
@@ -252,7 +248,9 @@ RType TypeRules::part(unsigned I) {
   // Padding with something but zeros is not linear.
   bool PadsValue = G.isOp(N, "PadV2"), Strided = G.isOp(N, "StridedSlice"),
        OfGrad = G.isOp(N, "StridedSliceGrad");
-  RType X = PadsValue && !operand(2).Zero ? plain(I) : numeric(I);
+  bool Linear = !PadsValue || operand(2).Zero;
+  RType X = Linear ? numeric(I) : plain(I);
+  X.Zero &= Linear;
   if (X.isVarying())
     return varyingLike(X);
   if (X.isJoined())
@@ -456,30 +454,42 @@ void TypeRules::batchNorm() {
 }
 
 void TypeRules::batchNormGrad() {
-  RType Dy = numeric(0), X = plain(1), Scale = plain(2);
-  for (RType *Type : {&Dy, &X, &Scale})
-    if (Type->isVarying()) {
-      setAll(varyingLike(*Type));
+  bool Training = G.boolAttr(N, "is_training").value_or(true);
+  RType Dy = numeric(0), X = plain(1);
+  SmallVector<RType, 3> PerChannel{plain(2)};
+  // Those of the whole batch; in training they are what the forward op kept.
+  for (unsigned I = 3; !Training && I < 5; ++I)
+    PerChannel.push_back(plain(I));
+  SmallVector<RType, 5> All{Dy, X};
+  append_range(All, PerChannel);
+  for (const RType &Type : All)
+    if (Type.isVarying()) {
+      setAll(varyingLike(Type));
       return;
     }
+  auto IsReplicated = [](const RType &T) { return T.isReplicated(); };
   if (Dy.isPartial())
-    Dy = reduced(0);
+    All[0] = Dy = reduced(0);
   bool SameAxis = Dy.isSharded() && X.isSharded() && Dy.Axis == X.Axis;
   setAll(RType::replicated());
-  if (SameAxis && rowsAreChannels(X, Scale)) {
+  if (SameAxis && rowsAreChannels(X, PerChannel)) {
     set(0, Dy);
     set(1, RType::sharded(0, Dy.K));
     set(2, RType::sharded(0, Dy.K));
   } else if (SameAxis && D.isUneven(G.input(N, 1), X.Axis)) {
     setAll(varying("normalises rows that are counted by their values"));
-  } else if (SameAxis && X.Axis == 0 && Scale.isReplicated()) {
+  } else if (SameAxis && X.Axis == 0 && all_of(PerChannel, IsReplicated)) {
+    // The mean of the gradient is that of one replica's rows.
+    if (Training && !(Assumes & AssumesLocalBatchNorm)) {
+      Assumes |= AssumesLocalBatchNorm;
+      T.Sources.push_back({N, AssumesLocalBatchNorm});
+    }
     set(0, RType::sharded(0, Dy.K));
     set(1, RType::partial(Dy.K));
     set(2, RType::partial(Dy.K));
   } else {
-    setAll(Dy.isReplicated() && X.isReplicated() && Scale.isReplicated()
-               ? RType::replicated(Dy.K)
-               : varying("normalises along the batch"));
+    setAll(all_of(All, IsReplicated) ? RType::replicated(Dy.K)
+                                     : varying("normalises along the batch"));
   }
 }
 
@@ -487,14 +497,22 @@ void TypeRules::batchNormGrad() {
 RType TypeRules::crossing() {
   RType X = number(0);
   std::optional<int64_t> Assumed;
-  if (G.node(N).Kind == Inserted::Reduce)
+  // Only what combines can have one, and in an output all of that is merged.
+  if (Inserted Kind = G.node(N).Kind; Kind == Inserted::Reduce ||
+                                      Kind == Inserted::Gather ||
+                                      Kind == Inserted::Merge)
     Assumed = G.intAttr(N, AssumedAttr);
   if (Assumed) {
     // Whatever is reduced: its sum has the assumed scale, and lowered, a
-    // _Scale follows.
+    // _Scale follows. So have the rows of all replicas.
     Assumes |= AssumesReduction;
     T.Sources.push_back({N, AssumesReduction});
-    X = RType::partial(static_cast<int>(*Assumed));
+    int K = static_cast<int>(*Assumed);
+    bool Gathers = G.isOp(N, "_Gather") || G.isOp(N, "CollectiveGather") ||
+                   G.stringAttr(N, "combine") == StringRef("concat");
+    X = Gathers ? RType::sharded(
+                      static_cast<int>(G.intAttr(N, "axis").value_or(0)), K)
+                : RType::partial(K);
   }
   if (X.isVarying())
     return varyingLike(X);

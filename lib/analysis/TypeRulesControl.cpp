@@ -33,6 +33,7 @@ std::optional<Endpoint> TypeRules::localPredicate(NodeId Node) const {
 }
 
 void TypeRules::infersLocally(Endpoint Predicate) {
+  T.LocalPredicates.insert_or_assign(N, Predicate);
   if (G.node(N).Count == Copies::Once && G.opDef(N) &&
       G.opDef(N)->isStateful() && T.Vars.isOnce(G, N) &&
       none_of(G.dataInputs(N), [&](Endpoint E) {
@@ -61,7 +62,7 @@ void TypeRules::switches() {
 }
 
 /// Branches must agree, because nobody knows which one it will be. A zero
-/// agrees with everything.
+/// agrees with everything of its size.
 void TypeRules::merges() {
   SmallVector<RType, 2> Types;
   RType Result;
@@ -85,7 +86,8 @@ void TypeRules::merges() {
     AllSharded &= X.isSharded() && X.Axis == Result.Axis;
   }
   if (AllZero && !Result.isVarying() && !Types.empty()) {
-    Result = Types.front();
+    auto *It = find_if(Types, [](const RType &X) { return !X.isNothing(); });
+    Result = It == Types.end() ? Types.front() : *It;
   } else if (!Same && !Result.isVarying()) {
     Result = AllSharded ? RType::sharded(Result.Axis) : RType::replicated();
     if (IsBox || (AnySharded && !AllSharded))
@@ -95,6 +97,9 @@ void TypeRules::merges() {
         if (RType X = plain(I); X.isVarying())
           Result = varyingLike(X);
   }
+  for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
+    if (Types[I].Zero && !Types[I].hasSizeOf(Result))
+      Result = varying("merges zeros and values of another size");
   set(0, Result);
   // Which of them it was.
   RType Which = RType::replicated();

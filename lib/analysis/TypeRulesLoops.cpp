@@ -22,6 +22,7 @@
 
 #include "lib/analysis/TypeRules.h"
 
+#include "lib/analysis/AccumulateCheck.h"
 #include "lib/analysis/Topology.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -46,6 +47,9 @@ bool TypeRules::isReady() const {
     return any_of(G.dataInputs(N), IsDefined);
   if (!all_of(G.dataInputs(N), IsDefined))
     return false;
+  if (Ops[G.node(N).Op].Rule == TypeRule::AccumulatorTake)
+    if (NodeId Put = putOf(G, N); Put != NoNode)
+      return IsDefined(G.input(Put, 2));
   if (Ops[G.node(N).Op].Rule != TypeRule::LocalHandle ||
       !readsElement(G.opName(N)))
     return true;
@@ -56,10 +60,8 @@ bool TypeRules::isReady() const {
 /// When nothing else moves: arrays that nobody writes hold zeros.
 bool TypeRules::fillUnwritten() {
   bool Any = false;
-  RType Zeros = RType::replicated();
-  Zeros.Zero = true;
   for (NodeId Handle : Loops->handles())
-    if (Elements.try_emplace(Handle, Zeros).second)
+    if (Elements.try_emplace(Handle, RType::nothing()).second)
       for (NodeId User : Loops->usersOf(Handle))
         Due[User] = Any = true;
   return Any;
@@ -92,8 +94,10 @@ void TypeRules::refuseInside(unsigned I, const Twine &Why) {
 RType TypeRules::joined(RType X, RType Y) {
   if (X.isVarying() || Y.isVarying())
     return varyingLike(X.isVarying() ? X : Y);
+  if ((X.Zero && !X.hasSizeOf(Y)) || (Y.Zero && !Y.hasSizeOf(X)))
+    return RType::varying(NoNode);
   if (X.Zero && Y.Zero)
-    return X.isReplicated() ? Y : X;
+    return X.isReplicated() && !Y.isNothing() ? Y : X;
   if (X.Zero)
     return Y;
   if (Y.Zero || X.sameAs(Y))
@@ -135,12 +139,7 @@ void TypeRules::loopMerge() {
     }
     if (Result->isVarying())
       break;
-    // Zeros are as long as what is added to them.
-    bool Grows =
-        Result->Zero != X.Zero &&
-        ((Result->isSharded() && X.Zero) || (X.isSharded() && Result->Zero)) &&
-        D.batchAxis(out()) != (X.Zero ? Result->Axis : X.Axis);
-    RType Next = Grows ? RType::varying(NoNode) : joined(*Result, X);
+    RType Next = joined(*Result, X);
     if (Next.isVarying() && Next.Cause == NoNode)
       Next = varying("is " + Result->str() + " and, after an iteration, " +
                      X.str());

@@ -14,6 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/BatchSources.h"
+#include "lib/analysis/Feeds.h"
 #include "lib/analysis/LengthGather.h"
 #include "lib/analysis/PartedRows.h"
 #include "lib/analysis/TypeRules.h"
@@ -30,7 +32,33 @@ bool TypeRules::hasRows(Endpoint E, unsigned Axis, const RType &Numbers) const {
   if (!Shape || Axis >= Shape->size())
     return false;
   auto S = D.table().sym((*Shape)[Axis]);
-  return S && *S == T.Numbered[Numbers.K];
+  return S && (*S == T.Numbered[Numbers.K] || D.replicas() == 1);
+}
+
+/// What numbers of rows are no numbers for axis \p Axis of \p E; false unless
+/// that has the rows of another feed.
+bool TypeRules::numbersOthers(Endpoint E, unsigned Axis, const RType &Numbers) {
+  auto Shape = D.shape(E);
+  auto S = Shape && Axis < Shape->size() ? D.table().sym((*Shape)[Axis])
+                                         : std::nullopt;
+  const Sym &Of = T.Numbered[Numbers.K];
+  if (!S || !S->isLocal() || S->Ragged != 0 || Of.Ragged != 0 || S->B != 1)
+    return false;
+  if (S->Rows == Of.Rows) {
+    setAll(varying("uses the numbers of rows for those of another feed, which "
+                   "has more or fewer"));
+    return true;
+  }
+  Endpoint Mine = D.table().rowsOf(Of), Its = D.table().rowsOf(*S);
+  auto NameOf = [&](Endpoint Rows) { return feedName(G, {Rows, 0}); };
+  std::string Why = "uses the numbers of the rows of '" + NameOf(Mine) +
+                    "' for the rows of '" + NameOf(Its) +
+                    "', and nothing says that they have equally many";
+  if (sourceShape(G, Mine) && sourceShape(G, Its))
+    Why +=
+        "; if so, give --feed=" + NameOf(Mine) + "+" + NameOf(Its) + "=split";
+  setAll(varying(Why));
+  return true;
 }
 
 /// Numbers of the rows of one replica along axis \p Axis of \p E; Varying and
@@ -280,35 +308,40 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
         return false;
       Axis = (*V)[0] < 0 ? (*V)[0] + Rank : (*V)[0];
     }
-    if (!IsRows(Table, static_cast<int>(Axis)) ||
-        !hasRows(G.input(N, 0), Table.Axis, Index))
+    if (!IsRows(Table, static_cast<int>(Axis)))
       return false;
+    if (!hasRows(G.input(N, 0), Table.Axis, Index))
+      return numbersOthers(G.input(N, 0), Table.Axis, Index);
     Result = RType::sharded(Table.Axis + Index.Axis, Table.K);
     break;
   }
   case TypeRule::GatherNd: {
     RType Table = operand(0);
     int Axis = indexedAxis(1);
-    if (Axis < 0 || !IsRows(Table, 0) ||
-        !hasRows(G.input(N, 0), 0, T.type(G.input(N, 1))))
+    if (Axis < 0 || !IsRows(Table, 0))
       return false;
+    if (RType Index = T.type(G.input(N, 1)); !hasRows(G.input(N, 0), 0, Index))
+      return numbersOthers(G.input(N, 0), 0, Index);
     Result = RType::sharded(Axis, Table.K);
     break;
   }
   case TypeRule::ScatterNd: {
     RType X = operand(1);
     int Axis = indexedAxis(0);
-    if (Axis < 0 || !IsRows(X, Axis) || !isSize(2) || localAxis(out()) != 0 ||
-        !hasRows(out(), 0, First))
+    if (Axis < 0 || !IsRows(X, Axis) || !isSize(2) || localAxis(out()) != 0)
       return false;
+    if (!hasRows(out(), 0, First))
+      return numbersOthers(out(), 0, First);
     Result = RType::sharded(0, X.K);
     break;
   }
   case TypeRule::UnsortedSegmentSum: {
     RType X = operand(0), Ids = T.type(G.input(N, 1));
     if (!Ids.isRowNumbers() || !IsRows(X, Ids.Axis) || !isSize(2) ||
-        localAxis(out()) != 0 || !hasRows(out(), 0, Ids))
+        localAxis(out()) != 0)
       return false;
+    if (!hasRows(out(), 0, Ids))
+      return numbersOthers(out(), 0, Ids);
     Result = RType::sharded(0, X.K);
     break;
   }

@@ -162,9 +162,9 @@ RType TypeRules::join() {
   uint8_t Order = RType::AnyOrder;
   for (unsigned I : Operands) {
     RType X = operand(I);
-    if (!X.isSharded() && !X.Zero)
+    if (!X.isSharded())
       return varying("joins rows of one replica and rows that all have");
-    if (!X.isSharded() || X.Zero || X.Order == RType::AnyOrder)
+    if (X.Zero || X.Order == RType::AnyOrder)
       continue;
     if (Order != RType::AnyOrder && Order != X.Order)
       return varying("combines rows that are joined in different orders");
@@ -319,9 +319,11 @@ RType TypeRules::ownPart(unsigned I, RType X) {
       Own.Order = P.Order & 63;
       return Own;
     }
-    At = {At.C + P.Rows.C, P.Rows.B, P.Rows.R};
-    if (P.Rows.B != Parts[0].Rows.B || P.Rows.R != Parts[0].Rows.R)
+    // Where a part begins after rows of several feeds is not known.
+    if (P.Rows.B != Parts[0].Rows.B || P.Rows.R != Parts[0].Rows.R ||
+        (At.C != 0 && P.Rows.Rows != At.Rows))
       return None;
+    At = {At.C + P.Rows.C, P.Rows.B, P.Rows.R, P.Rows.Rows};
   }
   return None;
 }

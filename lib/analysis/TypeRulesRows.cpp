@@ -10,25 +10,9 @@
 #include "lib/analysis/LengthGather.h"
 #include "lib/analysis/TypeRules.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 using namespace llvm;
 
 namespace graft {
-
-/// The letter of number \p I in \p Letters, the last one for all that follow,
-/// and the digit after it.
-static std::pair<char, int> letterOf(StringRef Letters, unsigned I) {
-  std::pair<char, int> Last;
-  for (size_t At = 0; At < Letters.size(); ++At) {
-    Last = {Letters[At], 0};
-    if (At + 1 < Letters.size() && isDigit(Letters[At + 1]))
-      Last.second = Letters[++At] - '0';
-    if (I-- == 0)
-      break;
-  }
-  return Last;
-}
 
 /// Ops on rows one by one, as RowRules.def describes them.
 void TypeRules::rows() {
@@ -48,8 +32,7 @@ void TypeRules::rows() {
         (!OfRows || X.Axis != Axis || (Rank > 0 && rank(G.input(N, I)) < Rank)))
       return setAll(varying("works along the batch"));
     Split |= X.isSharded();
-    if (!X.isSharded() && OfRows && !X.Zero)
-      AnyWhole = true;
+    AnyWhole |= !X.isSharded() && OfRows;
     if (IsLinear) {
       Linear.push_back(I);
       if (!X.Zero && (!K || X.K == 0))
@@ -196,15 +179,6 @@ RType TypeRules::tensorScatter() {
 RType TypeRules::unsortedSegment(TypeRule Rule) {
   bool Sum = Rule == TypeRule::UnsortedSegmentSum;
   RType X = Sum ? numeric(0) : plain(0), Ids = plain(1);
-  if (X.isVarying() && Ids.isReplicated() && D.batchAxis(G.input(N, 0)) == 0 &&
-      !(Loops && Loops->givesInside(G.input(N, 0).Node))) {
-    // Not proved, but the ids are as many as the rows of all replicas.
-    Demand A;
-    A.Kind = Demand::Gather;
-    A.Source = G.input(N, 0);
-    A.User = A.Because = N;
-    Asked.push_back(A);
-  }
   if (X.isVarying() || Ids.isVarying())
     return varyingLike(X.isVarying() ? X : Ids);
   bool Fixed = operand(2).isTrue();
@@ -232,12 +206,15 @@ RType TypeRules::unsortedSegment(TypeRule Rule) {
 // Hits: a sparse matrix with the rows of one replica
 //===----------------------------------------------------------------------===//
 
-/// Whether axis 0 of \p E is the rows of one replica.
-bool TypeRules::hasBatchRows(Endpoint E) const {
-  auto Shape = D.shape(E);
-  auto S =
-      Shape && !Shape->empty() ? D.table().sym(Shape->front()) : std::nullopt;
-  return S && *S == Sym{1, 1, 0};
+/// Whether axis 0 of \p E is as many rows of one replica as that of \p Rows.
+bool TypeRules::hasRowsOf(Endpoint E, Endpoint Rows) const {
+  auto RowsOf = [&](Endpoint Of) {
+    auto Shape = D.shape(Of);
+    return Shape && !Shape->empty() ? D.table().sym(Shape->front())
+                                    : std::nullopt;
+  };
+  auto S = RowsOf(E);
+  return S && S->B == 1 && S->R == 0 && S->Ragged == 0 && S == RowsOf(Rows);
 }
 
 /// ComputeAccidentalHits: which of the sampled classes are labels, by row.
@@ -249,7 +226,7 @@ void TypeRules::hits() {
     return setAll(RType::replicated());
   RType Type = varying("numbers the rows of one replica");
   bool Fits = Labels.isSharded() && !Labels.isJoined() && Labels.Axis == 0 &&
-              Sampled.isReplicated() && hasBatchRows(G.input(N, 0));
+              Sampled.isReplicated() && hasRowsOf(G.input(N, 0), G.input(N, 0));
   if (!Fits)
     return setAll(Type);
   SetsNumbers = true;
@@ -309,7 +286,8 @@ bool TypeRules::byHits(TypeRule Rule) {
     RType Values = G.isOp(N, "SparseToDense") ? T.type(G.input(N, 2)) : First;
     if (!IsIndices || !Values.isOfHits(RType::HitValues) ||
         Values.Cause != First.Cause || !isSize(1) || localAxis(out()) != 0 ||
-        !hasBatchRows(out()) || rank(out()) != 2 || !plain(3).isReplicated())
+        !hasRowsOf(out(), G.input(First.Cause, 0)) || rank(out()) != 2 ||
+        !plain(3).isReplicated())
       return false;
     Result = RType::sharded(0);
     break;

@@ -108,7 +108,7 @@ void TypeRules::writeState(const TypeAnalysis::VariableState &S,
     RType X = number(I);
     if (S.How == Aggregation::None)
       continue;
-    bool Fits = X.Zero || (X.isReplicated() && X.K == To) ||
+    bool Fits = (X.Zero && !X.isSharded()) || (X.isReplicated() && X.K == To) ||
                 (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum &&
                  X.K == S.Type.K);
     // A factor is no exchange. But the initial value is taken as it is.
@@ -141,6 +141,9 @@ RType TypeRules::accumulated() {
   if (Put == NoNode || G.node(Put).Count != Copies::PerReplica)
     return varying("takes from an accumulator into which not just each replica "
                    "puts once");
+  if (none_of(G.controlInputs(N), [&](Endpoint E) { return E.Node == Put; }))
+    return varying("takes from an accumulator and does not wait for what the "
+                   "replicas put");
   RType X = T.type(G.input(Put, 2));
   Assumes |= X.Assumes;
   if (X.isVarying())

@@ -15,11 +15,36 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether operand \p I is a zero, or one row that is broadcast.
+/// Whether operand \p I is one row that is broadcast.
 bool TypeRules::isOneRow(unsigned I) const {
   auto Shape = D.shape(G.input(N, I));
-  return operand(I).Zero ||
-         (Shape && Shape->size() == 2 && D.table().isOne(Shape->front()));
+  return Shape && Shape->size() == 2 && D.table().isOne(Shape->front());
+}
+
+/// Whether a BiasAdd adds to channels before other axes, where operands are not
+/// aligned at the right, and those are split.
+bool TypeRules::addsChannels() const {
+  int Rank = rank(out());
+  return G.isOp(N, "BiasAdd") && Rank != 2 &&
+         G.stringAttr(N, "data_format") == StringRef("NCHW") &&
+         (operand(1).isSharded() ||
+          (operand(0).isSharded() && (Rank < 0 || operand(0).Axis != 0)));
+}
+
+/// \p Rows, those that operand 0 gives the sizes of: it must be the sizes of
+/// the rows of one replica, or of true values.
+RType TypeRules::ofSizes(RType Rows) {
+  if (Rows.isVarying())
+    return Rows;
+  Endpoint Sizes = G.input(N, 0);
+  // What has no shape that is known may have rows.
+  bool AreLocal =
+      D.batchAxis(out()) == 0 || (G.isOp(Sizes.Node, "Shape") &&
+                                  T.type(G.input(Sizes.Node, 0)).isSharded());
+  bool Fits = Rows.isSharded() ? AreLocal
+                               : operand(0).isTrue() || localAxis(out()) == -1;
+  return isSize(0) && Fits ? Rows
+                           : varying("takes sizes of each replica's own");
 }
 
 void TypeRules::apply(TypeRule Rule) {
@@ -78,7 +103,8 @@ void TypeRules::apply(TypeRule Rule) {
     SmallVector<unsigned, 8> All;
     for (unsigned I = 0; I < numData(); ++I)
       All.push_back(I);
-    setAll(add(All));
+    setAll(addsChannels() ? varying("adds to channels that are the batch")
+                          : add(All));
     return;
   }
   case TypeRule::Mul:
@@ -96,21 +122,24 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::Select: {
     RType C = plain(0);
     RType Value = add({1, 2});
+    // A vector says which rows, in the older op.
+    bool ByRows = G.isOp(N, "Select") && rank(G.input(N, 0)) == 1;
+    if (C.isReplicated() && Value.isSharded() &&
+        (ByRows ? Value.Axis == 0 : !broadcastsAlong(0, Value.Axis))) {
+      setAll(varying("selects rows of one replica by rows that all have"));
+      return;
+    }
     // Where the condition differs by rows, both sides do.
     if (C.isSharded() && Value.isReplicated() && !C.isVarying()) {
-      int Axis = rank(G.input(N, 0)) == 1 && G.isOp(N, "Select")
-                     ? 0
-                     : alignedAxis(0, C.Axis);
-      bool Fits = Axis >= 0 && (broadcastsAlong(1, Axis) || operand(1).Zero) &&
-                  (broadcastsAlong(2, Axis) || operand(2).Zero);
+      int Axis = ByRows ? 0 : alignedAxis(0, C.Axis);
+      bool Fits =
+          Axis >= 0 && broadcastsAlong(1, Axis) && broadcastsAlong(2, Axis);
       setAll(Fits ? RType::sharded(Axis, Value.K)
                   : varying("selects between rows that all have"));
       return;
     }
     if (C.isSharded() && Value.isSharded()) {
-      int Axis = rank(G.input(N, 0)) == 1 && G.isOp(N, "Select")
-                     ? 0
-                     : alignedAxis(0, C.Axis);
+      int Axis = ByRows ? 0 : alignedAxis(0, C.Axis);
       setAll(Axis == Value.Axis ? Value
                                 : varying("selects by rows of another axis"));
       return;
@@ -183,8 +212,7 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(convolve(/*Rows=*/0));
     return;
   case TypeRule::ConvBackpropInput:
-    setAll(isSize(0) ? convolve(/*Rows=*/2)
-                     : varying("takes sizes of each replica's own"));
+    setAll(ofSizes(convolve(/*Rows=*/2)));
     return;
   case TypeRule::ConvBackpropFilter: {
     RType X = numeric(0), Dy = numeric(2);
@@ -202,13 +230,12 @@ void TypeRules::apply(TypeRule Rule) {
                  : multiply(0, X, 2, Dy, 1));
     return;
   }
-  case TypeRule::PerExample:
-  case TypeRule::PerExampleFirst: {
+  case TypeRule::PerExample: {
     bool Split = false;
     for (unsigned I = 0; I < numData(); ++I) {
       RType X = plain(I);
       int Is = Rows({X});
-      if (Is > 0 && I > 0 && Rule == TypeRule::PerExampleFirst)
+      if (Is > 0 && I > 0)
         Is = -1;
       if (Is < 0) {
         setAll(X.isVarying() ? varyingLike(X)
@@ -220,20 +247,6 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(Split ? RType::sharded(0) : RType::replicated());
     return;
   }
-  case TypeRule::GradThird: {
-    RType X = plain(0), Y = plain(1), Dy = numeric(2);
-    for (unsigned I = 3; I < numData(); ++I)
-      if (!operand(I).isTrue())
-        Dy = varying("takes windows of each replica's own");
-    if (Dy.isPartial() && (X.isSharded() || Y.isSharded()))
-      Dy = reduced(2);
-    int Is = Rows({X, Y, Dy});
-    if (Is < 0)
-      setAll(varying("works along the batch"));
-    else
-      setAll(Is ? RType::sharded(0, Dy.K) : Dy);
-    return;
-  }
   case TypeRule::LinearRows:
   case TypeRule::GradSecond: {
     unsigned Lin = Rule == TypeRule::GradSecond ? 1 : 0;
@@ -242,6 +255,8 @@ void TypeRules::apply(TypeRule Rule) {
     for (unsigned I = 0; I < numData(); ++I)
       if (I != Lin && !(Lin == 0 ? operand(I).isTrue() : isSize(I)))
         Dy = varying("takes sizes of each replica's own");
+    if (Rule == TypeRule::GradSecond)
+      Dy = ofSizes(Dy);
     setAll(Rows({Dy}) < 0 ? (Dy.isVarying() ? varyingLike(Dy)
                                             : varying("works along the batch"))
                           : Dy);
@@ -261,7 +276,7 @@ void TypeRules::apply(TypeRule Rule) {
     return;
   }
   case TypeRule::PerVector:
-    setAll(leading(1));
+    setAll(leading(static_cast<int>(mixedAxes(G, N))));
     return;
   case TypeRule::PerMatrix:
     setAll(leading(2));
@@ -293,8 +308,10 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::EnsureShape: {
     RType X = operand(0);
     auto Shape = G.shapeAttr(N, "shape");
+    auto Is = D.shape(out());
     if (X.isSharded() && Shape && X.Axis < Shape->Dims.size() &&
-        Shape->Dims[X.Axis] >= 0)
+        Shape->Dims[X.Axis] >= 0 &&
+        !(Is && D.localNumber((*Is)[X.Axis]) == Shape->Dims[X.Axis]))
       X = varying("checks the size of the whole batch");
     setAll(X);
     return;

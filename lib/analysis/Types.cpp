@@ -14,6 +14,7 @@
 #include "lib/analysis/Types.h"
 
 #include "lib/analysis/TypeRules.h"
+#include "lib/support/InternalError.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -55,7 +56,12 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   TypeRules Rules(*this, Order);
   std::vector<Demand> Reductions;
   // Each round meets at least one more demand; ordinary graphs take three.
-  for (unsigned Round = 0; Round < 64 && Rules.round(); ++Round)
+  TurnLimit Limit("the demands of types", 3 + 2 * Types.size());
+  while (Rules.round()) {
+    Limit.turn([&] {
+      return Reductions.empty() ? std::string()
+                                : G.name(Reductions.back().Because).str();
+    });
     for (const Demand &A : Rules.takeReductions()) {
       uint32_t Index = Dims.outputIndex(A.Source);
       if (Reduced[Index])
@@ -68,6 +74,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
       if (natural(A.Source).isJoined())
         Rules.mark(A.Source.Node);
     }
+  }
   // A reduction below another one may have become unnecessary.
   for (Demand &D : Reductions) {
     RType Type = natural(D.Source);

@@ -44,7 +44,7 @@ struct RType {
   Layout L : 2 = Layout::Replicated;
   Combine Op : 3 = Combine::Sum; ///< Of Partial.
   uint8_t Assumes : 3 = 0;
-  bool Zero : 1 = false;     ///< All zeros: has every layout and every k.
+  bool Zero : 1 = false;     ///< All zeros: has every k, see hasSizeOf().
   bool Symbolic : 1 = false; ///< An integer made of local sizes.
   uint8_t Order : 6 = 0;     ///< Of Sharded: of the rows, see below.
   uint8_t Axis = 0;          ///< Of Sharded, and of row numbers.
@@ -77,6 +77,23 @@ struct RType {
     return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;
   }
 
+  /// Whether zeros are as large as what has type \p X: they have every layout,
+  /// but those of the rows of one replica are not those of all rows.
+  bool hasSizeOf(const RType &X) const {
+    return isNothing() || X.isNothing() ||
+           (isSharded() ? X.isSharded() && X.Axis == Axis : !X.isSharded());
+  }
+  /// What is not there, and is nobody's: zeros of every size.
+  bool isNothing() const {
+    return Zero && L == Layout::Replicated && Order == AnyOrder;
+  }
+
+  static RType nothing() {
+    RType T;
+    T.Zero = true;
+    T.Order = AnyOrder;
+    return T;
+  }
   static RType replicated(int K = 0) {
     RType T;
     T.K = static_cast<int8_t>(K);
@@ -208,6 +225,14 @@ public:
     return LocalEffects;
   }
 
+  /// The predicate that \p N runs under and replicas may disagree on, if there
+  /// is one.
+  std::optional<Endpoint> localPredicate(NodeId N) const {
+    auto It = LocalPredicates.find(N);
+    return It == LocalPredicates.end() ? std::nullopt
+                                       : std::optional(It->second);
+  }
+
   /// Where nodes whose row numbers, each replica's own, somebody cannot use:
   /// they must select among the rows of all replicas. Each of them once.
   const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
@@ -259,6 +284,7 @@ private:
   std::vector<std::pair<NodeId, unsigned>> Unproved;
   std::vector<std::pair<NodeId, uint8_t>> Sources;
   std::vector<std::pair<NodeId, Endpoint>> LocalEffects;
+  llvm::DenseMap<NodeId, Endpoint> LocalPredicates; ///< By node.
 };
 
 } // namespace graft

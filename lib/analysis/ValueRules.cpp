@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/analysis/DimRules.h"
+#include "lib/analysis/Program.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -50,18 +51,29 @@ void DimRules::constant() {
   if (!Tensor)
     return;
   A.ZeroConsts[N] = Tensor->AllZero;
+  // Where it holds the sizes of one replica, those of the input count.
+  std::optional<TensorValue> Was;
+  if (auto Bytes = G.node(N).Flags & NF_MayHaveGraft ? G.attr(N, OriginalAttr)
+                                                     : std::nullopt)
+    Was = tensorValue(*Bytes);
+  if (Was && (Was->Shape.Dims.size() != Tensor->Shape.Dims.size() ||
+              Was->Ints.size() != Tensor->Ints.size()))
+    Was.reset();
   DimList Shape;
-  for (size_t I = 0; I < Tensor->Shape.Dims.size(); ++I)
-    Shape.push_back(number(I, Tensor->Shape.Dims[I]));
+  for (size_t I = 0; I < Tensor->Shape.Dims.size(); ++I) {
+    int64_t Size = Tensor->Shape.Dims[I];
+    Shape.push_back(Was && Was->Shape.Dims[I] != Size
+                        ? changedNumber(I, Was->Shape.Dims[I], Size)
+                        : number(I, Size));
+  }
   setShape(0, Shape);
   if (!Tensor->HasInts || Shape.size() > 1)
     return;
   // Every element is a variable of its own, also an element that is 1.
   DimList Elements;
-  for (size_t I = 0; I < Tensor->Ints.size(); ++I) {
-    Elements.push_back(bareSlot(64 + I));
-    A.Dims.assignNumber(Elements.back(), Tensor->Ints[I]);
-  }
+  for (size_t I = 0; I < Tensor->Ints.size(); ++I)
+    Elements.push_back(changedNumber(
+        64 + I, Was ? Was->Ints[I] : Tensor->Ints[I], Tensor->Ints[I]));
   setValue(0, Elements);
 }
 
@@ -319,8 +331,12 @@ void DimRules::stridedSlice(bool OfValue) {
     if (Axis >= Whole.size())
       return;
     DimId Old = Whole[Axis++];
-    if (Shrink >> I & 1)
+    if (Shrink >> I & 1) {
+      int64_t Rows = A.localNumber(Old), At = (*Begin)[I];
+      require(Rows == UnknownSize || (At < Rows && At >= -Rows), Old,
+              "selects a row that a replica does not have");
       continue;
+    }
     int64_t Size = A.Dims.number(Old);
     DimId End = (*EndSizes)[I];
     bool FromStart = (BeginMask >> I & 1) || (*Begin)[I] == 0;
@@ -333,7 +349,7 @@ void DimRules::stridedSlice(bool OfValue) {
     int64_t From = BeginMask >> I & 1 ? 0 : (*Begin)[I];
     int64_t To = EndMask >> I & 1 ? Size : A.Dims.number(End);
     if (Size == UnknownSize || A.Dims.hasSym(Old) || To == UnknownSize ||
-        (*Stride)[I] <= 0) {
+        (!(EndMask >> I & 1) && A.Dims.hasSym(End)) || (*Stride)[I] <= 0) {
       bool Open = EndMask >> I & 1;
       List.push_back(slotFrom(I, {Old, Open ? Old : End}));
       continue;
@@ -363,7 +379,9 @@ void DimRules::broadcastGradientArgs() {
   Dims X = val(0), Y = val(1);
   if (!X || !Y)
     return;
-  size_t Rank = std::max(X->size(), Y->size());
+  size_t Rank = std::max(X->size(), Y->size()),
+         Both = std::min(X->size(), Y->size());
+  sameRows(X->take_back(Both), Y->take_back(Both), Both);
   DimList AxesX, AxesY;
   for (size_t I = 0; I < Rank; ++I) {
     size_t FromEnd = Rank - I;

@@ -95,4 +95,21 @@ std::string DeviceName::str() const {
   return Out;
 }
 
+bool DeviceName::agrees(const DeviceName &Other) const {
+  auto Same = [](const auto &A, const auto &B) { return !A || !B || *A == *B; };
+  auto SameText = [](StringRef A, StringRef B) {
+    return A.empty() || B.empty() || A == B;
+  };
+  return SameText(Job, Other.Job) && Same(Replica, Other.Replica) &&
+         Same(Task, Other.Task) && SameText(Type, Other.Type) &&
+         Same(Index, Other.Index);
+}
+
+bool canBeOneDevice(StringRef A, StringRef B) {
+  if (A == B || A.empty() || B.empty())
+    return true;
+  auto First = DeviceName::parse(A), Second = DeviceName::parse(B);
+  return First && Second && First->agrees(*Second);
+}
+
 } // namespace graft

@@ -31,7 +31,13 @@ struct DeviceName {
   /// The full form: `/job:w/replica:0/task:1/device:GPU:0`, without the parts
   /// that are missing. Two strings that mean one device have one full form.
   std::string str() const;
+
+  /// Whether one device can have both names: no part that both have differs.
+  bool agrees(const DeviceName &Other) const;
 };
+
+/// Whether one device can have the names \p A and \p B, which may be empty.
+bool canBeOneDevice(llvm::StringRef A, llvm::StringRef B);
 
 } // namespace graft
 

@@ -12,6 +12,7 @@
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/FileWalk.h"
+#include "lib/graph/InputGraph.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
@@ -77,8 +78,9 @@ bool isPlainName(StringRef Name) {
 }
 
 /// TensorFlow's rule: segments separated by `>`, each of which starts with a
-/// letter, a digit or a dot.
-bool isLegalName(StringRef Name) {
+/// letter, a digit or a dot. Its runtime's own nodes have names that start with
+/// `_`, too.
+bool isLegalName(StringRef Name, bool Internal) {
   enum : uint8_t { Illegal, Inside, Begins };
   static constexpr auto Table = [] {
     std::array<uint8_t, 256> T{};
@@ -95,7 +97,7 @@ bool isLegalName(StringRef Name) {
   if (Name.size() >= 8 && Table[static_cast<uint8_t>(Name[0])] == Begins &&
       isPlainName(Name))
     return true;
-  uint8_t Least = Begins;
+  uint8_t Least = Internal && Name.consume_front("_") ? Inside : Begins;
   for (char C : Name) {
     if (Table[static_cast<uint8_t>(C)] < Least)
       return false;
@@ -104,14 +106,14 @@ bool isLegalName(StringRef Name) {
   return Least == Inside;
 }
 
-void verifyNames(const Graph &G, DiagnosticEngine &Diags) {
+void verifyNames(const Graph &G, DiagnosticEngine &Diags, bool Internal) {
   ErrorCap Errors(Diags, "illegal names");
   FileWalk Walk(G);
   for (NodeId N = 0, End = G.size(); N < End; ++N) {
     Walk.at(N);
     // The mesh node exists only between passes.
-    if (G.isLive(N) && !G.isAsVerified(N) && !isLegalName(G.name(N)) &&
-        !G.isOp(N, "_GraftMesh"))
+    if (G.isLive(N) && !G.isAsVerified(N) &&
+        !isLegalName(G.name(N), Internal) && !G.isOp(N, "_GraftMesh"))
       Errors.error(G.name(N),
                    "illegal node name; rename it: TensorFlow wants a letter, "
                    "a digit or '.', then letters, digits and '_.-/>'");
@@ -227,6 +229,151 @@ void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
 }
 
 //===----------------------------------------------------------------------===//
+// Numbers of outputs
+//===----------------------------------------------------------------------===//
+
+/// As many outputs as the inputs that read them ask for.
+uint64_t countRead(const Graph &G, NodeId N) {
+  uint64_t Count = 0;
+  G.forEachUse(N, [&](Use U) {
+    if (Endpoint E = G.input(U.User, U.Index); !E.isControl())
+      Count = std::max(Count, uint64_t(E.Port) + 1);
+  });
+  return Count;
+}
+
+/// The outputs of \p N that a number stands for, in an attribute or, where the
+/// definition does not tell, in the inputs that read them. Reports a number
+/// that TensorFlow does not take.
+uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
+  const OpFacts &Facts = G.opFacts(G.node(N).Op);
+  if (Facts.Outputs != OpFacts::Open)
+    return 0;
+  uint64_t Count = 0;
+  bool Told = Facts.Def != nullptr;
+  if (Facts.Def)
+    for (const ArgDef &A : Facts.Def->outputs()) {
+      Told &= !*A.TypeListAttr || G.hasAttr(N, A.TypeListAttr);
+      if (!*A.NumberAttr)
+        continue;
+      auto Number = G.intAttr(N, A.NumberAttr);
+      Told &= Number.has_value();
+      if (Number.value_or(0) < 0 || Number.value_or(0) > INT32_MAX)
+        Errors.error(G.name(N), formatv("attribute '{0}' is {1}, which is no "
+                                        "number of outputs; give how many the "
+                                        "node has",
+                                        A.NumberAttr, *Number)
+                                    .str());
+      else
+        Count += Number.value_or(0);
+    }
+  return Told ? Count : std::max(Count, countRead(G, N));
+}
+
+/// Where the number of outputs of \p N stands.
+std::string whereNumbered(const Graph &G, NodeId N) {
+  if (const OpDef *Def = G.opDef(N))
+    for (const ArgDef &A : Def->outputs())
+      if (*A.NumberAttr && G.hasAttr(N, A.NumberAttr))
+        return formatv("attribute '{0}'", A.NumberAttr);
+  return "the inputs that read it";
+}
+
+} // namespace
+
+bool verifyOutputCounts(const Graph &G, DiagnosticEngine &Diags) {
+  // Analyses have something for each output, so that memory follows what a few
+  // digits say. Outputs that are read have edges that pay for them.
+  constexpr uint64_t Free = 1 << 20, ForEach = 16;
+  unsigned Before = Diags.errorCount();
+  {
+    ErrorCap Errors(Diags, "numbers of outputs");
+    uint64_t Total = 0, Most = 0, Limit = Free;
+    NodeId Largest = NoNode;
+    for (NodeId N = 0; N < G.size(); ++N) {
+      if (!G.isLive(N))
+        continue;
+      uint64_t Count = countNumbered(G, N, Errors);
+      Total += Count;
+      Limit += ForEach * (1 + G.node(N).NumInputs);
+      if (Count > Most) {
+        Most = Count;
+        Largest = N;
+      }
+    }
+    if (Total > Limit)
+      Errors.error(G.name(Largest),
+                   formatv("has {0} outputs, by {1}, and all such nodes have "
+                           "{2}: the most for a graph of this size is {3}; "
+                           "give the numbers that are used",
+                           Most, whereNumbered(G, Largest), Total, Limit)
+                       .str());
+  }
+  return Diags.errorCount() == Before;
+}
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+/// TensorShape::MaxDimensions of tensorflow/core/framework/tensor_shape.h.
+constexpr size_t MaxRank = 254;
+/// The bytes of one more dimension at least: tag and length of each.
+constexpr size_t MinLarge = 2 * (MaxRank + 1);
+
+size_t rankOf(StringRef Shape) {
+  if (Shape.size() < MinLarge)
+    return 0;
+  size_t Rank = 0;
+  wire::Reader R(Shape);
+  wire::Field F;
+  while (R.next(F))
+    Rank += F.Number == 2 && F.WireType == wire::Type::Bytes;
+  return Rank;
+}
+
+/// The largest rank of the shapes in an AttrValue.
+size_t largestRank(StringRef Value) {
+  size_t Rank = 0;
+  wire::Reader R(Value);
+  wire::Field F, Inner;
+  while (R.next(F)) {
+    if (F.WireType != wire::Type::Bytes)
+      continue;
+    if (F.Number == AttrShape)
+      Rank = std::max(Rank, rankOf(F.Bytes));
+    if (F.Number != AttrList && F.Number != AttrTensor)
+      continue;
+    constexpr unsigned TensorShape = 2;
+    unsigned Wanted = F.Number == AttrList ? ListShape : TensorShape;
+    for (wire::Reader List(F.Bytes); List.next(Inner);)
+      if (Inner.Number == Wanted && Inner.WireType == wire::Type::Bytes)
+        Rank = std::max(Rank, rankOf(Inner.Bytes));
+  }
+  return Rank;
+}
+
+void verifyRanks(const Graph &G, DiagnosticEngine &Diags) {
+  ErrorCap Errors(Diags, "shapes of too many dimensions");
+  FileWalk Walk(G);
+  for (NodeId N = 0, End = G.size(); N < End; ++N) {
+    if (G.node(N).AttrSize < MinLarge || !G.isLive(N) || G.isAsVerified(N))
+      continue;
+    Walk.at(N);
+    AttrReader R({G.node(N).AttrData, G.node(N).AttrSize});
+    for (AttrEntry A; R.next(A);)
+      if (size_t Rank = largestRank(A.Value); Rank > MaxRank)
+        Errors.error(G.name(N),
+                     formatv("attribute '{0}' has a shape of {1} dimensions, "
+                             "and TensorFlow takes {2} at most",
+                             A.Key, Rank, MaxRank)
+                         .str());
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Cycles
 //===----------------------------------------------------------------------===//
 
@@ -259,7 +406,7 @@ std::vector<uint32_t> countWaiting(const Graph &G, ArrayRef<bool> IsBack) {
 /// such an input, so walking backwards must come round.
 void reportCycle(const Graph &G, ArrayRef<bool> IsBack,
                  DiagnosticEngine &Diags) {
-  constexpr size_t Shown = 12;
+  constexpr size_t Shown = 10;
   std::vector<uint32_t> Waiting = countWaiting(G, IsBack);
   NodeId N = 0;
   while (!G.isLive(N) || Waiting[N] == 0)
@@ -281,7 +428,7 @@ void reportCycle(const Graph &G, ArrayRef<bool> IsBack,
   size_t Count = 0;
   for (NodeId Step : reverse(Cycle)) {
     if (++Count > Shown && Cycle.size() > Shown + 1) {
-      Text += formatv(" -> ... {0} more", Cycle.size() - Shown);
+      Text += formatv(" -> ... and {0} more", Cycle.size() - Shown);
       break;
     }
     Text += (" -> " + G.name(Step)).str();
@@ -455,11 +602,13 @@ void verifyCopiesInitialized(const Graph &G, NodeId Variable,
   }
 }
 
-bool verifyGraph(const Graph &G, DiagnosticEngine &Diags) {
+bool verifyGraph(const Graph &G, DiagnosticEngine &Diags, bool Internal) {
   unsigned Before = Diags.errorCount();
-  verifyNames(G, Diags);
+  verifyNames(G, Diags, Internal);
   verifyDevices(G, Diags);
   verifyArguments(G, Diags);
+  verifyOutputCounts(G, Diags);
+  verifyRanks(G, Diags);
   verifyAcyclic(G, Diags);
   verifyColocation(G, Diags);
   verifyCollectives(G, Diags);

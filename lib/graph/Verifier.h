@@ -15,10 +15,18 @@
 
 namespace graft {
 
-/// Checks names, ports, numbers of inputs, cycles, `_class`, devices, and in a
-/// graph that graft made, collectives and initializers. Reports to \p Diags;
-/// true when there was no error.
-bool verifyGraph(const Graph &G, DiagnosticEngine &Diags);
+/// Checks names, ports, numbers of inputs and outputs, ranks, cycles, `_class`,
+/// devices, and in a graph that graft made, collectives and initializers.
+/// Reports to \p Diags; true when there was no error. \p Internal: names may
+/// start with `_`, as those of the runtime's own nodes do, which no importer
+/// takes.
+bool verifyGraph(const Graph &G, DiagnosticEngine &Diags,
+                 bool Internal = false);
+
+/// The numbers of outputs alone: each is one that TensorFlow takes, and all
+/// together are no more than a graph of this size can have. Part of
+/// verifyGraph, and for what functions had.
+bool verifyOutputCounts(const Graph &G, DiagnosticEngine &Diags);
 
 /// The collective rules alone: groups are complete, agree, sit on distinct
 /// devices, and every result is read behind a gate that runs all members.
@@ -26,8 +34,9 @@ bool verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
 
 /// The types of edges and the presence of attributes, by the op table. Not part
 /// of verifyGraph: TensorFlow said so of an input, so this is for what was
-/// written.
-bool verifyTypes(const Graph &G, DiagnosticEngine &Diags);
+/// written, and for the nodes from \p From on that bodies of functions gave,
+/// which TensorFlow looks at when they are called.
+bool verifyTypes(const Graph &G, DiagnosticEngine &Diags, NodeId From = 0);
 
 /// Every copy `<variable>/replica_<i>` of a lowered graph must be assigned by a
 /// control input of \p Initializer, which assigns the variable itself.

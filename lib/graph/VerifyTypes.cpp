@@ -42,14 +42,27 @@ void expectedTypes(const Graph &G, NodeId N, const OpDef &Def,
   }
 }
 
+/// Whether \p E is a reference. A pick of an equal value is not written: who
+/// reads it reads copy 0 of what it reads.
+bool isReference(const Graph &G, Endpoint E) {
+  for (NodeId Steps = 0; Steps < G.size(); ++Steps) {
+    const Node &This = G.node(E.Node);
+    if (!(This.Flags & NF_ElidePrimary) || This.Count != Copies::Once ||
+        This.NumData == 0)
+      break;
+    E = G.input(E.Node, 0);
+  }
+  return G.isRefOutput(E.Node, E.Port);
+}
+
 } // namespace
 
-bool verifyTypes(const Graph &G, DiagnosticEngine &Diags) {
+bool verifyTypes(const Graph &G, DiagnosticEngine &Diags, NodeId From) {
   unsigned Before = Diags.errorCount();
   ErrorCap Attrs(Diags, "nodes that lack an attribute");
   ErrorCap Types(Diags, "inputs of a wrong type");
   SmallVector<unsigned, 8> Expected;
-  for (NodeId N = 0; N < G.size(); ++N) {
+  for (NodeId N = From; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
     const OpDef *Def = G.opFacts(G.node(N).Op).Def;
@@ -70,7 +83,7 @@ bool verifyTypes(const Graph &G, DiagnosticEngine &Diags) {
                                        I, G.name(Inputs[I].Node),
                                        Inputs[I].Port, Type, Expected[I])
                                    .str());
-      if (G.isRefInput(N, I) && !G.isRefOutput(Inputs[I].Node, Inputs[I].Port))
+      if (G.isRefInput(N, I) && !isReference(G, Inputs[I]))
         Types.error(G.name(N),
                     formatv("input {0} must be a reference to a variable, and "
                             "'{1}:{2}' is none",

@@ -38,6 +38,7 @@ FunctionLibrary::FunctionLibrary(const Graph &G) {
   for (const tensorflow::FunctionDefLibrary &Library : Libraries)
     for (const tensorflow::FunctionDef &Def : Library.function())
       ByName[Def.signature().name()] = &Def;
+  findEffects();
 }
 
 FunctionRef FunctionLibrary::make(const tensorflow::NameAttrList &Call) const {
@@ -159,7 +160,8 @@ std::string FunctionLibrary::obstacle(const FunctionRef &F) const {
   for (const auto &Arg : Sig.input_arg())
     Names.insert(Arg.name());
   for (const tensorflow::NodeDef &Node : F.Def->node_def()) {
-    Names.insert(Node.name());
+    if (!Names.insert(Node.name()).second)
+      return "function '" + F.Name + "' has '" + Node.name() + "' twice";
     if (!findOp(Node.op()) && !find(Node.op()))
       return "function '" + F.Name + "' has op " + Node.op() +
              ", which TensorFlow does not know";
@@ -179,26 +181,30 @@ std::string FunctionLibrary::obstacle(const FunctionRef &F) const {
   return "";
 }
 
-bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node) {
-  const OpDef *Def = findOp(Node.op());
-  if (!Def) {
-    const tensorflow::FunctionDef *Callee = find(Node.op());
-    return !Callee || hasEffects(*Callee);
-  }
-  bool Calls = false, Result = false;
-  auto See = [&](const tensorflow::NameAttrList &F) {
-    const tensorflow::FunctionDef *Callee = find(F.name());
-    Calls = true;
-    Result |= !Callee || hasEffects(*Callee);
+/// Whether \p Node has effects by itself; \p Calls gets the functions of the
+/// library that it runs.
+bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node,
+                                   function_ref<void(StringRef)> Calls) const {
+  bool IsCall = false, Unknown = false;
+  auto See = [&](StringRef Name) {
+    IsCall = true;
+    if (find(Name))
+      Calls(Name);
+    else
+      Unknown = true;
   };
-  for (const auto &[Key, Value] : Node.attr()) {
-    if (Value.has_func())
-      See(Value.func());
-    for (const tensorflow::NameAttrList &F : Value.list().func())
-      See(F);
-  }
-  if (Calls)
-    return Result;
+  const OpDef *Def = findOp(Node.op());
+  if (!Def)
+    See(Node.op());
+  else
+    for (const auto &[Key, Value] : Node.attr()) {
+      if (Value.has_func())
+        See(Value.func().name());
+      for (const tensorflow::NameAttrList &F : Value.list().func())
+        See(F.name());
+    }
+  if (IsCall)
+    return Unknown;
   if (Def->update().Kind != UpdateKind::None)
     return true;
   bool Draws = Def->attr("seed") && Def->attr("seed2");
@@ -206,16 +212,27 @@ bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node) {
          !isVariableOp(Def->Name);
 }
 
-bool FunctionLibrary::hasEffects(const tensorflow::FunctionDef &Def) {
-  StringRef Name = Def.signature().name();
-  // What calls itself has the effects of the rest.
-  auto [It, New] = Effects.try_emplace(Name, false);
-  if (!New)
-    return It->second;
-  bool Result = any_of(Def.node_def(), [&](const tensorflow::NodeDef &Node) {
-    return opHasEffects(Node);
-  });
-  return Effects[Name] = Result;
+/// Goes from what has effects by itself to what calls it, so that calls inside
+/// each other cost no stack.
+void FunctionLibrary::findEffects() {
+  StringMap<std::vector<StringRef>> Callers;
+  std::vector<StringRef> Work;
+  for (const auto &Entry : ByName) {
+    StringRef Name = Entry.getKey();
+    bool Own = false;
+    for (const tensorflow::NodeDef &Node : Entry.second->node_def())
+      Own |= opHasEffects(
+          Node, [&](StringRef Callee) { Callers[Callee].push_back(Name); });
+    if (Own && Effects.insert(Name).second)
+      Work.push_back(Name);
+  }
+  while (!Work.empty()) {
+    StringRef Name = Work.back();
+    Work.pop_back();
+    for (StringRef Caller : Callers.lookup(Name))
+      if (Effects.insert(Caller).second)
+        Work.push_back(Caller);
+  }
 }
 
 static void substitute(tensorflow::AttrValue &Value, const AttrMap &With) {

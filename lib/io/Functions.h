@@ -11,7 +11,9 @@
 
 #include "tensorflow/core/framework/function.pb.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <map>
 #include <string>
@@ -37,6 +39,15 @@ public:
     auto It = ByName.find(Name);
     return It == ByName.end() ? nullptr : It->second;
   }
+  /// Whether \p F(NodeDef) is true for a node of a body.
+  template <typename Fn> bool anyNode(Fn F) const {
+    for (const auto &Library : Libraries)
+      for (const auto &Def : Library.function())
+        for (const auto &Node : Def.node_def())
+          if (F(Node))
+            return true;
+    return false;
+  }
   /// The function that attribute \p Key of \p N names.
   FunctionRef get(const Graph &G, NodeId N, llvm::StringRef Key) const;
   /// The functions that attribute \p Key of \p N lists.
@@ -51,7 +62,9 @@ public:
   /// Why \p F cannot stand in the place of a call, or "".
   std::string obstacle(const FunctionRef &F) const;
   /// Whether running \p Def does more than compute its outputs.
-  bool hasEffects(const tensorflow::FunctionDef &Def);
+  bool hasEffects(const tensorflow::FunctionDef &Def) const {
+    return Effects.contains(Def.signature().name());
+  }
 
   /// The attributes of a node of a body, with what placeholders stand for.
   static AttrMap attrsOf(const tensorflow::NodeDef &Node, const AttrMap &With);
@@ -61,11 +74,13 @@ public:
 
 private:
   FunctionRef make(const tensorflow::NameAttrList &Call) const;
-  bool opHasEffects(const tensorflow::NodeDef &Node);
+  bool opHasEffects(const tensorflow::NodeDef &Node,
+                    llvm::function_ref<void(llvm::StringRef)> Calls) const;
+  void findEffects();
 
   std::vector<tensorflow::FunctionDefLibrary> Libraries;
   llvm::StringMap<const tensorflow::FunctionDef *> ByName;
-  llvm::StringMap<bool> Effects;
+  llvm::StringSet<> Effects; ///< The functions that have effects.
 };
 
 /// Whether a node with op \p Op may run functions that it names, or is called

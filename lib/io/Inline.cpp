@@ -110,8 +110,12 @@ bool Inliner::isInside(StringRef Function, uint32_t Chain) const {
 
 std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
                               ArrayRef<FunctionRef> Functions) const {
+  // Each is in the one before.
+  constexpr size_t MaxBranches = 1000;
   if (Functions.empty())
     return "it names no function";
+  if (Functions.size() > MaxBranches)
+    return "it has more than " + std::to_string(MaxBranches) + " branches";
   if (G.boolAttr(N, "_XlaMustCompile").value_or(false))
     return "it is marked _XlaMustCompile";
   bool Selects = Kind == CallKind::If || Kind == CallKind::Case;
@@ -139,7 +143,7 @@ std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
 }
 
 InlineResult Inliner::run() {
-  Chains.push_back({"", 0});
+  Chains.push_back({"", 0, NoNode});
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N))
       look(N, 0);
@@ -205,6 +209,10 @@ NodeId Inliner::add(StringRef Prefix, StringRef Name, StringRef Op,
   AttrRun Run;
   for (const auto &[Key, Value] : Attrs)
     Run.raw(Key, serialize(Value));
+  // About as much as a node takes beside its bytes.
+  constexpr uint64_t Each = 64;
+  Made += Each + Prefix.size() + Name.size() + Run.str().size() +
+          sizeof(Endpoint) * Inputs.size();
   NodeId N = G.insertNode((Prefix + "/" + Name).str(), Op, Inputs, After, Run);
   G.setDevice(N, G.deviceName(Device));
   return N;
@@ -230,13 +238,12 @@ Inliner::Ends Inliner::witness(NodeId N) {
   Ends Result = controls(N);
   if (!Result.empty() || G.node(N).NumData == 0)
     return Result;
-  bool Any = false;
-  for (uint32_t Op = 0; Op < G.numOps() && !Any; ++Op) {
-    StringRef Name = G.opNameOf(Op);
-    Any = Name == "Switch" || Name == "RefSwitch" || Name == "Enter" ||
-          Name == "RefEnter";
+  for (; OpsSeen < G.numOps() && !CanBeDead; ++OpsSeen) {
+    StringRef Name = G.opNameOf(OpsSeen);
+    CanBeDead = Name == "Switch" || Name == "RefSwitch" || Name == "Enter" ||
+                Name == "RefEnter";
   }
-  if (!Any)
+  if (!CanBeDead)
     return Result;
   Endpoint E = G.input(N, 0);
   // Of a Switch only an output can be dead.
@@ -260,12 +267,44 @@ void Inliner::waitForEffects(Body &B, StringRef Prefix, NodeId After) {
 // Calls
 //===----------------------------------------------------------------------===//
 
+/// How many bytes of nodes may be made of this graph.
+uint64_t Inliner::limit() const {
+  uint64_t Bytes = 0;
+  for (NodeId N = 0; N < G.size(); ++N)
+    Bytes += G.node(N).NameSize + G.node(N).AttrSize;
+  for (StringRef Field : G.otherFields())
+    Bytes += Field.size();
+  return (16 << 20) + 64 * Bytes;
+}
+
+/// Reports that there are too many nodes; names the outermost function.
+Inliner::Body Inliner::exhausted(const FunctionRef &F, uint32_t Chain,
+                                 NodeId Call) {
+  std::string Outermost = F.Name;
+  for (; Chain != 0; Chain = Chains[Chain].Outer) {
+    Outermost = Chains[Chain].Function;
+    Call = Chains[Chain].Call;
+  }
+  if (Result.Errors.empty())
+    Result.Errors.push_back(
+        {G.name(Call).str(),
+         "function '" + Outermost +
+             "' cannot be inlined: its nodes, and those "
+             "of all that it calls, have more than " +
+             std::to_string(Limit >> 20) +
+             " MiB, the most for a graph of this size; mark a function that is "
+             "called often with attribute _noinline"});
+  Body B;
+  B.Outputs.assign(F.Def->signature().output_arg_size(), {Call, 0});
+  return B;
+}
+
 /// Adds the nodes of \p F, which read \p Args.
 Inliner::Body Inliner::instantiate(const FunctionRef &F,
                                    ArrayRef<Endpoint> Args, const Site &At) {
   const tensorflow::FunctionDef &Def = *F.Def;
   auto Chain = static_cast<uint32_t>(Chains.size());
-  Chains.push_back({F.Name, At.Chain});
+  Chains.push_back({F.Name, At.Chain, At.After});
   StringMap<Endpoint> ArgOf;
   for (auto [Arg, E] : zip(Def.signature().input_arg(), Args))
     ArgOf[Arg.name()] = E;
@@ -276,6 +315,8 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
   std::vector<AttrMap> Attrs;
   std::string Prefix = At.Prefix.str();
   for (const tensorflow::NodeDef &Node : Def.node_def()) {
+    if (isExhausted())
+      return exhausted(F, At.Chain, At.After);
     AttrMap Its = FunctionLibrary::attrsOf(Node, F.Attrs);
     // Names of the body mean nothing outside.
     if (auto It = Its.find("_class"); It != Its.end()) {

@@ -25,6 +25,8 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
                                 ArrayRef<FunctionRef> Functions, Ends Args,
                                 const Site &At, unsigned Level) {
   std::string Prefix = At.Prefix.str();
+  if (isExhausted())
+    return exhausted(Functions[Level], At.Chain, N);
   if (Level == Predicates.size()) {
     Body B = instantiate(
         Functions[Level], Args,
@@ -123,15 +125,26 @@ static std::vector<bool> findInvariants(const tensorflow::FunctionDef &Def) {
   for (const tensorflow::NodeDef &Node : Def.node_def())
     if (Node.op() == "Identity" && Node.input_size() == 1)
       Passes[Node.name()] = StringRef(Node.input(0)).split(':').first;
+  // Where a chain of them begins. Each is walked once: those that were passed
+  // lead to its begin, or in a circle to nothing.
+  auto FirstOf = [&](StringRef Name) {
+    SmallVector<StringRef *, 8> Path;
+    for (auto It = Passes.find(Name); It != Passes.end() && !Name.empty();
+         It = Passes.find(Name)) {
+      Name = It->second;
+      It->second = "";
+      Path.push_back(&It->second);
+    }
+    for (StringRef *Passed : Path)
+      *Passed = Name;
+    return Name;
+  };
   std::vector<bool> Result;
   for (auto [Out, Arg] :
-       zip(Def.signature().output_arg(), Def.signature().input_arg())) {
-    StringRef Name = StringRef(Def.ret().at(Out.name())).split(':').first;
-    for (auto It = Passes.end(); Name != Arg.name(); Name = It->second)
-      if (It = Passes.find(Name); It == Passes.end())
-        break;
-    Result.push_back(Name == Arg.name());
-  }
+       zip(Def.signature().output_arg(), Def.signature().input_arg()))
+    Result.push_back(
+        FirstOf(StringRef(Def.ret().at(Out.name())).split(':').first) ==
+        Arg.name());
   return Result;
 }
 

@@ -17,7 +17,7 @@ enum class CallKind : uint8_t { None, Call, If, Case, While };
 class Inliner {
 public:
   Inliner(Graph &G, const InlineOptions &Options)
-      : G(G), Options(Options), Library(G) {}
+      : G(G), Options(Options), Library(G), Limit(limit()) {}
 
   InlineResult run();
 
@@ -33,6 +33,7 @@ private:
   struct Link {
     std::string Function;
     uint32_t Outer;
+    NodeId Call;
   };
   /// What stands in the place of a call.
   struct Body {
@@ -57,6 +58,9 @@ private:
                        llvm::ArrayRef<FunctionRef> Functions) const;
   bool isInside(llvm::StringRef Function, uint32_t Chain) const;
 
+  uint64_t limit() const;
+  bool isExhausted() const { return Made > Limit; }
+  Body exhausted(const FunctionRef &F, uint32_t Chain, NodeId Call);
   Body instantiate(const FunctionRef &F, llvm::ArrayRef<Endpoint> Args,
                    const Site &At);
   Body branches(NodeId N, llvm::ArrayRef<Endpoint> Predicates,
@@ -83,6 +87,12 @@ private:
   Graph &G;
   const InlineOptions &Options;
   FunctionLibrary Library;
+  /// Functions that call others twice each make exponentially many nodes: how
+  /// many bytes of them there are, and may be.
+  uint64_t Made = 0;
+  uint64_t Limit;
+  uint32_t OpsSeen = 0;   ///< By witness().
+  bool CanBeDead = false; ///< Whether one of these makes dead outputs.
   std::vector<Work> Queue;
   std::vector<Link> Chains;
   llvm::StringSet<> Gone; ///< The names of calls that were removed.

@@ -263,6 +263,10 @@ void verifyDeclaredInitializers(const Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
+bool holdsVariables(StringRef Collection) {
+  return bytesKind(Collection) == BytesKind::Variable;
+}
+
 StringSet<> findDanglingNames(const Module &M) {
   StringSet<> Result;
   if (M.metaGraph())
@@ -274,9 +278,9 @@ StringSet<> findDanglingNames(const Module &M) {
 }
 
 bool verifyModule(const Module &M, DiagnosticEngine &Diags,
-                  const Module *Original) {
+                  const Module *Original, bool Internal) {
   unsigned Before = Diags.errorCount();
-  verifyGraph(M.graph(), Diags);
+  verifyGraph(M.graph(), Diags, Internal);
   if (!M.metaGraph())
     return Diags.errorCount() == Before;
   const StringSet<> &Tolerated = (Original ? Original : &M)->danglingNames();

@@ -17,9 +17,12 @@ namespace graft {
 
 /// Verifies the graph of \p M and every name that refers into it. A collection
 /// entry that named nothing in \p Original (by default, in the input that
-/// \p M was read from) is not an error.
+/// \p M was read from) is not an error. \p Internal: see verifyGraph.
 bool verifyModule(const Module &M, DiagnosticEngine &Diags,
-                  const Module *Original = nullptr);
+                  const Module *Original = nullptr, bool Internal = false);
+
+/// Whether the entries of \p Collection are VariableDefs.
+bool holdsVariables(llvm::StringRef Collection);
 
 /// The collection entries of \p M that name nothing in its graph.
 llvm::StringSet<> findDanglingNames(const Module &M);

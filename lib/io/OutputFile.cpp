@@ -8,10 +8,12 @@
 
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 
 #include <cerrno>
+#include <climits>
 #include <unistd.h>
 #include <utility>
 
@@ -56,32 +58,73 @@ OutputFile::~OutputFile() {
     remove();
 }
 
+/// The name of a temporary file beside \p Target, as long as a name may be at
+/// most.
+static std::string temporaryName(StringRef Target, unsigned Try) {
+  std::string Suffix =
+      ("." + Twine(sys::Process::getProcessId()) + "-" + Twine(Try) + ".tmp")
+          .str();
+  StringRef File = Target.substr(Target.rfind('/') + 1);
+  StringRef Folder = Target.drop_back(File.size());
+  if (size_t Most = NAME_MAX - Suffix.size(); File.size() > Most) {
+    // Not within a character.
+    while (Most != 0 && (static_cast<uint8_t>(File[Most]) & 0xc0) == 0x80)
+      --Most;
+    File = File.take_front(Most);
+  }
+  return (Folder + File + Suffix).str();
+}
+
+/// Goes through links at the end of \p Path to where nothing is yet.
+static std::error_code followLinks(std::string &Path) {
+  constexpr unsigned MaxLinks = 40;
+  for (unsigned Links = 0;; ++Links) {
+    char To[PATH_MAX];
+    ssize_t Size = ::readlink(Path.c_str(), To, sizeof To);
+    if (Size < 0)
+      return {};
+    if (Links == MaxLinks)
+      return std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    StringRef Named(To, static_cast<size_t>(Size));
+    if (sys::path::is_absolute(Named))
+      Path = Named.str();
+    else
+      Path = Path.substr(0, Path.rfind('/') + 1) + Named.str();
+  }
+}
+
 std::error_code OutputFile::create(StringRef Path) {
   Target = Path.str();
   sys::fs::file_status Status;
-  Exists = !sys::fs::status(Path, Status) && sys::fs::exists(Status);
+  std::error_code Reason = sys::fs::status(Path, Status);
+  Exists = !Reason && sys::fs::exists(Status);
+  if (Reason && Reason != std::errc::no_such_file_or_directory)
+    return Reason;
   SmallString<256> Real;
-  if (Exists && !sys::fs::real_path(Path, Real))
+  if (!Exists)
+    Reason = followLinks(Target);
+  else if (Reason = sys::fs::real_path(Path, Real); !Reason)
     Target = Real.str().str();
-  std::error_code Reason;
-  for (unsigned Try = 0; Try < 100; ++Try) {
-    Name = (Twine(Target) + "." + Twine(sys::Process::getProcessId()) + "-" +
-            Twine(Try) + ".tmp")
-               .str();
-    Reason = sys::fs::openFileForWrite(Name, FD, sys::fs::CD_CreateNew);
-    if (Reason != std::errc::file_exists)
-      break;
+  if (Reason)
+    return Reason;
+  if (Exists)
+    Mode = Status.permissions();
+  Reason = std::make_error_code(std::errc::file_exists);
+  for (unsigned Try = 0; Try < 100 && Reason == std::errc::file_exists; ++Try) {
+    Name = temporaryName(Target, Try);
+    if (sys::fs::exists(Name))
+      continue;
+    // First, so that there is no time when a signal would leave it. Until it is
+    // complete it is nobody else's.
+    sys::RemoveFileOnSignal(Name);
+    Reason = sys::fs::openFileForWrite(Name, FD, sys::fs::CD_CreateNew,
+                                       sys::fs::OF_None, 0600);
+    if (Reason)
+      sys::DontRemoveFileOnSignal(Name);
   }
   if (Reason) {
     FD = -1;
     Name.clear();
-    return Reason;
-  }
-  sys::RemoveFileOnSignal(Name);
-  // Best effort: some file systems have no permissions to set.
-  if (Exists) {
-    [[maybe_unused]] std::error_code Ignored =
-        sys::fs::setPermissions(FD, Status.permissions());
   }
   return Reason;
 }
@@ -93,8 +136,14 @@ std::error_code OutputFile::close() {
 
 std::error_code OutputFile::keep() {
   std::error_code Reason = close();
-  if (!Reason)
+  if (!Reason) {
+    if (!Exists)
+      Mode = static_cast<sys::fs::perms>(0666 & ~sys::fs::getUmask());
+    // Best effort: some file systems have no permissions to set.
+    [[maybe_unused]] std::error_code Ignored =
+        sys::fs::setPermissions(Name, Mode);
     Reason = sys::fs::rename(Name, Target);
+  }
   if (Reason)
     remove();
   else

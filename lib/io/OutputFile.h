@@ -9,6 +9,8 @@
 
 #include "lib/io/Module.h"
 
+#include "llvm/Support/FileSystem.h"
+
 #include <string>
 #include <system_error>
 
@@ -45,8 +47,8 @@ public:
   OutputFile &operator=(const OutputFile &) = delete;
   ~OutputFile();
 
-  /// Makes the temporary file for \p Path; through a symbolic link, the file
-  /// that it points to will be replaced.
+  /// Makes the temporary file for \p Path, which nobody else can read; through
+  /// a symbolic link, the file that it points to will be replaced, or made.
   std::error_code create(llvm::StringRef Path);
   std::error_code close();
   /// Replaces the destination.
@@ -62,7 +64,8 @@ private:
   void remove();
 
   int FD = -1;
-  bool Exists = false; ///< The destination.
+  bool Exists = false;            ///< The destination.
+  llvm::sys::fs::perms Mode = {}; ///< Of the destination.
   std::string Target;
   std::string Name; ///< Of the temporary file; empty: there is none.
 };

@@ -7,6 +7,7 @@
 #include "lib/io/Print.h"
 
 #include "lib/io/ProgramAttrs.h"
+#include "lib/support/Diagnostics.h"
 
 #include "tensorflow/core/framework/attr_value.pb.h"
 
@@ -258,19 +259,20 @@ std::string attrText(StringRef Value) {
 std::string summaryText(const Graph &G) {
   std::string Out, Mark = copiesMark(G);
   for (NodeId N : G.order()) {
-    Out += G.name(N).str() + " = " + G.opName(N).str();
+    std::string Line = (G.name(N) + " = " + G.opName(N)).str();
     if (G.node(N).Count == Copies::PerReplica)
-      Out += Mark;
-    Out += '(';
+      Line += Mark;
+    Line += '(';
     ListSeparator Comma;
     for (Endpoint E : G.inputs(N)) {
-      Out += StringRef(Comma);
-      Out += endpointText(G, E);
+      Line += StringRef(Comma);
+      Line += endpointText(G, E);
     }
-    Out += ')';
+    Line += ')';
     if (StringRef Device = G.device(N); !Device.empty())
-      Out += " @" + Device.str();
-    Out += attrsText(G, N) + "\n";
+      Line += " @" + Device.str();
+    Line += attrsText(G, N);
+    Out += escapeControls(Line) + "\n";
   }
   return Out;
 }

@@ -10,6 +10,7 @@
 #include "lib/io/Read.h"
 
 #include "lib/io/GraphItem.h"
+#include "lib/io/InputFile.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/Shards.h"
 #include "lib/io/Sniff.h"
@@ -155,8 +156,7 @@ Error ModuleReader::openShards(const ShardName &Given) {
       M.Buffers.push_back(std::move(First));
       continue;
     }
-    auto Buffer = MemoryBuffer::getFile(Files.back(), /*IsText=*/false,
-                                        /*RequiresNullTerminator=*/false);
+    auto Buffer = openInputFile(Files.back());
     if (!Buffer)
       return fail(formatv("is one of {0} shards: '{1}' cannot be read: {2}",
                           Given.Count, Files.back(),
@@ -227,8 +227,7 @@ Expected<std::unique_ptr<MemoryBuffer>> openInput(StringRef Path) {
                                           "saved_model.pb or .pbtxt");
     File = Inside.str().str();
   }
-  auto Buffer = MemoryBuffer::getFileOrSTDIN(File, /*IsText=*/false,
-                                             /*RequiresNullTerminator=*/false);
+  auto Buffer = File == "-" ? MemoryBuffer::getSTDIN() : openInputFile(File);
   if (!Buffer)
     return make_error<InputError>(File, "cannot be read: " +
                                             Buffer.getError().message());

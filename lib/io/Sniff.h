@@ -15,6 +15,10 @@
 
 namespace graft {
 
+/// Messages inside each other that are read from text, as many as protobuf
+/// reads from bytes.
+inline constexpr int TextDepth = 100;
+
 /// Whether \p Bytes are text: no control characters near the start.
 bool looksLikeText(llvm::StringRef Bytes);
 

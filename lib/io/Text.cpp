@@ -116,6 +116,7 @@ Expected<std::string> textToBinary(StringRef Text, StringRef FileName,
   TextFormat::Parser Parser;
   Parser.RecordErrorsTo(&Errors);
   Parser.WriteLocationsTo(&Tree);
+  Parser.SetRecursionLimit(TextDepth);
   if (!Parser.Parse(&Stream, Message.get())) {
     std::string What = Errors.Message;
     // Diagnostics start in lower case; protobuf's do not.

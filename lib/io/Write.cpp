@@ -61,9 +61,10 @@ StringRef GraphNodeWriter::body(NodeId N, std::string &Scratch) const {
   // outside of the bytes read; these bytes must not come back when a pass has
   // taken the state away.
   bool Intact =
-      !This.AttrData || (This.AttrData >= This.RawData &&
-                         This.AttrData <= This.RawData + This.RawSize);
-  if (This.RawData && !(This.Flags & NF_Modified) && !HasState && Intact)
+      This.RawData &&
+      (!This.AttrData || (This.AttrData >= This.RawData &&
+                          This.AttrData <= This.RawData + This.RawSize));
+  if (Intact && !(This.Flags & NF_Modified) && !HasState)
     return {This.RawData, This.RawSize};
   Scratch.clear();
   wire::appendBytes(Scratch, 1, G.name(N));

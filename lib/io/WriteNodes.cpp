@@ -14,7 +14,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
+#include <deque>
+#include <pthread.h>
 
 using namespace llvm;
 
@@ -49,6 +50,38 @@ private:
   ByteSink &To;
 };
 
+/// Threads that may be fewer than are asked for: std::thread ends the program
+/// where the system has none left.
+class ThreadGroup {
+public:
+  ThreadGroup() = default;
+  ThreadGroup(const ThreadGroup &) = delete;
+  ThreadGroup &operator=(const ThreadGroup &) = delete;
+  ~ThreadGroup() {
+    for (pthread_t T : Ids)
+      pthread_join(T, nullptr);
+  }
+
+  bool start(std::function<void()> Do) {
+    Work.push_back(std::move(Do));
+    pthread_t Id;
+    if (pthread_create(&Id, nullptr, run, &Work.back()) != 0)
+      return false;
+    Ids.push_back(Id);
+    return true;
+  }
+  bool none() const { return Ids.empty(); }
+
+private:
+  static void *run(void *Do) {
+    (*static_cast<std::function<void()> *>(Do))();
+    return nullptr;
+  }
+
+  std::deque<std::function<void()>> Work;
+  std::vector<pthread_t> Ids;
+};
+
 } // namespace
 
 void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
@@ -76,16 +109,17 @@ void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
       Ordered.pass();
     }
   };
-  std::vector<std::thread> Others;
+  ThreadGroup Others;
   for (unsigned I = 1; I < Threads; ++I)
-    Others.emplace_back([&, First = I == 1] {
-      if (First && Beside)
-        Beside();
-      Render();
-    });
+    if (!Others.start([&, First = I == 1] {
+          if (First && Beside)
+            Beside();
+          Render();
+        }))
+      break;
+  if (Others.none() && Beside)
+    Beside();
   Render();
-  for (std::thread &T : Others)
-    T.join();
 }
 
 } // namespace graft

@@ -8,6 +8,7 @@
 
 #include "lib/analysis/OpRules.h"
 #include "lib/analysis/Variables.h"
+#include "lib/graph/DeviceName.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -87,6 +88,8 @@ private:
   void checkDevices();
   bool isOfInput(NodeId N, NodeId Other) const;
   void checkClass(const CopyGroup &Gr, NodeId N, int Replica);
+  NodeId leader(NodeId N);
+  void colocate(NodeId N, NodeId With);
   void checkPlace(NodeId N);
   void checkState(const CopyGroup &Gr, NodeId N, int Replica);
 
@@ -107,6 +110,8 @@ private:
   DiagnosticEngine &Diags;
   VariableIndex Vars, LoweredVars; ///< Of P and of L.
   unsigned Errors = 0;
+  std::vector<NodeId> Leader; ///< By node of L, of what is colocated.
+  std::vector<NodeId> Placed; ///< By leader: one that has a device, or NoNode.
   /// By device and name: a handle of the resource, by what it is in the input.
   std::map<std::pair<std::string, std::string>, std::string> States;
 };
@@ -241,11 +246,37 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
       error(N, "is not colocated with '" + Entry + "' in the input");
     else if (Its.Replica >= 0 && Its.Replica != Replica)
       error(N, "is colocated with '" + Entry + "', of another replica");
-    else if (L.device(With) != L.device(N) && !L.device(With).empty() &&
-             !L.device(N).empty() && !isOfInput(N, With))
-      error(N,
-            "is colocated with '" + Entry + "', which is on " + L.device(With));
+    else
+      colocate(N, With);
   }
+}
+
+/// The node that stands for all that \p N is colocated with so far.
+NodeId CopyChecker::leader(NodeId N) {
+  while (Leader[N] != N)
+    N = Leader[N] = Leader[Leader[N]];
+  return N;
+}
+
+/// Takes a note that \p N is colocated with \p With. By however many steps,
+/// what is colocated is on one device.
+void CopyChecker::colocate(NodeId N, NodeId With) {
+  if (Leader.empty()) {
+    for (NodeId Each = 0; Each < L.size(); ++Each) {
+      Leader.push_back(Each);
+      Placed.push_back(L.device(Each).empty() ? NoNode : Each);
+    }
+  }
+  NodeId A = leader(N), B = leader(With);
+  NodeId Mine = L.device(N).empty() ? Placed[A] : N;
+  NodeId Its = L.device(With).empty() ? Placed[B] : With;
+  if (Mine != NoNode && Its != NoNode &&
+      !canBeOneDevice(L.device(Mine), L.device(Its)) && !isOfInput(Mine, Its))
+    error(N, "is colocated with '" + L.name(Its) + "', which is on " +
+                 L.device(Its));
+  Leader[B] = A;
+  if (Placed[A] == NoNode)
+    Placed[A] = Placed[B];
 }
 
 /// What reads or writes a variable in place is where the variable is.
@@ -257,8 +288,8 @@ void CopyChecker::checkPlace(NodeId N) {
       Var = L.input(N, I).Node;
       Uses = true;
     }
-    if (!Uses || L.device(Var).empty() || L.device(N).empty() ||
-        L.device(Var) == L.device(N) || isOfInput(N, Var))
+    if (!Uses || canBeOneDevice(L.device(Var), L.device(N)) ||
+        isOfInput(N, Var))
       continue;
     error(N, StringRef("uses ") +
                  (isVariableOp(L.opName(Var)) ? "the variable '" : "'") +

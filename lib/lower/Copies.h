@@ -35,6 +35,7 @@ struct CopyGroup {
   uint32_t Split = 0;
   NodeId Program = NoNode; ///< Of the program that the groups fold to.
   NodeId Pick = NoNode;
+  bool TakesName = false; ///< The one node is called as what copies are of.
   NodeId model() const { return Once != NoNode ? Once : Copies.back(); }
 };
 

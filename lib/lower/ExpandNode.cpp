@@ -424,6 +424,8 @@ void NodeRenderer::split() {
   attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
   attribute("num_split", encodeIntAttr(Count));
   attribute(StampAttr, encodeIntAttr(Count));
+  if (auto Rows = G.attr(N, RowsAttr))
+    attribute(RowsAttr, *Rows);
   endPart();
 }
 
@@ -459,6 +461,8 @@ void NodeRenderer::merge() {
   attribute("T", Type);
   if (Combine != "pick")
     attribute("N", encodeIntAttr(Count));
+  if (auto Assumed = G.intAttr(N, AssumedAttr))
+    attribute(AssumedAttr, encodeIntAttr(*Assumed));
   attribute(StampAttr, encodeIntAttr(Count));
   endPart();
   if (!Stacks)

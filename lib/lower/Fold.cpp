@@ -165,6 +165,7 @@ bool Folder::group() {
     }
     GroupOf[N] = static_cast<uint32_t>(Groups.size());
     Groups.push_back({{}, N, originName(L, N).str(), 0, NoNode, NoNode});
+    Groups.back().TakesName = It != ByBase.end();
   }
   for (Group &Gr : Groups)
     for (unsigned R = 0; Gr.Once == NoNode && R < Replicas; ++R)
@@ -200,10 +201,9 @@ void Folder::make(Group &Gr) {
       !Once && Gr.Copies[0] != NoNode && L.name(Gr.Copies[0]) != Gr.Base;
   StringRef Op = L.opName(M);
   bool IsProxy = Proxies[M], Accumulates = isOfAccumulator(L, M);
-  bool FromInput = !stamped(M) && !IsProxy && !Accumulates &&
-                   In.find(Gr.Base) != NoNode &&
-                   (!Once || !Op.starts_with("IdentityN") ||
-                    In.opName(In.find(Gr.Base)) == Op);
+  // A merged value takes the name of the node whose copies are local.
+  bool FromInput = !stamped(M) && !IsProxy && !Accumulates && !Gr.TakesName &&
+                   In.find(Gr.Base) != NoNode;
   // The name belongs to the merged value where there is one.
   std::string Name = Once ? L.name(M).str() : Gr.Base;
   if (Local && (In.find(Gr.Base) != NoNode || L.find(Gr.Base) != NoNode))
@@ -219,7 +219,7 @@ void Folder::make(Group &Gr) {
       Kind = Inserted::Scale;
     } else {
       NewOp = "_FromReplicas";
-      Kind = Inserted::Merge;
+      Kind = L.hasAttr(M, AssumedAttr) ? Inserted::Reduce : Inserted::Merge;
     }
   } else if (!FromInput) {
     Kind = L.hasAttr(M, CompressAttr)           ? Inserted::Compress
@@ -251,6 +251,13 @@ void Folder::make(Group &Gr) {
     NodeId Was = In.find(Gr.Base);
     if (In.isOp(Was, "Const") && In.attr(Was, "value") != L.attr(M, "value"))
       P->setAttr(N, OriginalAttr, *In.attr(Was, "value"));
+  }
+  if (FromInput && (L.isOp(M, "TensorArrayV3") || L.isOp(M, "EnsureShape"))) {
+    StringRef Key = L.isOp(M, "EnsureShape") ? "shape" : "element_shape";
+    NodeId Was = In.find(Gr.Base);
+    auto Shape = In.isOp(Was, Op) ? In.attr(Was, Key) : std::nullopt;
+    if (Shape && Shape != L.attr(M, Key))
+      P->setAttr(N, OriginalAttr, *Shape);
   }
   if (P->name(N) != Gr.Base && FromInput)
     P->setStringAttr(N, OriginAttr, Gr.Base);
@@ -306,6 +313,7 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
       P->setStringAttr(Pick, "combine", "pick");
       P->setTypeAttr(Pick, "T", L.outputType(E.Node, E.Port));
       P->node(Pick).Kind = Inserted::Merge;
+      P->node(Pick).Flags |= NF_ElidePrimary;
       Result = {Pick, 0};
       return true;
     }
@@ -444,7 +452,7 @@ bool Folder::takeLed(Group &Gr) {
 bool Folder::connect(Group &Gr) {
   std::vector<Endpoint> Inputs;
   NodeId M = Gr.model();
-  if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Merge) {
+  if (stamped(M) && P->isOp(Gr.Program, "_FromReplicas")) {
     if (!combined(Gr, Inputs))
       return false;
   } else if (Gr.Once != NoNode) {

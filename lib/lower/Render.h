@@ -48,10 +48,11 @@ inline bool isRenamedLocal(const Node &N) {
 
 /// Whether the attribute \p Key of the program stays in the output: what the
 /// copies of a sync-on-read variable are together cannot be seen from them, nor
-/// what an update is in the input whose name runs a refresh, too.
+/// what an update is in the input whose name runs a refresh, too, nor that a
+/// reduction was asked for.
 inline bool stays(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
-         Key == LengthsAttr ||
+         Key == LengthsAttr || Key == AssumedAttr ||
          (Key == OriginAttr && N.Count == Copies::Once &&
           N.Kind == Inserted::No) ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);

@@ -203,8 +203,9 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
   }
   auto Size = static_cast<uint64_t>(Row.Shape[Axis]);
   uint64_t Least = O.MinShardBytes ? O.MinShardBytes : DefaultMinShardBytes;
-  uint64_t Most = std::min<uint64_t>(
-      {Size, O.MaxShards ? O.MaxShards : DefaultMaxShards, Row.Bytes / Least});
+  uint64_t Most =
+      std::min<uint64_t>({Size, O.MaxShards ? O.MaxShards : DefaultMaxShards,
+                          Row.Bytes / Least, MaxParts});
   if (Most < 2) {
     Whole = O.MaxShards == 1
                 ? std::string("of one part at most")

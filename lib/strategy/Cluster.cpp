@@ -33,6 +33,49 @@ std::string jsonMessage(Error E, StringRef File) {
   return (File + ":" + Place.split(',').first + ": " + What).str();
 }
 
+/// Objects and lists inside each other; a cluster needs three.
+constexpr size_t MaxDepth = 64;
+
+/// Refuses what the parser takes although it should not: nesting that would end
+/// its stack, and a key that an object has twice, of which one would be lost.
+/// What is no JSON is left to it.
+Error checkJson(StringRef Text, StringRef File) {
+  auto Fail = [&](size_t At, const Twine &What) {
+    StringRef Before = Text.take_front(At);
+    return failure(File + ":" + Twine(Before.count('\n') + 1) + ":" +
+                   Twine(At - (Before.rfind('\n') + 1) + 1) + ": " + What);
+  };
+  std::vector<StringSet<>> Open; ///< The keys of each; of a list none.
+  for (size_t I = 0; I < Text.size(); ++I) {
+    char C = Text[I];
+    if (C == '{' || C == '[') {
+      if (Open.size() == MaxDepth)
+        return Fail(I, "objects and lists are more than " + Twine(MaxDepth) +
+                           " deep inside each other");
+      Open.emplace_back();
+    } else if ((C == '}' || C == ']') && !Open.empty()) {
+      Open.pop_back();
+    } else if (C == '"') {
+      size_t Begin = I;
+      for (++I; I < Text.size() && Text[I] != '"'; ++I)
+        I += Text[I] == '\\';
+      size_t After = Text.find_first_not_of(" \t\r\n", I + 1);
+      if (After == StringRef::npos || Text[After] != ':' || Open.empty())
+        continue;
+      // Two spellings of one key are the same key.
+      Expected<json::Value> Key = json::parse(Text.slice(Begin, I + 1));
+      if (!Key) {
+        consumeError(Key.takeError());
+        return Error::success();
+      }
+      if (StringRef Name = Key->getAsString().value_or("");
+          !Open.back().insert(Name).second)
+        return Fail(Begin, "key '" + Name + "' is there twice");
+    }
+  }
+  return Error::success();
+}
+
 Error readJob(StringRef Name, const json::Value &Value, StringRef File,
               StringSet<> &Addresses, ClusterSpec &Result) {
   constexpr StringLiteral Known[] = {"chief", "worker", "evaluator", "ps"};
@@ -82,6 +125,8 @@ Error readTask(const json::Object &Task, StringRef File, ClusterSpec &Result) {
 } // namespace
 
 Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File) {
+  if (Error E = checkJson(Text, File))
+    return E;
   Expected<json::Value> Root = json::parse(Text);
   if (!Root)
     return failure(jsonMessage(Root.takeError(), File));

@@ -150,11 +150,11 @@ std::string buildPipeline(const StrategyOptions &O) {
   if (Accumulates && !IsTpu)
     addPass(P, "insert-accumulators");
   if (!IsTpu)
-    addPass(
-        P, "insert-collectives",
-        {{"reduction", Workers                                ? "workers"
-                       : O.Reduction == "auto" || Accumulates ? ""
-                                                              : O.Reduction}});
+    addPass(P, "insert-collectives",
+            {{"reduction", Workers                                 ? "workers"
+                           : O.Reduction != "auto" && !Accumulates ? O.Reduction
+                           : O.AskedForDevices                     ? ""
+                                                                   : "add"}});
   if (!Workers)
     addPass(P, "refresh-copies");
   if (O.CheckCopies)

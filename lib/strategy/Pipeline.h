@@ -29,6 +29,7 @@ struct StrategyOptions {
   std::string Batch;              ///< Empty: global.
   std::vector<std::string> Fetches;
   std::string Reduction;              ///< Empty: auto.
+  bool AskedForDevices = true;        ///< Or chosen: then auto is add.
   std::vector<std::string> Grads;     ///< VAR=TENSOR,mean|sum.
   std::vector<std::string> Variables; ///< GLOB=POLICY[,AGGREGATION].
   std::string BatchNorm;              ///< exact or sync; else local.

@@ -18,6 +18,9 @@
 
 namespace graft {
 
+/// The most parts of a variable: each has nodes of its own.
+inline constexpr unsigned MaxParts = 65536;
+
 /// How the gradients of one variable, or of one part of it, meet.
 struct Synchronizer {
   enum KindType : uint8_t { AllReduce, PS };

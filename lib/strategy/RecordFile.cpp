@@ -93,6 +93,7 @@ Expected<pb::Strategy> parseMessage(StringRef Bytes, StringRef File) {
     google::protobuf::TextFormat::Parser Parser;
     Collector Errors;
     Parser.RecordErrorsTo(&Errors);
+    Parser.SetRecursionLimit(TextDepth);
     google::protobuf::io::ArrayInputStream Stream(
         Bytes.data(), static_cast<int>(Bytes.size()));
     if (!Parser.Parse(&Stream, &Message))
@@ -157,6 +158,9 @@ Error readPartitioner(StringRef Text, std::vector<unsigned> &Parts) {
     if (Word.trim().getAsInteger(10, Parts.emplace_back()) || Parts.back() == 0)
       return failure("partitioner '" + Text +
                      "' is not a list of numbers of parts, such as 1,2,1");
+  if (any_of(Parts, [](unsigned N) { return N > MaxParts; }))
+    return failure("partitioner '" + Text + "' asks for more than " +
+                   Twine(MaxParts) + " parts");
   if (count_if(Parts, [](unsigned N) { return N > 1; }) > 1)
     return failure("partitioner '" + Text +
                    "' cuts more than one axis; only one can be cut");

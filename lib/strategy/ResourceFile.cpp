@@ -47,6 +47,10 @@ public:
                  std::vector<std::string> &Notes)
       : Text(Text), File(File), Notes(Notes),
         Stream(Text, Sources, /*ShowColors=*/false) {
+    Lines.push_back(Text.begin());
+    for (const char &C : Text)
+      if (C == '\n')
+        Lines.push_back(&C + 1);
     Sources.setDiagHandler(
         [](const SMDiagnostic &D, void *Reader) {
           auto &First = static_cast<ResourceReader *>(Reader)->Syntax;
@@ -89,7 +93,8 @@ private:
   std::string Syntax; ///< The first error of the parser.
   SourceMgr Sources;
   yaml::Stream Stream;
-  unsigned NoBandwidth = 0; ///< Nodes that do not say theirs.
+  std::vector<const char *> Lines; ///< Where they begin.
+  unsigned NoBandwidth = 0;        ///< Nodes that do not say theirs.
 };
 
 const Value *lookUp(const Value &Map, StringRef Key) {
@@ -113,7 +118,10 @@ ResourceReader::placeOf(const yaml::Node &Node) const {
     if (Before.ends_with("[") || Before.ends_with("{"))
       At = Before.end() - 1;
   }
-  return Sources.getLineAndColumn(SMLoc::getFromPointer(At));
+  // (SourceMgr looks for the begin of the line, which may be the whole file.)
+  auto Line = std::upper_bound(Lines.begin(), Lines.end(), At) - Lines.begin();
+  return std::pair(static_cast<unsigned>(Line),
+                   static_cast<unsigned>(At - Lines[Line - 1]) + 1);
 }
 
 Error ResourceReader::convert(yaml::Node *From, Value &To, unsigned Depth) {
@@ -185,6 +193,7 @@ Error ResourceReader::readIndices(StringRef Key, const Value &List,
                              "' is not a list of indices, such as "
                              "[0, 1]");
   To.clear();
+  std::vector<bool> Seen(MaxIndex);
   for (const Value &Item : List.Items) {
     unsigned Index;
     if (Item.Kind != Value::Scalar || !Item.IsPlain ||
@@ -195,8 +204,9 @@ Error ResourceReader::readIndices(StringRef Key, const Value &List,
                     "between 0 and " +
                     Twine(MaxIndex - 1) +
                     (Item.Text.empty() ? Twine("") : ": '" + Item.Text + "'"));
-    if (is_contained(To, Index))
+    if (Seen[Index])
       return failure(Item, "'" + Key + "' has " + Twine(Index) + " twice");
+    Seen[Index] = true;
     To.push_back(Index);
   }
   sort(To);

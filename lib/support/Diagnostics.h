@@ -94,6 +94,11 @@ private:
   bool Remarks = true;
 };
 
+/// \p Text with what a terminal would obey instead of show as `\xNN`: controls,
+/// those of Latin-1 too, marks that turn the direction of writing, and bytes
+/// that are no UTF-8.
+std::string escapeControls(llvm::StringRef Text);
+
 /// The candidate nearest to \p Word by edit distance, or an empty string when
 /// none is near enough to be meant (a third of the word's length).
 std::string nearest(llvm::StringRef Word,

@@ -26,6 +26,7 @@ import summary
 import tensorflow as tf
 from google.protobuf import text_format
 from models import STEPS, Spec
+from tensorflow.python.framework.meta_graph import read_meta_graph_file
 
 tf1 = tf.compat.v1
 
@@ -68,8 +69,15 @@ class Options:
         return flags + [f"--reduction={self.reduction}", *self.extra]
 
 
-def run_graft(arguments: Sequence[str], check: bool = True) -> subprocess.CompletedProcess:
+# Of what these write, graft has no check: docs/Guarantees.md says why.
+UNVERIFIED = {"--strategy=tpu", "--strategy=ipu-multi-worker"}
+
+
+def run_graft(arguments: Sequence[str], check: bool = True, verify: bool = True) -> subprocess.CompletedProcess:
+    """Runs graft-opt; with `verify`, what it writes is read again and checked against the input."""
     command = [graft_opt(), *arguments]
+    if verify and "-o" in command and not UNVERIFIED & set(command) and "--verify-output" not in command:
+        command.append("--verify-output")
     if not os.path.exists(command[0]):
         raise GraftError(f"there is no {command[0]}: build the preset 'release', or set GRAFT_OPT")
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
@@ -139,11 +147,18 @@ class Session:
         self.graph = tf.Graph()
         with self.graph.as_default():
             self.saver = tf1.train.import_meta_graph(path)
+            self._restore_devices(path)
             self.variables = {v.op.name: read_name(v) for v in tf1.global_variables()}
             self.trainable = [v.op.name for v in tf1.trainable_variables()]
             self.copies = self._find_copies()
         self.session = None
         self.restart(init=False)
+
+    def _restore_devices(self, path: str):
+        """Every node gets the device that the file says. To import a graph with Python moves a node to what it is colocated
+        with; whoever loads the file otherwise is refused when that is on another device."""
+        for node in read_meta_graph_file(path).graph_def.node:
+            self.graph.get_operation_by_name(node.name)._set_device(node.device)
 
     def __enter__(self):
         return self

@@ -12,6 +12,7 @@ import tempfile
 import compare
 import harness
 import models
+import models_loops
 import models_more
 import numpy as np
 import pytest
@@ -171,6 +172,17 @@ def test_accumulators(spec, replicas, words):
             with run.graph.as_default(), tf1.device(op.device):
                 left = tf.raw_ops.AccumulatorNumAccumulated(handle=op.outputs[0])
             assert run.run(left) == 0, "nothing is left for the next step"
+
+
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_accumulators_of_loops(kind, replicas):
+    """The gradient of a variable that a loop reads is put once, after the loop that adds it up."""
+    path = compare.export(Spec("iterated", kind), models_loops.iterated)
+    options = Options(replicas, "ps", "accumulator", ("--strict", "--verify-output"))
+    data = models_more.batches(models_loops.ROWS, 3)
+    out = compare.same_steps(path, options, data)
+    assert any(node.op == "AccumulatorTakeGradient" for node in harness.read_meta(out).graph_def.node)
 
 
 def one_table(kind, optimizer, rows=5, reads=1):

@@ -133,7 +133,7 @@ def test_same_steps(model, kind, batch, loss, options):
     fill, data = MODELS[model]
     if batch and model == "steps_of_time":
         batch = None  # a shape that is a product of numbers says nothing of its factors
-    if batch:  # of static feeds nothing says that those are the batch which only meet by row number
-        options = dataclasses.replace(options, extra=("--feed=x=split", "--feed=y=split"))
+    # Nothing says that feeds have equally many rows, or that static ones are the batch, which only meet by row number.
+    options = dataclasses.replace(options, extra=("--feed=x=split", "--feed=y=split") if batch else ("--feed=x+y=split",))
     path = compare.export(Spec(f"ragged-{model}", kind, batch, loss), fill)
     compare.same_steps(path, options, models_more.batches(data, 3))

@@ -65,6 +65,33 @@ def test_checkpoints_of_a_step_in_buckets():
         session.check_checkpoints()
 
 
+def two_steps(b: Builder, drawn):
+    """Two train ops of two variables each: the other one has a feed of its own, or a random draw on its weights."""
+    x, y = b.inputs([4], [])
+    w, u = b.variable("w", [4, 3], 0.5), b.variable("u", [4, 3], 0.7)
+    c, d = (b.constant(name, [3], 0.2, True) for name in "cd")
+    noise = tf1.random_uniform([4, 3], seed=3) if drawn else tf.reduce_mean(y)
+    loss = b.loss(tf.reduce_mean(tf.square(tf.nn.bias_add(tf.matmul(x, w), c))))
+    other = tf.reduce_mean(tf.square(tf.nn.bias_add(tf.matmul(x, u * noise), d)))
+    descent = tf1.train.GradientDescentOptimizer(0.1)
+    tf.group(descent.minimize(loss, var_list=[w, c]), name="train_op")
+    tf.group(descent.minimize(other, var_list=[u, d]), name="other_op")
+
+
+@pytest.mark.parametrize("reduction", ["add", "collective"])
+@pytest.mark.parametrize("drawn", [False, True], ids=["feed", "draw"])
+def test_runs_stay_apart(drawn, reduction):
+    """One train op takes no feed of the other, and draws nothing for it: what is drawn comes in order."""
+    rng = np.random.default_rng(4)
+    rows = [(rng.normal(size=(BATCH, 4)).astype("f"), rng.normal(size=BATCH).astype("f")) for _ in range(5)]
+    steps = ["train_op", "train_op", "other_op", "train_op", "other_op"]
+    batches = [row if step == "other_op" and not drawn else row[:1] for row, step in zip(rows, steps)]
+    path = compare.export(Spec("two_steps"), lambda b: two_steps(b, drawn))
+    out = compare.same_steps(path, Options(2, "all-reduce", reduction, BUCKETS), batches, steps, fetches=())
+    buckets = [node for node in harness.read_meta(out).graph_def.node if node.op == "SplitV"]
+    assert len(buckets) == 2 * 2, [node.name for node in buckets]  # one for each train op
+
+
 # --- 16 bits on the wire. ---
 
 STEPS = 50
@@ -243,7 +270,9 @@ def test_rows_of_uneven_numbers_are_gathered(replicas, kind):
     or none. A row of one replica of two, indices in no order and twice are its A8."""
     batches = list(uneven_batches())
     path = compare.export(Spec("masked_lookup", kind), masked_lookup)
-    options = Options(replicas, "all-reduce", "collective", ("--strict", "--verify-output"))
+    # Nothing else says that there are as many ids as there are y.
+    flags = ("--feed=x+y=split", "--strict", "--verify-output")
+    options = Options(replicas, "all-reduce", "collective", flags)
     out = compare.same_steps(path, options, batches, ("train_op",) * len(batches), fetches=())
     graph = harness.read_meta(out).graph_def
     gathers = [node for node in graph.node if node.op == "CollectiveGather"]

@@ -171,17 +171,9 @@ def images(f):
         "MaxPool3D": [top3],
         "AvgPool3D": [average3],
         "MaxPoolV2": [raw.MaxPoolV2(input=f.image, **window)],
-        "MaxPoolGrad": [raw.MaxPoolGrad(orig_input=f.image, orig_output=top, grad=g, **pool) for g in (grad, mean)],
-        "MaxPoolGradV2": [
-            raw.MaxPoolGradV2(orig_input=f.image, orig_output=top, grad=g, **window) for g in (grad, mean)
-        ],
-        "MaxPool3DGrad": [
-            raw.MaxPool3DGrad(orig_input=f.volume, orig_output=top3, grad=g, **pool3) for g in (grad3, mean3)
-        ],
         "AvgPoolGrad": [raw.AvgPoolGrad(orig_input_shape=shape, grad=g, **pool) for g in (grad, mean)],
         "AvgPool3DGrad": [raw.AvgPool3DGrad(orig_input_shape=shape3, grad=g, **pool3) for g in (grad3, mean3)],
         "LRN": [raw.LRN(input=f.image)],
-        "LRNGrad": [raw.LRNGrad(input_grads=f.image, input_image=f.image, output_image=raw.LRN(input=f.image))],
         "SpaceToDepth": [raw.SpaceToDepth(input=f.image, block_size=2)],
         "DepthToSpace": [raw.DepthToSpace(input=tf.concat([f.image, f.image], 3), block_size=2)],
         "ExtractImagePatches": [
@@ -226,7 +218,6 @@ def layouts(f):
         ],
         "OneHot": [tf.one_hot(f.ids, 5), tf.one_hot(f.ids, 5, on_value=f.part[0], off_value=f.mean[1])],
         "TopKV2": [*raw.TopKV2(input=f.x, k=2)],
-        "InTopK": [raw.InTopK(predictions=f.x, targets=f.ids, k=2)],
         "Cholesky": [chol],
         "CholeskyGrad": [raw.CholeskyGrad(l=chol, grad=f.spd)],
         "LogMatrixDeterminant": [*log_det],

@@ -193,12 +193,19 @@ def others(f):
     }
 
 
+def contracted(f):
+    """A contraction says that a constant has a row for each of the batch."""
+    turned = tf.transpose(f.series, [1, 0, 2])
+    return {"rows": raw.BatchMatMul(x=turned, y=tf.ones([5, 12, 3]), adj_x=True)}
+
+
 PROVED = {
     "products": products,
     "losses": losses,
     "norms": norms,
     "channels_first": channels_first,
     "lookups": lookups,
+    "contracted": contracted,
     "others": others,
 }
 
@@ -206,14 +213,12 @@ PROVED = {
 def refused(f):
     """What mixes rows, numbers the rows of a replica, or depends on how many there are: a warning for each."""
     pool = dict(input=f.image, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
-    turned = tf.transpose(f.series, [1, 0, 2])
     some = raw.DynamicPartition(data=f.table[:, :4] * 1.0, partitions=[0, 1, 0, 1], num_partitions=2)[0]
     return {
         "squeeze": tf.squeeze(f.x[:, :1]),
         "squeeze_rows": tf.squeeze(f.ids),
         "squeeze_turned": tf.squeeze(tf.transpose(f.x[:, :1])),
         "argmax": raw.MaxPoolWithArgmax(**pool, include_batch_in_index=True).argmax,
-        "contracted": raw.BatchMatMul(x=turned, y=tf.ones([5, 12, 3]), adj_x=True),
         "xent_other_rows": raw.SoftmaxCrossEntropyWithLogits(features=f.x, labels=some).loss,
         "xent_turned": raw.SoftmaxCrossEntropyWithLogits(features=f.turned, labels=f.turned).loss,
     }

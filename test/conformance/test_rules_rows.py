@@ -60,7 +60,18 @@ def images(f):
     place = dict(scale=[1.5, 1.5], translation=[0.2, 0.1])
     blocks = raw.SpaceToBatchND(input=f.image, block_shape=[2, 2], paddings=[[0, 0], [0, 0]])
     back = raw.BatchToSpaceND(input=tf.nn.conv2d(blocks, f.filter, 1, "SAME"), block_shape=[2, 2], crops=[[0, 0]] * 2)
+    mean = 1.0 / tf.cast(tf.shape(f.x)[0], tf.float32)
+    grads, grads3 = [top * top, top * mean], [top3 * top3, top3 * mean]
+    normal = raw.LRN(input=f.image)
     return {
+        "LRNGrad": [
+            raw.LRNGrad(input_grads=g, input_image=f.image, output_image=normal) for g in (f.image, f.image * mean)
+        ],
+        "MaxPoolGrad": [raw.MaxPoolGrad(orig_input=f.image, orig_output=top, grad=g, **pool) for g in grads],
+        "MaxPoolGradV2": [raw.MaxPoolGradV2(orig_input=f.image, orig_output=top, grad=g, **window) for g in grads],
+        "MaxPool3DGrad": [raw.MaxPool3DGrad(orig_input=f.volume, orig_output=top3, grad=g, **pool3) for g in grads3],
+        "InTopK": [raw.InTopK(predictions=f.x, targets=f.ids, k=2)],
+        "InTopKV2": [raw.InTopKV2(predictions=f.x, targets=f.ids, k=2)],
         "AdjustContrastv2": [raw.AdjustContrastv2(images=f.image, contrast_factor=1.5)],
         "AdjustHue": [raw.AdjustHue(images=color, delta=0.2)],
         "AdjustSaturation": [raw.AdjustSaturation(images=color, scale=1.4)],

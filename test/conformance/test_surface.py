@@ -116,3 +116,30 @@ def test_each_name_alone(model, kind, reduction):
         assert compared > len(known) / 3, f"only {compared} of {len(known)} names are left"
         left = {name for name, _ in outputs.fetches}
         assert {"loss:0"} <= left and compared > 20
+
+
+@pytest.mark.parametrize("device", ["", "/gpu:0"], ids=["plain", "gpu"])
+def test_a_first_step_returns(device):
+    """No flag says what the replicas are on, the machine has one CPU, and TensorFlow puts there what has no device: the
+    members of a collective would wait for each other for ever."""
+    path = harness.export(Spec("mlp_adam"))
+    meta = harness.read_meta(path)
+    for node in meta.graph_def.node:
+        node.device = device if node.op == "MatMul" else ""
+    path = path.replace(".meta", f".{bool(device)}.meta")
+    with open(path, "wb") as file:
+        file.write(meta.SerializeToString())
+    out = path.replace(".meta", ".x2.meta")
+    said = harness.run_graft([path, "-o", out, "--replicas=2", "--strict"]).stderr
+    assert f"replicas are on {'GPUs' if device else 'CPUs'}" in said
+    batch = models.batches("mlp_adam")[0]
+    config = tf1.ConfigProto(device_count={"CPU": 1}, allow_soft_placement=True)
+    with tf1.Graph().as_default(), tf1.Session(config=config) as session:
+        tf1.train.import_meta_graph(out)
+        session.run("init")
+        loss, _ = session.run(
+            ["loss:0", "train_op"],
+            dict(zip(("x:0", "y:0"), batch)),
+            options=tf1.RunOptions(timeout_in_ms=TIMEOUT_MS),
+        )
+    harness.assert_close(loss, harness.reference(Spec("mlp_adam")).losses[0], "the loss")

@@ -8,6 +8,8 @@
 #include "RecordFlags.h"
 
 #include "lib/graph/DeviceName.h"
+#include "lib/io/Functions.h"
+#include "lib/io/Inline.h"
 #include "lib/pass/PassManager.h"
 #include "lib/strategy/Cluster.h"
 #include "lib/strategy/Pipeline.h"
@@ -72,8 +74,9 @@ cl::opt<unsigned> Replicas("replicas", cl::value_desc("N"),
                            cl::desc("Replicas on this machine, or on each "
                                     "worker of --cluster"));
 Text DeviceType("device-type", cl::value_desc("type"), cl::cat(Distribution),
-                cl::desc("Replica i is on /device:TYPE:i. Default: GPU, or "
-                         "what the strategy is called after"));
+                cl::desc("Replica i is on /device:TYPE:i. Default: GPU if the "
+                         "input names one, else CPU, or what the strategy is "
+                         "called after"));
 TextList Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
                  cl::cat(Distribution),
                  cl::desc("The devices of the replicas, instead"));
@@ -97,7 +100,8 @@ cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
 cl::opt<unsigned> Worker("worker", cl::value_desc("I"), cl::cat(Distribution),
                          cl::desc("The worker whose graph is written, from 0 "
                                   "on"));
-TextList Feed("feed", cl::value_desc("NAME[=how]"), cl::cat(Distribution),
+TextList Feed("feed", cl::value_desc("NAME[+NAME...][=how]"),
+              cl::cat(Distribution),
               cl::desc("A feed, and how replicas get it: split, split(AXIS), "
                        "copy or sparse"));
 Text Batch("batch", cl::init("global"), cl::value_desc("whose"),
@@ -184,7 +188,7 @@ Error placeOnCluster(StrategyOptions &S) {
     return failure(formatv("--cluster: {0} workers with {1} replicas each are "
                            "more than {2}",
                            Tasks.size(), Replicas.getValue(), MaxReplicas));
-  StringRef Type = S.DeviceType.empty() ? "GPU" : StringRef(S.DeviceType);
+  StringRef Type = S.DeviceType;
   for (const std::string &Task : Tasks)
     for (unsigned I = 0; I < Replicas; ++I)
       S.Devices.push_back((Task + "/device:" + Type + ":" + Twine(I)).str());
@@ -226,6 +230,12 @@ Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
       return failure("--device-type: '" + DeviceType +
                      "' is not a type of device, such as CPU or GPU");
     S.DeviceType = Device->Type;
+  }
+  if (inputChoosesDevices()) {
+    S.DeviceType = Other.OnGpus ? "GPU" : "CPU";
+    // All CPUs add anyway. GPUs that are not there would be one device, on
+    // which members of a collective wait for each other.
+    S.AskedForDevices = !Other.OnGpus;
   }
   return Error::success();
 }
@@ -431,6 +441,30 @@ Expected<std::string> completePipeline(const PassRegistry &Registry,
 }
 
 } // namespace
+
+bool inputChoosesDevices() {
+  return given(Replicas) && !given(DeviceType) && !given(Devices) &&
+         !given(Resources) && Strategy != "tpu" &&
+         Strategy != "ipu-multi-worker";
+}
+
+bool namesGpu(const Graph &G) {
+  std::vector<bool> IsGpu;
+  for (uint32_t Id = 0; Id < G.numDevices(); ++Id) {
+    auto Device = DeviceName::parse(G.deviceName(Id));
+    IsGpu.push_back(Device && Device->Type == "GPU");
+  }
+  if (is_contained(IsGpu, true))
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N) && IsGpu[G.node(N).Device])
+        return true;
+  if (!mayCall(G))
+    return false;
+  return FunctionLibrary(G).anyNode([](const tensorflow::NodeDef &Node) {
+    auto Device = DeviceName::parse(Node.device());
+    return Device && Device->Type == "GPU";
+  });
+}
 
 std::vector<std::string> distributionFiles() {
   std::vector<std::string> Files;

@@ -9,6 +9,7 @@
 #ifndef GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
 #define GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
 
+#include "lib/graph/Graph.h"
 #include "lib/pass/Registry.h"
 #include "lib/strategy/Resources.h"
 
@@ -28,12 +29,20 @@ struct OtherOptions {
   bool VerifyOutput = false;
   bool Explain = false; ///< Given.
   std::string Output;   ///< A file, or "-".
+  bool OnGpus = false;  ///< Replicas are on GPUs if no flag says where.
 };
 
 llvm::cl::OptionCategory &distributionCategory();
 
 /// Files that the flags name.
 std::vector<std::string> distributionFiles();
+
+/// Whether the flags leave it to the input what devices the replicas are on:
+/// GPUs if it names one, else CPUs.
+bool inputChoosesDevices();
+
+/// Whether a node of \p G has a GPU for a device.
+bool namesGpu(const Graph &G);
 
 /// The pipeline that the flags ask for; empty when none does.
 llvm::Expected<std::string> choosePipeline(const PassRegistry &Registry,

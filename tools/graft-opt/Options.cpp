@@ -52,6 +52,8 @@ Text Emit("emit", cl::value_desc("format"), cl::cat(Files),
                    "or none"));
 Text Depfile("d", cl::value_desc("file"), cl::cat(Files),
              cl::desc("Write a Make rule with all files read"));
+Flag InPlace("in-place", cl::cat(Files),
+             cl::desc("The output may replace the input"));
 Flag IfChanged("write-if-changed", cl::cat(Files),
                cl::desc("Leave the output alone when it has these bytes"));
 
@@ -229,6 +231,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.Write.Threads = Threads != 0
                         ? Threads
                         : std::max(1U, std::thread::hardware_concurrency());
+  O.InPlace = InPlace;
   O.Strict = Strict;
   O.VerifyOutput = VerifyOutput;
   O.VerifyDiagnostics = VerifyDiagnostics;
@@ -255,8 +258,8 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))
     return E;
-  OtherOptions Other{given(Passes), Passes, VerifyOutput, given(Explain),
-                     Output};
+  OtherOptions Other{given(Passes),  Passes, VerifyOutput,
+                     given(Explain), Output, /*OnGpus=*/false};
   Expected<std::optional<PlanRequest>> Plan = choosePlan(Other);
   if (!Plan)
     return Plan.takeError();
@@ -265,6 +268,19 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   if (!Pipeline)
     return Pipeline.takeError();
   O.Pipeline = std::move(*Pipeline);
+  if (Other.HasPasses || !inputChoosesDevices())
+    return O;
+  Other.OnGpus = true;
+  if (O.Plan) {
+    auto Machines = distributionMachines(Other);
+    if (!Machines)
+      return Machines.takeError();
+    O.Plan->MachinesOnGpus = std::move(*Machines);
+  }
+  Pipeline = choosePipeline(Registry, Other);
+  if (!Pipeline)
+    return Pipeline.takeError();
+  O.PipelineOnGpus = std::move(*Pipeline);
   return O;
 }
 

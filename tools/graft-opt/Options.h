@@ -30,9 +30,13 @@ struct ToolOptions {
   std::vector<std::string> FurtherInputs;
 
   std::string Pipeline; ///< Empty: the bytes pass through.
+  /// What runs instead on an input that names GPUs; empty if that makes no
+  /// difference.
+  std::string PipelineOnGpus;
   Instrumentation Show;
   std::optional<PlanRequest> Plan;
 
+  bool InPlace = false; ///< The output may be the input.
   bool Strict = false;
   bool VerifyOutput = false;
   bool VerifyDiagnostics = false;

@@ -7,8 +7,10 @@
 #include "Plan.h"
 
 #include "RecordFlags.h"
+#include "Report.h"
 
 #include "lib/io/Inline.h"
+#include "lib/io/ModuleVerifier.h"
 #include "lib/io/Read.h"
 #include "lib/strategy/Plan.h"
 
@@ -39,7 +41,7 @@ Expected<std::optional<PlanRequest>> choosePlan(const OtherOptions &Other) {
   StrategyOptions S;
   if (Error E = checkRecordFlags(S))
     return E;
-  PlanRequest Request{std::move(*Machines), {}, Plan == "yaml"};
+  PlanRequest Request{std::move(*Machines), {}, {}, Plan == "yaml"};
   BuilderOptions &B = Request.Options;
   auto Number = [](const std::string &Text, auto &Value) {
     if (!Text.empty())
@@ -61,18 +63,24 @@ Expected<std::string> printPlan(const PlanRequest &Request,
       {.Kind = Kind});
   if (!M)
     return M.takeError();
-  // What functions hold counts too.
-  if (mayCall(M->graph()))
-    inlineCalls(M->graph());
+  DiagnosticEngine Diags;
+  if (verifyModule(*M, Diags))
+    // What functions hold counts too.
+    for (const auto &[Node, Message] : inlineCalls(M->graph()).Errors)
+      Diags.error(Node, Message);
+  if (Diags.hasErrors())
+    return failure(M->FileName + ": " + diagnosticText(Diags.all().front()));
   const Graph &G = M->graph();
   std::vector<VariableRow> Variables =
       listVariables(G, VariableIndex(G), declaredVariables(*M));
   if (Variables.empty())
     return failure("--plan: the graph trains no variable");
-  std::vector<PlanRow> Rows =
-      makePlan(Variables, Request.Machines, Request.Options);
-  return Request.Yaml ? planYaml(Rows, Variables, Request.Machines)
-                      : planText(Rows, Variables, Request.Machines);
+  bool OnGpus = Request.MachinesOnGpus && namesGpu(G);
+  const ResourceSpec &Machines =
+      OnGpus ? *Request.MachinesOnGpus : Request.Machines;
+  std::vector<PlanRow> Rows = makePlan(Variables, Machines, Request.Options);
+  return Request.Yaml ? planYaml(Rows, Variables, Machines)
+                      : planText(Rows, Variables, Machines);
 }
 
 } // namespace graft

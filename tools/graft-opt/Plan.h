@@ -19,6 +19,8 @@ namespace graft {
 /// What --plan asks for.
 struct PlanRequest {
   ResourceSpec Machines;
+  /// For an input that names GPUs, if the flags leave the devices to it.
+  std::optional<ResourceSpec> MachinesOnGpus;
   BuilderOptions Options;
   bool Yaml = false;
 };

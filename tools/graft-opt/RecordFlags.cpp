@@ -74,6 +74,8 @@ std::vector<std::pair<const char *, bool>> recordFlags() {
           {"--compressor", given(Compressor)}};
 }
 
+std::string emittedStrategy() { return EmitStrategy; }
+
 Error checkRecordFlags(StrategyOptions &S) {
   for (auto [Name, Given] : recordFlags())
     if (Given && (S.Strategy == "tpu" || S.Strategy == "ipu-multi-worker"))

@@ -26,6 +26,9 @@ std::vector<std::pair<const char *, bool>> recordFlags();
 /// Checks them and puts them into \p S.
 llvm::Error checkRecordFlags(StrategyOptions &S);
 
+/// The file of --emit-strategy, or "".
+std::string emittedStrategy();
+
 /// Checks that \p Strategy is the name of one, or else a file.
 llvm::Error checkStrategyName(const std::string &Strategy);
 

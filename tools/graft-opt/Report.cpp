@@ -41,15 +41,16 @@ std::string diagnosticText(const Diagnostic &D) {
 }
 
 void printDiagnostic(raw_ostream &OS, StringRef File, const Diagnostic &D) {
-  OS << File;
+  OS << escapeControls(File);
   if (D.Line != 0)
     OS << ':' << D.Line << ':' << D.Column;
-  OS << ": " << severityName(D.Level) << ": " << diagnosticText(D);
+  OS << ": " << severityName(D.Level) << ": "
+     << escapeControls(diagnosticText(D));
   if (!D.Pass.empty())
     OS << " [" << D.Pass << ']';
   OS << '\n';
   for (const auto &[Node, Message] : D.Notes)
-    OS << "  note: " << withNode(Node, Message) << '\n';
+    OS << "  note: " << escapeControls(withNode(Node, Message)) << '\n';
 }
 
 //===----------------------------------------------------------------------===//
@@ -139,8 +140,8 @@ void printSection(raw_ostream &OS, StringRef Title, ArrayRef<Row> Rows) {
   for (const Row &R : Rows)
     Groups[R.What].push_back(R.Node);
   for (const auto &[What, Nodes] : Groups) {
-    OS << "  " << Nodes.size() << " x " << What << ": "
-       << join(ArrayRef(Nodes).take_front(Shown), ", ");
+    OS << "  " << Nodes.size() << " x " << escapeControls(What) << ": "
+       << escapeControls(join(ArrayRef(Nodes).take_front(Shown), ", "));
     if (Nodes.size() > Shown)
       OS << " and " << Nodes.size() - Shown << " more";
     OS << '\n';

@@ -7,18 +7,24 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Distribution.h"
+#include "FileChecks.h"
 #include "Options.h"
 #include "Report.h"
+#include "Signals.h"
 
 #include "lib/analysis/Explain.h"
 #include "lib/analysis/PartitionCheck.h"
 #include "lib/analysis/Program.h"
 #include "lib/io/Inline.h"
+#include "lib/io/InputFile.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/lower/Fold.h"
 #include "lib/lower/PartitionLike.h"
 
 #include "google/protobuf/stubs/common.h"
+#include "google/protobuf/stubs/logging.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/BuryPointer.h"
@@ -30,7 +36,6 @@
 #include "llvm/Support/PrettyStackTrace.h"
 
 #include <algorithm>
-#include <csignal>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -42,8 +47,17 @@ namespace {
 
 constexpr StringLiteral SplitMarker = "# -----";
 
+/// What has lines of its own, each of them ended.
+void printLines(StringRef Text) {
+  while (!Text.empty()) {
+    StringRef Line;
+    std::tie(Line, Text) = Text.split('\n');
+    errs() << escapeControls(Line) << '\n';
+  }
+}
+
 int fail(Error E) {
-  errs() << "graft-opt: error: " << toString(std::move(E)) << '\n';
+  printLines("graft-opt: error: " + toString(std::move(E)));
   return 1;
 }
 
@@ -79,10 +93,14 @@ public:
 
 private:
   bool load();
+  bool mayWrite(StringRef Output, ArrayRef<std::string> Graph);
+  void sayDevices(bool OnGpus);
   bool transform(const std::string *Text);
   bool explain();
   void write(std::string *Text);
   Error writeSideFiles();
+  Error writeDepfile(StringRef First);
+  Error writeRemarks(const DiagnosticEngine &All);
   Error checkWritten(ArrayRef<std::string> Files, OutputFormat Format);
   std::string outputPath(OutputFormat Format) const;
 
@@ -92,14 +110,27 @@ private:
   std::string File;
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
-  std::string Explained; ///< What --explain asked for.
-  bool Late = false;     ///< Checks run while the output is written.
+  std::string Explained;   ///< What --explain asked for.
+  bool HasDepfile = false; ///< It is written.
+  bool HasRemarks = false;
+  bool MayWrite = true; ///< No output is an input.
+  bool Late = false;    ///< Checks run while the output is written.
   DiagnosticEngine::Locator Locate;
   Module M;
 };
 
+bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
+  Error E = checkFiles(O, Output, Graph);
+  MayWrite = !E;
+  if (!MayWrite)
+    report(std::move(E), Diags);
+  return MayWrite;
+}
+
 bool Run::load() {
   Timer T(Manager.Read);
+  if (!mayWrite(O.Output, O.Input))
+    return false;
   Expected<Module> Read = readModule(std::move(Buffer), {.Kind = O.Kind});
   if (!Read) {
     report(Read.takeError(), Diags);
@@ -115,16 +146,41 @@ bool Run::load() {
                                                                : "SavedModel"));
     return false;
   }
-  if (!verifyModule(M, Diags))
+  OutputFormat Format =
+      O.Format.value_or(M.Text ? OutputFormat::Text : OutputFormat::Binary);
+  if (!mayWrite(outputPath(Format), M.Files))
+    return false;
+  // What a runtime dumped has names that nobody can import, but can be looked
+  // at.
+  bool OnlyShown = O.Pipeline.empty() && (O.Format == OutputFormat::Summary ||
+                                          O.Format == OutputFormat::Dot);
+  if (!verifyModule(M, Diags, /*Original=*/nullptr, OnlyShown))
     return false;
   M.graph().markVerified();
   return true;
 }
 
+/// What was chosen is said, asked for or not: it is no reason to refuse
+/// anything, and who meant something else sees it.
+void Run::sayDevices(bool OnGpus) {
+  Diagnostic D;
+  D.Level = Severity::Remark;
+  D.Message = OnGpus ? "the input names GPUs, so replicas are on GPUs, and "
+                       "their values are added; give --device-type=GPU for "
+                       "collectives"
+                     : "the input names no GPU, so replicas are on CPUs; give "
+                       "--device-type or --devices for others";
+  if (!O.VerifyDiagnostics)
+    printDiagnostic(errs(), File, D);
+}
+
 bool Run::transform(const std::string *Text) {
   if (O.Pipeline.empty())
     return true;
-  if (Error E = Manager.parse(O.Pipeline)) {
+  bool OnGpus = !O.PipelineOnGpus.empty() && namesGpu(M.graph());
+  if (!O.PipelineOnGpus.empty())
+    sayDevices(OnGpus);
+  if (Error E = Manager.parse(OnGpus ? O.PipelineOnGpus : O.Pipeline)) {
     report(std::move(E), Diags);
     return false;
   }
@@ -137,6 +193,14 @@ bool Run::transform(const std::string *Text) {
          (!sys::fs::exists(O.Output) || sys::fs::is_regular_file(O.Output)) &&
          O.Format.value_or(OutputFormat::Binary) == OutputFormat::Binary;
   bool Good = Manager.run(M, Diags, O.Show, Late);
+  if (Good && M.Kind == InputKind::SavedModel &&
+      M.metaGraph()->object_graph_def().concrete_functions_size() != 0 &&
+      (M.Lowered || M.graph().modified()))
+    Diags.unproved(
+        "object-graph", "",
+        "TensorFlow 2 (tf.saved_model.load) runs the functions of the object "
+        "graph, which stay as they are, on one device; load the output with "
+        "tf.compat.v1.saved_model.load, which runs the graph");
   // A pass that has just been verified need not be verified again.
   if (!Good || Late || O.Show.VerifyEach)
     return Good;
@@ -186,9 +250,6 @@ std::string Run::outputPath(OutputFormat Format) const {
                       Extension != ".pbtxt");
   if (!IsDirectory)
     return O.Output;
-  // An error shows when the file is made.
-  [[maybe_unused]] std::error_code Ignored =
-      sys::fs::create_directories(O.Output);
   SmallString<256> Path(O.Output);
   sys::path::append(Path, Format == OutputFormat::Text ? "saved_model.pbtxt"
                                                        : "saved_model.pb");
@@ -284,41 +345,87 @@ void Run::write(std::string *Text) {
       if (Manager.runLate(M, LateDiags))
         verifyModule(M, LateDiags);
     };
+  bool Checked = false;
+  auto CheckInputs = [&]() -> Error {
+    Checked = true;
+    if (auto Changed = changedInputFile())
+      return createStringError(inconvertibleErrorCode(), *Changed);
+    return Error::success();
+  };
   Options.Check = [&](ArrayRef<std::string> Files) -> Error {
+    if (Error E = CheckInputs())
+      return E;
     if (LateDiags.hasErrors())
       return createStringError(inconvertibleErrorCode(),
                                "the output is not kept");
     if (O.VerifyOutput)
       if (Error E = checkWritten(Files, Format))
         return E;
-    return writeSideFiles();
+    if (Error E = writeSideFiles())
+      return E;
+    // What cannot be written beside the output leaves it as it was.
+    if (Error E = writeDepfile(shardPath(O.Output, 0, Files.size())))
+      return E;
+    DiagnosticEngine All = Diags;
+    All.append(LateDiags);
+    return writeRemarks(All);
   };
-  Expected<std::string> Written = writeModule(M, outputPath(Format), Options);
+  std::string Path = outputPath(Format);
+  // The directory of a SavedModel. An error shows when the file is made.
+  if (Path != O.Output) {
+    [[maybe_unused]] std::error_code Ignored =
+        sys::fs::create_directories(O.Output);
+  }
+  Expected<std::string> Written = writeModule(M, Path, Options);
   Diags.append(LateDiags);
   if (LateDiags.hasErrors())
     return consumeError(Written.takeError());
+  // Of bytes that are gone the system says that their address is bad.
+  if (Error E = !Written || !Checked ? CheckInputs() : Error::success()) {
+    consumeError(Written.takeError());
+    return report(std::move(E), Diags);
+  }
   if (!Written)
     return report(Written.takeError(), Diags);
   // Where the output replaces no file, nobody looked at it before.
   if (Error E = writeSideFiles())
     return report(std::move(E), Diags);
-  if (O.Depfile.empty())
-    return;
+  if (Error E = writeDepfile(*Written))
+    report(std::move(E), Diags);
+}
+
+/// The rule of the output, of several files that of \p First, which is complete
+/// when all are.
+Error Run::writeDepfile(StringRef First) {
+  if (O.Depfile.empty() || std::exchange(HasDepfile, true))
+    return Error::success();
   std::vector<std::string> Inputs = M.Files;
   append_range(Inputs, O.FurtherInputs);
-  // Of several files the first is complete when all are.
-  const std::string &Target = Options.ShardSize == 0 ? O.Output : *Written;
   WriteOptions Plain{.Format = OutputFormat::Text};
-  if (Error E = writeFile(O.Depfile, Plain, [&](ByteSink &Sink) {
-        Sink.write(depfileText(Target, Inputs));
-        return Error::success();
-      }))
-    report(std::move(E), Diags);
+  return writeFile(O.Depfile, Plain, [&](ByteSink &Sink) {
+    Sink.write(depfileText(O.Write.ShardSize == 0 ? StringRef(O.Output) : First,
+                           Inputs));
+    return Error::success();
+  });
+}
+
+Error Run::writeRemarks(const DiagnosticEngine &All) {
+  if (O.RemarksFile.empty() || !MayWrite || std::exchange(HasRemarks, true))
+    return Error::success();
+  WriteOptions Plain{.Format = OutputFormat::Text};
+  return writeFile(O.RemarksFile, Plain, [&](ByteSink &Sink) {
+    Sink.write(remarksYaml(All));
+    return Error::success();
+  });
 }
 
 bool Run::run(std::string *Text) {
   // Under --strict the passes run on, so that all that is not proved is said.
-  if (load() && transform(Text) && explain() && !Diags.hasErrors())
+  bool Loaded = load(), Good = Loaded && transform(Text);
+  // What is refused for its types is explained, too.
+  if (Loaded && (Good || readMesh(M.graph()).Node != NoNode))
+    Good &= explain();
+  if (Good && !Diags.hasErrors())
     write(Text);
   if (!Manager.empty())
     Manager.report(O.Show);
@@ -333,18 +440,12 @@ bool Run::finish() {
        groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
     if (D.Level != Severity::Remark || ShowRemarks)
       printDiagnostic(errs(), File, D);
-  errs() << Explained;
+  printLines(Explained);
   if (ShowRemarks)
     printRemarkTable(errs(), Diags);
-  if (!O.RemarksFile.empty()) {
-    WriteOptions Plain{.Format = OutputFormat::Text};
-    if (Error E = writeFile(O.RemarksFile, Plain, [&](ByteSink &Sink) {
-          Sink.write(remarksYaml(Diags));
-          return Error::success();
-        })) {
-      fail(std::move(E));
-      return false;
-    }
+  if (Error E = writeRemarks(Diags)) {
+    fail(std::move(E));
+    return false;
   }
   return !Diags.hasErrors();
 }
@@ -380,6 +481,8 @@ bool hasMarker(StringRef Text) {
 
 int runSplit(const ToolOptions &O, const PassRegistry &Registry,
              const MemoryBuffer &Buffer) {
+  if (Error E = checkFiles(O, O.Output, O.Input))
+    return fail(std::move(E));
   std::string All;
   bool Good = true, IsFirst = true;
   for (std::unique_ptr<MemoryBuffer> &Part : split(Buffer)) {
@@ -398,6 +501,20 @@ int runSplit(const ToolOptions &O, const PassRegistry &Registry,
       }))
     return fail(std::move(E));
   return 0;
+}
+
+/// The pipeline that is printed: the input has a say in it. Otherwise the input
+/// is not read before everything else is known to be right.
+Expected<std::string> pipelineFor(const ToolOptions &O) {
+  if (!O.PrintPipeline || O.PipelineOnGpus.empty() || O.Input == "-")
+    return O.Pipeline;
+  auto Buffer = openInput(O.Input);
+  if (!Buffer)
+    return Buffer.takeError();
+  Expected<Module> M = readModule(std::move(*Buffer), {.Kind = O.Kind});
+  if (!M)
+    return M.takeError();
+  return namesGpu(M->graph()) ? O.PipelineOnGpus : O.Pipeline;
 }
 
 /// Flags that print something and end the program.
@@ -426,13 +543,14 @@ void printVersion(raw_ostream &OS) {
 } // namespace
 
 int main(int Argc, char **Argv) {
+  SignalHandlers Signals;
   InitLLVM Init(Argc, Argv, /*InstallPipeSignalExitHandler=*/false);
   setBugReportMsg("PLEASE report this as a bug of graft, with the command line "
                   "and the input.\n");
-  // A reader that goes away and a limit on files are errors of write(), not the
-  // end.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
+  Signals.install();
+
+  // What protobuf has to say is an error of what reads or writes.
+  google::protobuf::SetLogHandler(nullptr);
 
   cl::SetVersionPrinter(printVersion);
 
@@ -442,15 +560,18 @@ int main(int Argc, char **Argv) {
   Expected<ToolOptions> O = parseCommandLine(Argc, Argv, Registry);
   if (!O)
     return fail(O.takeError());
+  Expected<std::string> Pipeline = pipelineFor(*O);
+  if (!Pipeline)
+    return fail(Pipeline.takeError());
   PassManager Manager(Registry);
-  if (Error E = Manager.parse(O->Pipeline))
+  if (Error E = Manager.parse(*Pipeline))
     return fail(std::move(E));
   if (printInformation(*O, Registry, Manager))
     return 0;
 
   Expected<std::unique_ptr<MemoryBuffer>> Buffer = openInput(O->Input);
   if (!Buffer) {
-    errs() << toString(Buffer.takeError()) << '\n';
+    errs() << escapeControls(toString(Buffer.takeError())) << '\n';
     return 1;
   }
   if (O->Plan) {

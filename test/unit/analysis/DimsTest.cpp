@@ -43,6 +43,50 @@ TEST_CASE("a class holds one symbol", "[dims]") {
   CHECK(Global.globalPower() == 0);
 }
 
+TEST_CASE("rows are those of one tensor until sizes must be equal", "[dims]") {
+  DimTable T;
+  auto Rows = [&](NodeId Of) {
+    Sym S{1, 1, 0};
+    S.Rows = *T.makeRows({Of, 0});
+    return S;
+  };
+  Sym X = Rows(1), Y = Rows(2), Z = Rows(3);
+  DimId A = T.make(X), B = T.make(Y), C = T.make(Z), Twice = T.make(Y);
+  Sym Product = X;
+  CHECK_FALSE(Product.multiply(Y)); // no size is of two kinds of rows
+  CHECK(T.sym(A) != T.sym(B));
+  CHECK(T.takeMoved().empty());
+  REQUIRE(T.unify(A, B));
+  CHECK(T.sym(B) == X);
+  CHECK(T.sym(Twice) == X); // all that is counted so
+  std::vector<bool> Moved = T.takeMoved();
+  CHECK(T.counts(Twice, Moved));
+  CHECK_FALSE(T.counts(C, Moved));
+  // Three rows of z for two of x: both are multiples of others.
+  Sym TwoZ = Z, ThreeX = X;
+  TwoZ.C = 2;
+  ThreeX.C = 3;
+  REQUIRE(T.relate(TwoZ, ThreeX));
+  CHECK(T.sym(C)->C == 3);
+  CHECK(T.sym(A)->C == 2);
+  CHECK(T.sym(A)->Rows == T.sym(C)->Rows);
+  CHECK_FALSE(T.relate(X, Z)); // two and three of the same
+  CHECK(T.isOfSplit(*T.sym(A)));
+  T.flatten();
+  CHECK(T.sym(Twice) == T.sym(A));
+}
+
+TEST_CASE("a claim counts with rows that are split", "[dims]") {
+  DimTable T;
+  Sym Claim{1, 1, 0}, Rows{1, 1, 0};
+  Claim.Rows = *T.makeRows({1, 0}, /*Claimed=*/true);
+  Rows.Rows = *T.makeRows({2, 0});
+  CHECK_FALSE(T.isOfSplit(Claim));
+  REQUIRE(T.relate(Claim, Rows));
+  CHECK(T.isOfSplit(*T.sym(T.make(Rows))));
+  CHECK(T.isOfSplit(*T.sym(T.make(Claim))));
+}
+
 TEST_CASE("a size of one may be the batch", "[dims]") {
   DimTable T;
   DimId A = T.make(int64_t(1));
@@ -103,11 +147,81 @@ TEST_CASE("slices are the rows of one replica", "[dims]") {
   B.feed("t", {3, 8}, DT_FLOAT, 1);
   CHECK(B.shape("x") == "1*b*N,4");
   CHECK(B.shape("x/split") == "1*b,4");
-  CHECK(B.shape("t/split") == "3,1*b");
+  CHECK(B.shape("t/split") == "3,1*b of 't'"); // as many as it has
   const DimAnalysis &D = B.facts().Dims;
-  CHECK(D.table().number((*D.shape(B.end("s/split")))[0]) == 16);
+  // The number is that of the single-device step.
+  CHECK(D.table().number((*D.shape(B.end("s/split")))[0]) == 64);
   CHECK(D.batchAxis(B.end("t/split")) == 1);
   CHECK(D.batchAxis(B.end("x")) == -1);
+}
+
+TEST_CASE("two feeds have equally many rows where an op wants it", "[dims]") {
+  for (bool Meet : {false, true}) {
+    INFO(Meet);
+    Builder B;
+    B.feed("x", {-1, 4});
+    B.feed("y", {-1});
+    B.feed("z", {-1, 4});
+    B.integer("axis", 1);
+    B.integer("zero", 0);
+    B.op("Max", "top", {"x/split", "axis"});
+    B.op("ConcatV2", "xz", {"x/split", "z/split", "zero"});
+    B.sizeOf("n", "y/split", 0);
+    B.integer("four", 4);
+    B.integer("rest", -1);
+    B.op("Pack", "shape", {"rest", "n", "four"}, DT_INT32);
+    B.op("Reshape", "by y", {"x/split", "shape"});
+    if (Meet)
+      B.op("Sub", "error", {"top", "y/split"});
+    CHECK(B.shape("x/split") == "1*b,4");
+    CHECK(B.shape("y/split") == (Meet ? "1*b" : "1*b of 'y'"));
+    CHECK(B.shape("xz") == "1*b of 'xz',4"); // rows as well
+    CHECK(B.shape("by y") == (Meet ? "1,1*b,4" : "?,1*b of 'y',4"));
+    CHECK(B.facts().Dims.conflicts().empty());
+  }
+}
+
+TEST_CASE("feeds with as many static rows", "[dims]") {
+  Builder B;
+  B.feed("x", {64, 4});
+  B.feed("y", {64});
+  B.feed("z", {96});
+  B.feed("bank", {-1, 4});
+  B.ints("pairs", {64, 2, 4});
+  CHECK(B.shape("x/split") == "2*b of 'x',4"); // as z has three times b
+  CHECK(B.shape("y/split") == "2*b of 'x'");
+  CHECK(B.shape("z/split") == "3*b of 'x'");
+  CHECK(B.shape("bank/split") == "1*b of 'bank',4");
+  B.op("Reshape", "paired", {"bank/split", "pairs"});
+  B.integer("axis", 1);
+  B.op("Max", "best", {"paired", "axis"});
+  B.op("Sub", "error", {"best", "x/split"});
+  B.facts(/*Unpatched=*/true);
+  CHECK(B.shape("bank/split") == "4*b of 'x',4");
+  CHECK(B.value("pairs") == "2*b of 'x',2,4");
+}
+
+TEST_CASE("a constant that holds local numbers", "[dims]") {
+  // 24 rows on 4 replicas, and 6 features: equal numbers by chance.
+  Builder B;
+  B.feed("x", {24, 6});
+  NodeId To = B.ints("to", {6, 6});
+  B.G.setAttr(To, OriginalAttr, encodeIntTensor(DT_INT32, 2, {24, 6}));
+  B.op("Reshape", "y", {"x/split", "to"});
+  B.variable("w", {6, 6});
+  B.op("ReadVariableOp", "w/read", {"w"});
+  B.op("MatMul", "z", {"y", "w/read"});
+  CHECK(B.value("to") == "1*b,6");
+  CHECK(B.shape("z") == "1*b,6");
+  CHECK(B.shape("w") == "6,6");
+  CHECK(B.facts().Dims.conflicts().empty());
+  // 24 rows on 24 replicas: a size of one, which is no one.
+  Builder C(24);
+  C.feed("x", {24, 2, 3});
+  To = C.ints("to", {1, 6});
+  C.G.setAttr(To, OriginalAttr, encodeIntTensor(DT_INT32, 2, {24, 6}));
+  C.op("Reshape", "y", {"x/split", "to"});
+  CHECK(C.shape("y") == "1*b,6");
 }
 
 TEST_CASE("arithmetic on sizes", "[dims]") {
@@ -244,10 +358,12 @@ TEST_CASE("ops unify sizes", "[dims]") {
 TEST_CASE("two different symbols are a conflict", "[dims]") {
   Builder B;
   B.feed("x", {-1, 4});
-  B.feed("z", {-1});
   B.ints("flat", {-1});
+  B.ints("zero", {0});
   B.op("Reshape", "a", {"x/split", "flat"});
-  NodeId Bad = B.op("Add", "bad", {"a", "z/split"});
+  B.integer("axis", 1);
+  B.op("Max", "z", {"x/split", "axis"});
+  NodeId Bad = B.op("Add", "bad", {"a", "z"});
   auto Conflicts = B.facts().Dims.conflicts();
   REQUIRE(Conflicts.size() == 1);
   CHECK(Conflicts[0].Node == Bad);

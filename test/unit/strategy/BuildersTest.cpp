@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <climits>
 #include <set>
 
 using namespace graft;
@@ -132,6 +133,10 @@ TEST_CASE("parts of a prime number of rows are few", "[builders]") {
   CHECK(Parts("partitioned-ps", row("k", {35, 100000}), O) == Counts{2, 1});
   O.MaxShards = 1;
   CHECK(Parts("partitioned-ps", row("k", {35, 100000}), O) == Counts{});
+  // Of a prime nothing but the number itself is even, and that is too many.
+  O.MaxShards = UINT_MAX;
+  CHECK(Parts("partitioned-ps", row("p", {2147483647}), O) == Counts{2});
+  CHECK(Parts("partitioned-ps", row("p", {65521}), O) == Counts{65521});
 }
 
 TEST_CASE("one server has variables whole", "[builders]") {

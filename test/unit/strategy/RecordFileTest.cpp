@@ -89,6 +89,11 @@ TEST_CASE("an entry that is wrong is named", "[recordfile]") {
           N.set_partitioner("0,2");
         })) == "s.pb: node_config 'w:0': partitioner '0,2' is not a list of "
                "numbers of parts, such as 1,2,1");
+  CHECK(refused(file([](Entry &N) {
+          N.mutable_allreducesynchronizer();
+          N.set_partitioner("1,65537");
+        })) == "s.pb: node_config 'w:0': partitioner '1,65537' asks for more "
+               "than 65536 parts");
   std::string Nested = file([](Entry &N) {
     N.set_partitioner("2");
     for (const char *Name : {"w/part_0", "w/part_1"}) {

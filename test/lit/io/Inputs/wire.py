@@ -73,7 +73,11 @@ files = {
     "not-a-graph": field(1, "hello \x01 world") + field(9, 3),
 }
 
-if sys.argv[1] == "big":
+if sys.argv[1] == "many":
+    rest = attr("value", field(2, bytes(100)))
+    for i in range(500_000):
+        sys.stdout.buffer.write(node(f"n{i}", "NoSuchOp", rest=rest))
+elif sys.argv[1] == "big":
     rest = attr("value", field(2, bytes(1 << 20)))
     for i in range(300):
         sys.stdout.buffer.write(node(f"n{i}", "NoSuchOp", rest=rest))

@@ -1,0 +1,28 @@
+//===- lib/support/InternalError.cpp - what must not happen -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/support/InternalError.h"
+
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
+
+using namespace llvm;
+
+namespace graft {
+
+void internalError(const Twine &Message) {
+  errs()
+      << "graft: internal error: " << Message
+      << "\nThis is a fault of graft: please report it, with the command line "
+         "and the input.\n";
+  sys::RunInterruptHandlers();
+  // Other threads may be at work on what destructors would take away.
+  std::_Exit(1);
+}
+
+} // namespace graft

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which feeds have equally many rows, what a feed of unknown rank is, and sizes that are equal by chance."""
+
+import compare
+import harness
+import models
+import models_more
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import Options, Rewritten, Session
+from models import BATCH, Builder, Spec
+from models_more import descend
+
+tf1 = tf.compat.v1
+
+
+# --- As many rows as another feed, or not. ---
+
+
+def by_range(h, k, x):
+    return tf.square(tf.gather(k, tf.range(tf.shape(x)[0])) - h)
+
+
+def by_condition(h, k, x):
+    return tf.square(tf.gather(k, tf.where(x[:, 0] > 0.1)[:, 0]) - 0.3)
+
+
+def by_scatter(h, k, x):
+    return tf.square(tf.scatter_nd(tf.range(tf.shape(h)[0])[:, None], h, tf.shape(k)) - k)
+
+
+def by_shape(h, k, x):
+    return tf.square(tf.reduce_logsumexp(tf.reshape(k, [-1, tf.shape(x)[0], 3]), 0) - h)
+
+
+def by_halves(h, k, x):
+    first, last = tf.split(tf.tanh(tf.concat([h, k], 0)), 2)
+    return tf.square(first) - 2.0 * tf.square(last - 0.3)
+
+
+WAYS = [by_range, by_condition, by_scatter, by_shape, by_halves]
+
+
+def two_feeds(way):
+    def fill(b: Builder):
+        rows = b.spec.batch
+        x = tf1.placeholder(b.dtype, [rows, 4], "x")
+        y = tf1.placeholder(b.dtype, [rows and rows * 2, 4], "y")
+        w = b.variable("w", [4, 3])
+        descend(b, b.loss(b.total(tf.reduce_sum(way(tf.matmul(x, w), tf.matmul(y, w), x), axis=1))))
+
+    return fill
+
+
+def as_many(rows):
+    def data(rng, dtype):
+        y = rng.normal(size=(rows, 4)) + np.linspace(0, 1, rows)[:, None]
+        return rng.normal(size=(BATCH, 4)).astype(dtype), y.astype(dtype)
+
+    return models_more.batches(data, 3)
+
+
+@pytest.mark.parametrize("batch", [None, BATCH])
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_rows_of_other_feeds(way, batch):
+    """Nothing says that y has as many rows as x, which in fact it has not: that is not proved, and refused where the graph
+    might not run."""
+    path = compare.export(Spec(way.__name__, batch=batch), two_feeds(way))
+    compare.run(path, as_many(2 * BATCH), ["train_op"])  # a step of the single device
+    try:
+        out, said = harness.rewrite(path, Options(2, extra=("--feed=x=split", "--feed=y=split")))
+    except harness.GraftError as error:
+        assert "rows of one replica" in str(error), error
+    else:
+        assert "not proved" in said
+        with harness.Session(out, 2) as session:
+            session.restart()
+            for x, y in as_many(2 * BATCH):
+                session.run("train_op", {"x:0": x, "y:0": y})
+            session.check_copies("at the end")
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_rows_of_one_batch(way, replicas):
+    """The user says that both have equally many."""
+    path = compare.export(Spec(way.__name__), two_feeds(way))
+    compare.same_steps(path, Options(replicas, extra=("--feed=x+y=split", "--verify-output")), as_many(BATCH))
+
+
+def several_means(b: Builder):
+    """Means over feeds that have nothing to do with each other, and over both joined."""
+    x, y = tf1.placeholder(b.dtype, [None, 4], "x"), tf1.placeholder(b.dtype, [None, 4], "y")
+    w = b.variable("w", [4, 3])
+    h, k = tf.tanh(tf.matmul(x, w)), tf.matmul(y, w)
+    both = b.total(tf.reduce_sum(tf.square(tf.concat([h, k], 0) - 0.2), axis=1))
+    descend(b, b.loss(b.total(h[:, 0]) + b.total(tf.reduce_sum(k * k, axis=1)) + both))
+
+
+@pytest.mark.parametrize("loss", ["mean", "sum"])
+def test_several_means(loss):
+    path = compare.export(Spec("several_means", loss=loss), several_means)
+    compare.same_steps(path, Options(3, extra=("--verify-output",)), as_many(2 * BATCH))
+
+
+# --- Static sizes among unknown ones. ---
+
+
+def static_rows(b: Builder):
+    """One of the feeds has a number of rows, which the others need, and a number in a shape."""
+    x, y = tf1.placeholder(b.dtype, [BATCH, 2, 3], "x"), tf1.placeholder(b.dtype, [None], "y")
+    h = tf.tanh(tf.matmul(tf.reshape(x, [BATCH, 6]), b.variable("w", [6, 4])))
+    error = tf.matmul(h, b.variable("v", [4, 1]))[:, 0] - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def numbers_of_rows(b: Builder):
+    """No feed has one: it is in shapes only."""
+    x, y = tf1.placeholder(b.dtype, [None, 2, 3], "x"), tf1.placeholder(b.dtype, [None, 2], "y")
+    h = tf.matmul(tf.reshape(x, [-1, 3]), b.variable("w", [3, 1]))
+    error = tf.reshape(tf.reshape(h, [BATCH, 2]), [-1]) - tf.reshape(y, [-1])
+    error *= tf.reshape(tf.ones([BATCH, 2], b.dtype), [-1])
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def with_shapes(*shapes):
+    return models_more.batches(lambda rng, dtype: tuple(rng.normal(size=(BATCH, *s)).astype(dtype) for s in shapes), 3)
+
+
+@pytest.mark.parametrize("replicas", [2, 3, BATCH])
+@pytest.mark.parametrize("model,shapes", [(static_rows, ([2, 3], [])), (numbers_of_rows, ([2, 3], [2]))])
+def test_numbers_beside_unknown_sizes(model, shapes, replicas):
+    path = compare.export(Spec(model.__name__), model)
+    compare.same_steps(path, Options(replicas, extra=("--verify-output",)), with_shapes(*shapes))
+
+
+def test_numbers_that_do_not_divide():
+    path = compare.export(Spec("numbers_of_rows"), numbers_of_rows)
+    with pytest.raises(harness.GraftError, match="not divisible by 5 replicas"):
+        harness.rewrite(path, Options(5))
+
+
+def three_feeds(b: Builder):
+    """x is as long as the others, which are named."""
+    x, y = b.inputs([5], [])
+    lengths = b.placeholder("lengths", [])
+    error = tf.matmul(x, b.variable("w", [5, 1]))[:, 0] - y
+    descend(b, b.loss(b.total(tf.square(error) * lengths)))
+
+
+def test_named_feeds_beside_others():
+    path = compare.export(Spec("three_feeds", batch=BATCH), three_feeds)
+    options = Options(2, extra=("--feed=y=split", "--feed=lengths=split"))
+    compare.same_steps(path, options, with_shapes([5], [], []))
+
+
+# --- Sizes that are equal by chance. ---
+
+
+@pytest.mark.parametrize("loss", ["mean", "sum"])
+@pytest.mark.parametrize("model", models.MATRIX)
+def test_one_row(model, loss):
+    """A static batch of one row for each replica."""
+    spec = Spec(model, batch=BATCH, loss=loss)
+    with Rewritten(spec, Options(BATCH, extra=("--verify-output",))) as session:
+        session.check_steps()
+
+
+def sized(width):
+    def fill(b: Builder):
+        x, y = b.inputs([width, width], [])
+        h = tf.tanh(tf.tensordot(x, b.variable("w", [width, width]), 1))
+        h = tf.reshape(h, [b.rows(), width * width]) if b.spec.batch else tf.reshape(h, [-1, width * width])
+        h = tf.reshape(tf.matmul(h, b.variable("u", [width * width, width])), [b.rows(), width])
+        h -= tf.reduce_mean(h, 1, keepdims=True)
+        error = tf.reduce_sum(h * b.variable("v", [width]), 1) - y
+        descend(b, b.loss(b.total(tf.square(error))))
+
+    return fill
+
+
+@pytest.mark.parametrize("batch", [None, BATCH])
+@pytest.mark.parametrize("replicas", [2, 3, 4, BATCH])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 6, BATCH])
+def test_equal_sizes(width, replicas, batch):
+    """Every other size is that of the batch, of a replica's rows, of the replicas, or one."""
+    path = compare.export(Spec(f"sized-{width}", batch=batch), sized(width))
+    compare.same_steps(path, Options(replicas, extra=("--verify-output",)), with_shapes([width, width], []))
+
+
+# --- Feeds of unknown rank. ---
+
+
+def dropout(b: Builder):
+    x, y = b.inputs([5], [])
+    keep = tf1.placeholder(b.dtype, name="lengths")
+    h = tf.tanh(tf.matmul(x, b.variable("w", [5, 4])))
+    error = tf.matmul(tf1.nn.dropout(h, keep_prob=keep), b.variable("v", [4, 1]))[:, 0] - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def old_dropout(b: Builder):
+    """As TensorFlow wrote it before it had rates."""
+    x, y = b.inputs([5], [])
+    keep = tf1.placeholder(b.dtype, name="lengths")
+    h = tf.tanh(tf.matmul(x, b.variable("w", [5, 4])))
+    h = tf.divide(h, keep) * tf.floor(keep + tf.random.uniform(tf.shape(h), dtype=b.dtype))
+    error = tf.matmul(h, b.variable("v", [4, 1]))[:, 0] - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def weighted(b: Builder):
+    """Rows with weights, or a weight of all: nothing tells."""
+    x, y = b.inputs([5], [])
+    weight = tf1.placeholder(b.dtype, name="lengths")
+    error = tf.matmul(x, b.variable("w", [5, 1]))[:, 0] - y
+    descend(b, b.loss(b.total(weight * tf.square(error))))
+
+
+def of_a_rate(b: Builder):
+    """A learning rate."""
+    x, y = b.inputs([5], [])
+    error = tf.matmul(x, b.variable("w", [5, 1]))[:, 0] - y
+    loss = b.loss(b.total(tf.square(error)))
+    rate = tf1.placeholder(b.dtype, name="lengths")
+    tf1.train.AdamOptimizer(rate * 0.5).minimize(loss, name="train_op")
+
+
+def with_number(number):
+    return [(x, y, np.asarray(number, x.dtype)) for x, y in with_shapes([5], [])]
+
+
+def same_but_for(path, options, batches, expected):
+    """The same steps, and nothing said but `expected` in each line."""
+    out, said = harness.rewrite(path, options)
+    assert said and all(expected in line for line in said.splitlines()), said
+    with Session(path) as single, Session(out, options.replicas) as session:
+        want = compare.advance(single, batches, ["train_op"] * 3, ["loss:0"], ())
+        got = compare.advance(session, batches, ["train_op"] * 3, ["loss:0"], ())
+    for ours, theirs in zip(got, want):
+        harness.assert_all_close(ours[1], theirs[1], "variables")
+    return out
+
+
+@pytest.mark.parametrize("model", [dropout, old_dropout], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_rate_of_dropout(model, replicas):
+    """It is a scalar, and nothing else can be fed; with a rate that keeps all, the steps are the same."""
+    path = compare.export(Spec(model.__name__), model)
+    out = same_but_for(path, Options(replicas, extra=("--verify-output",)), with_number(1.0), "draws its own random")
+    x, y, _ = with_number(1.0)[0]
+    with Session(out, replicas) as session:
+        session.restart()
+        with pytest.raises(ValueError, match="Cannot feed value of shape"):
+            session.run(["loss:0"], {"x:0": x, "y:0": y, "lengths:0": np.ones([BATCH, 1], x.dtype)})
+
+
+def test_rate_of_learning():
+    path = compare.export(Spec("of_a_rate"), of_a_rate)
+    compare.same_steps(path, Options(2, extra=("--verify-output",)), with_number(0.1))
+
+
+def test_unknown_rank():
+    """It is taken for a scalar, which is said; that it is one can be said."""
+    path = compare.export(Spec("weighted"), weighted)
+    same_but_for(path, Options(2, extra=("--verify-output",)), with_number(0.7), "rank of this feed is not known")
+    compare.same_steps(path, Options(2, extra=("--feed=lengths=copy", "--verify-output")), with_number(0.7))

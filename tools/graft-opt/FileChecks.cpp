@@ -1,0 +1,88 @@
+//===- tools/graft-opt/FileChecks.cpp - files that are written --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "FileChecks.h"
+
+#include "Distribution.h"
+#include "RecordFlags.h"
+
+#include "lib/io/Shards.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// Whether two names are those of one file, through links too.
+static bool areSame(StringRef A, StringRef B) {
+  bool Same = false;
+  if (!sys::fs::equivalent(A, B, Same))
+    return Same && sys::fs::is_regular_file(A);
+  // Not there yet: where they would be.
+  auto Place = [](StringRef File) {
+    SmallString<256> Folder(sys::path::parent_path(File)), Real;
+    if (Folder.empty())
+      Folder = ".";
+    if (sys::fs::real_path(Folder, Real))
+      Real = Folder;
+    sys::path::append(Real, sys::path::filename(File));
+    return Real;
+  };
+  return Place(A) == Place(B);
+}
+
+/// Whether \p File is one of those that `-o Output --shard-size` may write; how
+/// many they are is not known yet.
+static bool isShardOf(StringRef File, StringRef Output) {
+  if (auto Shard = ShardName::parse(File))
+    return areSame((Shard->Stem + Shard->Extension).str(), Output);
+  StringRef Extension = sys::path::extension(File);
+  StringRef Stem = File.drop_back(Extension.size());
+  return Stem.consume_back("-00000-of-00001") &&
+         areSame((Stem + Extension).str(), Output);
+}
+
+Error checkFiles(const ToolOptions &O, StringRef Output,
+                 ArrayRef<std::string> Graph) {
+  std::vector<std::pair<StringRef, std::string>> Written;
+  if (!O.Depfile.empty())
+    Written.push_back({"-d", O.Depfile});
+  if (!O.RemarksFile.empty())
+    Written.push_back({"--remarks", O.RemarksFile});
+  if (std::string File = emittedStrategy(); !File.empty())
+    Written.push_back({"--emit-strategy", File});
+  if (Output != "-" && O.Format != OutputFormat::None) {
+    bool Shards = O.Write.ShardSize != 0;
+    for (const std::string &File : Graph)
+      if (!O.InPlace &&
+          (Shards ? isShardOf(File, Output) : areSame(File, Output)))
+        return failure("-o: '" + Output +
+                       "' is the input; give --in-place to replace it");
+    for (const std::string &File : O.FurtherInputs)
+      if (areSame(File, Output))
+        return failure("-o: '" + Output + "' is a file that is read");
+    Written.push_back({"-o", Output.str()});
+  }
+  for (const auto &[Flag, File] : Written) {
+    if (Flag != "-o")
+      for (ArrayRef<std::string> Read : {Graph, ArrayRef(O.FurtherInputs)})
+        for (const std::string &Input : Read)
+          if (areSame(Input, File))
+            return failure(Flag + ": '" + File + "' is a file that is read");
+    for (const auto &[Other, Its] : Written) {
+      if (Other == Flag)
+        break;
+      if (areSame(Its, File))
+        return failure(Other + " and " + Flag + ": '" + File +
+                       "' cannot be both");
+    }
+  }
+  return Error::success();
+}
+
+} // namespace graft

@@ -1,0 +1,24 @@
+//===- tools/graft-opt/FileChecks.h - files that are written ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_TOOLS_GRAFT_OPT_FILECHECKS_H
+#define GRAFT_TOOLS_GRAFT_OPT_FILECHECKS_H
+
+#include "Options.h"
+
+#include "llvm/Support/Error.h"
+
+namespace graft {
+
+/// Refuses outputs that are inputs, under whatever name: \p Output only with
+/// --in-place, and only the graph, which was read from \p Graph. No two
+/// outputs are one file.
+llvm::Error checkFiles(const ToolOptions &O, llvm::StringRef Output,
+                       llvm::ArrayRef<std::string> Graph);
+
+} // namespace graft
+
+#endif // GRAFT_TOOLS_GRAFT_OPT_FILECHECKS_H

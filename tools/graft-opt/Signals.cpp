@@ -1,0 +1,84 @@
+//===- tools/graft-opt/Signals.cpp - what ends the program ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Signals.h"
+
+#include "lib/io/InputFile.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Signals.h"
+
+#include <csignal>
+#include <new>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// Those that end a program which does not catch them, and do not say that it
+/// has a fault.
+std::vector<int> endingSignals() {
+  std::vector<int> List = {SIGHUP,  SIGINT,    SIGQUIT,  SIGTERM, SIGUSR1,
+                           SIGUSR2, SIGALRM,   SIGXCPU,  SIGIO,   SIGPROF,
+                           SIGPWR,  SIGSTKFLT, SIGVTALRM};
+  for (int Signal = SIGRTMIN; Signal <= SIGRTMAX; ++Signal)
+    List.push_back(Signal);
+  return List;
+}
+
+void endQuietly(int Signal) {
+  sys::RunInterruptHandlers();
+  // To whoever waits it is the signal that ended the program.
+  std::signal(Signal, SIG_DFL);
+  sigset_t This;
+  sigemptyset(&This);
+  sigaddset(&This, Signal);
+  pthread_sigmask(SIG_UNBLOCK, &This, nullptr);
+  raise(Signal);
+}
+
+void endWithoutMemory() {
+  constexpr StringLiteral Message = "graft-opt: error: out of memory\n";
+  [[maybe_unused]] ssize_t Ignored =
+      ::write(STDERR_FILENO, Message.data(), Message.size());
+  sys::RunInterruptHandlers();
+  ::_exit(1);
+}
+
+} // namespace
+
+SignalHandlers::SignalHandlers() {
+  for (int Signal : endingSignals()) {
+    struct sigaction Action;
+    bool IsIgnored = sigaction(Signal, nullptr, &Action) == 0 &&
+                     Action.sa_handler == SIG_IGN;
+    (IsIgnored ? Ignored : Ending).push_back(Signal);
+  }
+}
+
+void SignalHandlers::install() const {
+  struct sigaction End = {};
+  End.sa_handler = endQuietly;
+  End.sa_flags = SA_ONSTACK;
+  sigemptyset(&End.sa_mask);
+  for (int Signal : Ending)
+    sigaction(Signal, &End, nullptr);
+  for (int Signal : Ignored)
+    std::signal(Signal, SIG_IGN);
+  // A reader that goes away and a limit on files are errors of write(), not the
+  // end.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  catchLostPages();
+  std::set_new_handler(endWithoutMemory);
+  install_bad_alloc_error_handler(
+      [](void *, const char *, bool) { endWithoutMemory(); });
+}
+
+} // namespace graft
