@@ -7,9 +7,9 @@
 #include "lib/io/InputFile.h"
 
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Temporaries.h"
 
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Signals.h"
 
 #include <atomic>
 #include <csignal>
@@ -47,7 +47,7 @@ void endOnLostPage(int Signal, siginfo_t *Info, void *) {
       continue;
     [[maybe_unused]] ssize_t Ignored =
         ::write(STDERR_FILENO, F->Message.data(), F->Message.size());
-    sys::RunInterruptHandlers();
+    removeTemporaries();
     ::_exit(1);
   }
   // Another reason: the instruction is tried again and ends the program.

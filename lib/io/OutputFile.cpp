@@ -6,6 +6,8 @@
 
 #include "lib/io/OutputFile.h"
 
+#include "lib/support/Temporaries.h"
+
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -114,13 +116,11 @@ std::error_code OutputFile::create(StringRef Path) {
     Name = temporaryName(Target, Try);
     if (sys::fs::exists(Name))
       continue;
-    // First, so that there is no time when a signal would leave it. Until it is
-    // complete it is nobody else's.
-    sys::RemoveFileOnSignal(Name);
-    Reason = sys::fs::openFileForWrite(Name, FD, sys::fs::CD_CreateNew,
+    // Until it is complete it is nobody else's.
+    Reason = createTemporary(Name, [&] {
+      return sys::fs::openFileForWrite(Name, FD, sys::fs::CD_CreateNew,
                                        sys::fs::OF_None, 0600);
-    if (Reason)
-      sys::DontRemoveFileOnSignal(Name);
+    });
   }
   if (Reason) {
     FD = -1;

@@ -6,7 +6,8 @@
 
 #include "lib/support/InternalError.h"
 
-#include "llvm/Support/Signals.h"
+#include "lib/support/Temporaries.h"
+
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
@@ -20,7 +21,7 @@ void internalError(const Twine &Message) {
       << "graft: internal error: " << Message
       << "\nThis is a fault of graft: please report it, with the command line "
          "and the input.\n";
-  sys::RunInterruptHandlers();
+  removeTemporaries();
   // Other threads may be at work on what destructors would take away.
   std::_Exit(1);
 }

@@ -7,10 +7,10 @@
 #include "Signals.h"
 
 #include "lib/io/InputFile.h"
+#include "lib/support/Temporaries.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/Signals.h"
 
 #include <csignal>
 #include <new>
@@ -33,7 +33,7 @@ std::vector<int> endingSignals() {
 }
 
 void endQuietly(int Signal) {
-  sys::RunInterruptHandlers();
+  removeTemporaries();
   // To whoever waits it is the signal that ended the program.
   std::signal(Signal, SIG_DFL);
   sigset_t This;
@@ -47,7 +47,7 @@ void endWithoutMemory() {
   constexpr StringLiteral Message = "graft-opt: error: out of memory\n";
   [[maybe_unused]] ssize_t Ignored =
       ::write(STDERR_FILENO, Message.data(), Message.size());
-  sys::RunInterruptHandlers();
+  removeTemporaries();
   ::_exit(1);
 }
 
