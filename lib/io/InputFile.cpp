@@ -45,9 +45,10 @@ void endOnLostPage(int Signal, siginfo_t *Info, void *) {
   for (const MappedFile *F = Mapped; F; F = F->Next) {
     if (Lost < F->Begin || Lost >= F->End)
       continue;
+    // Before the message: other threads lose the same pages.
+    removeTemporaries();
     [[maybe_unused]] ssize_t Ignored =
         ::write(STDERR_FILENO, F->Message.data(), F->Message.size());
-    removeTemporaries();
     ::_exit(1);
   }
   // Another reason: the instruction is tried again and ends the program.

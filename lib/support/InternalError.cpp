@@ -17,11 +17,11 @@ using namespace llvm;
 namespace graft {
 
 void internalError(const Twine &Message) {
+  removeTemporaries();
   errs()
       << "graft: internal error: " << Message
       << "\nThis is a fault of graft: please report it, with the command line "
          "and the input.\n";
-  removeTemporaries();
   // Other threads may be at work on what destructors would take away.
   std::_Exit(1);
 }

@@ -45,9 +45,9 @@ void endQuietly(int Signal) {
 
 void endWithoutMemory() {
   constexpr StringLiteral Message = "graft-opt: error: out of memory\n";
+  removeTemporaries();
   [[maybe_unused]] ssize_t Ignored =
       ::write(STDERR_FILENO, Message.data(), Message.size());
-  removeTemporaries();
   ::_exit(1);
 }
 
