@@ -50,7 +50,18 @@ constexpr PassOption Options[] = {
      "Whether fetches that are equal on all replicas are merged, too, "
      "for where no copy of a replica can be fetched",
      "false"},
+    {"heads",
+     "Whether what is computed between the last variable and a loss is "
+     "merged, too",
+     "false"},
 };
+
+/// Whether the shape of its operand is all that \p Op takes.
+bool readsOnlySizes(StringRef Op) {
+  TypeRule Rule = rulesOf(Op).Type;
+  return Rule == TypeRule::ShapeOf || Rule == TypeRule::Zeros ||
+         Rule == TypeRule::Ones;
+}
 
 class MergeFetches final : public PassBase<MergeFetches> {
 public:
@@ -67,6 +78,8 @@ private:
 
   bool collectFetches(const Module &M);
   void collectSinks();
+  void collectHeads();
+  bool isScalar(Endpoint E) const;
   bool hasStaticBatch() const;
   std::vector<bool> findLost() const;
   void warnLost(NodeId N);
@@ -158,11 +171,15 @@ bool MergeFetches::collectFetches(const Module &M) {
 /// Whether the equal numbers of \p N are picked although nobody named them. A
 /// variable is read without a replica.
 bool MergeFetches::isWorthPicking(NodeId N) const {
-  auto Shape = Facts->Dims.shape({N, 0});
-  return Picks && Shape && Shape->empty() &&
+  return Picks && isScalar({N, 0}) &&
          none_of(G->dataInputs(N), [&](Endpoint E) {
            return Facts->Vars.variableOf(E) != NoNode;
          });
+}
+
+bool MergeFetches::isScalar(Endpoint E) const {
+  auto Shape = Facts->Dims.shape(E);
+  return Shape && Shape->empty();
 }
 
 /// Whether a feed of a known number of rows is split.
@@ -269,6 +286,68 @@ void MergeFetches::collectSinks() {
             Facts->Dims.shape({N, Port}) &&
             Facts->Dims.batchAxis({N, Port}) < 0 && !G->hasUses(N))))
         Fetched.try_emplace({N, Port}, false);
+  }
+}
+
+/// What is computed between the last variable and a loss (predictions, errors
+/// of each example), as far as it is proved: who trains fetches it. A loss is
+/// what sums up the batch in a scalar; gradients lead to none but through a
+/// reduction. What only has the size of the batch (the zero state of a
+/// recurrent network) is fed as often as it is fetched, and nobody reads a
+/// merged value: it has no name.
+void MergeFetches::collectHeads() {
+  enum : uint8_t {
+    HoldsRows = 1, ///< Of the batch, beyond their number.
+    OfVariable = 2,
+    LeadsToLoss = 4,
+    MeetsVariable = 8, ///< On a way to a loss.
+  };
+  std::vector<uint8_t> Marks(G->size());
+  auto Mark = [&](NodeId N) -> uint8_t {
+    if (G->node(N).Kind == Inserted::Split)
+      return HoldsRows;
+    if (Facts->Vars.variableOf({N, 0}) != NoNode)
+      return OfVariable;
+    uint8_t All = 0;
+    for (Endpoint E : G->dataInputs(N))
+      All |= Marks[E.Node];
+    return All != 0 && readsOnlySizes(G->opName(N)) ? 0 : All;
+  };
+  // What a loop gives comes from its end: once more for each loop in a loop.
+  bool Changed = true;
+  while (std::exchange(Changed, false))
+    for (NodeId N : Facts->Order)
+      if (uint8_t New = Mark(N); New != Marks[N]) {
+        Changed = Loops != nullptr;
+        Marks[N] = New;
+      }
+  for (const auto &[Tensor, Named] : Fetched) {
+    Endpoint E{Tensor.first, Tensor.second};
+    if (isScalar(E) && Facts->Types.natural(E).isPartial())
+      Marks[E.Node] |= LeadsToLoss;
+  }
+  for (NodeId N : reverse(Facts->Order)) {
+    if (!(Marks[N] & LeadsToLoss) || G->node(N).Count != Copies::PerReplica)
+      continue;
+    uint8_t Leads = Marks[N] & (LeadsToLoss | MeetsVariable);
+    if (any_of(G->dataInputs(N), [&](Endpoint E) {
+          return !(Marks[E.Node] & HoldsRows) && Marks[E.Node] & OfVariable &&
+                 !isScalar(E);
+        }))
+      Leads |= MeetsVariable;
+    for (Endpoint E : G->dataInputs(N))
+      Marks[E.Node] |= Leads;
+    if (!(Marks[N] & HoldsRows) || Marks[N] & MeetsVariable ||
+        G->node(N).Kind != Inserted::No || G->node(N).Flags & NF_LocalName ||
+        Facts->Vars.isUpdate(*G, N) || Facts->Types.usesState(N) ||
+        Facts->Dims.numOutputs(N) != 1 || (Loops && Loops->givesInside(N)))
+      continue;
+    RType Type = Facts->Types.number({N, 0});
+    unsigned DataType = G->outputType(N, 0);
+    if (!Type.isTrue() && !Type.isVarying() && !Type.Symbolic &&
+        DataType != DT_VARIANT && DataType != DT_RESOURCE &&
+        Facts->Dims.shape({N, 0}))
+      Fetched.try_emplace({N, 0}, false);
   }
 }
 
@@ -404,6 +483,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   if (!collectFetches(M))
     return PassResult::Failure;
   collectSinks();
+  if (option("heads") == "true")
+    collectHeads();
   NodeId Size = G->size();
   bool Changed = false;
   // A step that writes what depends on the batch is worth running whatever is

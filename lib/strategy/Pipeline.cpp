@@ -137,7 +137,9 @@ std::string buildPipeline(const StrategyOptions &O) {
   if (!IsTpu)
     addPass(P, "refine-copies");
   addPass(P, "merge-fetches",
-          {{"fetch", list(O.Fetches)}, {"pick", IsTpu ? "true" : ""}});
+          {{"fetch", list(O.Fetches)},
+           {"pick", IsTpu ? "true" : ""},
+           {"heads", IsTpu || Workers || !O.MergesHeads ? "" : "true"}});
   // What a record says of sums; a plain strategy has no compressors and groups.
   bool IsFile = !is_contained(strategyNames(), O.Strategy);
   if (!IsTpu && (IsFile || !O.Compressor.empty()))

@@ -28,6 +28,7 @@ struct StrategyOptions {
   std::vector<std::string> Feeds; ///< NAME or NAME=HOW.
   std::string Batch;              ///< Empty: global.
   std::vector<std::string> Fetches;
+  bool MergesHeads = true;            ///< Of `merge-fetches`; --fetch=none.
   std::string Reduction;              ///< Empty: auto.
   bool AskedForDevices = true;        ///< Or chosen: then auto is add.
   std::vector<std::string> Grads;     ///< VAR=TENSOR,mean|sum.

@@ -108,8 +108,10 @@ Text Batch("batch", cl::init("global"), cl::value_desc("whose"),
            cl::cat(Distribution),
            cl::desc("What a queue or an iterator gives: global, the batch of "
                     "the step (default), or per-replica, that of one replica"));
-TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
-               cl::desc("A tensor or operation that will be fetched"));
+TextList
+    Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
+          cl::desc("A tensor or operation that will be fetched; none: nothing "
+                   "but what is named and what nothing reads"));
 Text Reduction(
     "reduction", cl::init("auto"), cl::value_desc("how"), cl::cat(Distribution),
     cl::desc("How values are reduced: auto, add, collective, or accumulator "
@@ -397,7 +399,9 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
       return E;
   S.Feeds.assign(Feed.begin(), Feed.end());
   S.Batch = Batch;
-  S.Fetches.assign(Fetch.begin(), Fetch.end());
+  S.MergesHeads = !is_contained(Fetch, "none");
+  copy_if(Fetch, std::back_inserter(S.Fetches),
+          [](StringRef F) { return F != "none"; });
   S.Reduction = Reduction;
   S.BatchNorm = BatchNorm;
   S.Grads.assign(Grad.begin(), Grad.end());
