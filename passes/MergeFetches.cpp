@@ -105,6 +105,7 @@ private:
   std::vector<NodeId> Lost;       ///< Results that lost the size of the batch.
   std::map<Tensor, bool> Fetched; ///< To whether the user named it.
   bool Picks = false;             ///< The option.
+  std::string Scope;              ///< See copyScope.
   uint64_t *MergedCount = nullptr;
 };
 
@@ -451,8 +452,8 @@ void MergeFetches::nameMerged(NodeId N) {
   if (G->node(N).Plan == Policy::Replicated || Split >= Name.size())
     Split = 0;
   std::string Local = Name;
-  Local.insert(Split, Split == 0 ? "replica/" : "/replica");
-  Split += strlen(Split == 0 ? "replica" : "/replica");
+  Local.insert(Split, Split == 0 ? Scope + "/" : "/" + Scope);
+  Split += Scope.size() + (Split == 0 ? 0 : 1);
   G->node(N).Plan = Policy::None;
   G->rename(N, G->uniqueName(Local));
   G->node(N).NameSplit = static_cast<uint32_t>(Split);
@@ -474,8 +475,10 @@ void MergeFetches::nameMerged(NodeId N) {
 PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
-  if (readMesh(*G).Node == NoNode)
+  Mesh Devices = readMesh(*G);
+  if (Devices.Node == NoNode)
     return PassResult::Unchanged;
+  Scope = copyScope(Devices.Word).str();
   Picks = option("pick") == "true";
   unsigned Errors = D.errorCount();
   Facts = &programFacts(M);

@@ -111,16 +111,17 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
   return !Shape || Shape->UnknownRank || !Shape->Dims.empty();
 }
 
+/// The copies of a replicated variable have names that others look for.
 bool MirrorVariables::checkCopyNames(NodeId Var,
                                      DiagnosticEngine &Diags) const {
-  bool Short = G->node(Var).Plan == Policy::Replicated;
-  for (unsigned I = 0; (Short || G->mayNameCopies()) && I < Replicas; ++I)
-    if (NodeId Copy = G->find(
-            (G->name(Var) + (Short ? "/" : "/replica_") + Twine(I)).str());
+  if (G->node(Var).Plan != Policy::Replicated)
+    return true;
+  for (unsigned I = 0; I < Replicas; ++I)
+    if (NodeId Copy = G->find((G->name(Var) + "/" + Twine(I)).str());
         Copy != NoNode) {
-      Diags.error(G->name(Copy), "this is the name of a copy of variable '" +
+      Diags.error(G->name(Copy), "this is what a copy of variable '" +
                                      G->name(Var).str() +
-                                     "': the graph is already distributed");
+                                     "' has to be called: rename this node");
       return false;
     }
   return true;

@@ -83,6 +83,7 @@ private:
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
   std::vector<std::string> Devices;
+  std::string Scope; ///< See copyScope.
   std::vector<Feed> Feeds;
   std::vector<NodeId> Seeds;
   std::vector<NodeId> Reads; ///< Of batches that a replica takes for itself.
@@ -120,14 +121,6 @@ bool Replicate::refuseDistributed() {
                              .str());
       return false;
     }
-    size_t Digits = G->mayNameCopies() && Name.starts_with("replica_")
-                        ? Name.find_first_not_of("0123456789", 8)
-                        : StringRef::npos;
-    if (Digits != StringRef::npos && Digits > 8 && Name[Digits] == '/') {
-      Diags->error(Name, "the graph already has replicas: this name is that of "
-                         "a copy; start from the single-device graph");
-      return false;
-    }
     // Variables on several devices of a kind are copies or parts.
     if (Role == Variable && This.Device != 0) {
       auto [Kind, Index] = G->device(N).rsplit(':');
@@ -162,10 +155,14 @@ bool Replicate::makeMesh() {
       Devices.push_back(
           ("/device:" + option("device-type") + ":" + Twine(I)).str());
   }
+  std::string Word = freeCopyWord(*G);
   NodeId N = G->addNode(G->uniqueName("graft/mesh"), MeshOp, {}, NoNode);
   std::vector<StringRef> Names(Devices.begin(), Devices.end());
   G->setIntAttr(N, "replicas", static_cast<int64_t>(Devices.size()));
   G->setAttr(N, "devices", encodeStringListAttr(Names));
+  if (Word != UsualCopyWord)
+    G->setStringAttr(N, CopyWordAttr, Word);
+  Scope = copyScope(Word).str();
   G->node(N).Kind = Inserted::Mesh;
   return true;
 }
@@ -247,8 +244,8 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
       return false;
     }
     G->setStringAttr(N, OriginAttr, Name);
-    G->rename(N, G->uniqueName("replica/" + Name));
-    G->node(N).NameSplit = strlen("replica");
+    G->rename(N, G->uniqueName(Scope + "/" + Name));
+    G->node(N).NameSplit = static_cast<uint32_t>(Scope.size());
     G->node(N).Flags |= NF_LocalName;
     AttrRun Attrs;
     Attrs.type("T", G->outputType(N, 0))

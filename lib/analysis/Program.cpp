@@ -37,6 +37,7 @@ Mesh readMesh(const Graph &G) {
     if (G.node(N).Op != Op || !G.isLive(N))
       continue;
     M.Node = N;
+    M.Word = copyWordOn(G, N);
     if (auto Devices = G.stringListAttr(N, "devices"))
       for (StringRef D : *Devices)
         M.Devices.push_back(D.str());

@@ -9,6 +9,7 @@
 
 #include "lib/analysis/Topology.h"
 #include "lib/analysis/Types.h"
+#include "lib/graph/CopyWord.h"
 #include "lib/io/Module.h"
 
 #include <string>
@@ -33,6 +34,7 @@ inline constexpr llvm::StringRef StampAttr = "_graft_replicas";
 struct Mesh {
   NodeId Node = NoNode;
   std::vector<std::string> Devices;
+  std::string Word = UsualCopyWord.str(); ///< In the names of copies.
   unsigned replicas() const { return static_cast<unsigned>(Devices.size()); }
 };
 

@@ -141,14 +141,6 @@ SmallVector<Use, 8> Graph::uses(NodeId N) const {
   return Result;
 }
 
-void Graph::noteName(StringRef Name) {
-  if (Name.starts_with("replica_")) {
-    NamesCopies = true;
-  } else if (isDigit(Name.back())) {
-    NamesCopies |= Name.rtrim("0123456789").ends_with("/replica_");
-  }
-}
-
 Node &Graph::appendNode(StringRef Name, StringRef Op, NodeId After) {
   Node &New = Nodes.emplace_back();
   New.NameData = Name.data();
@@ -157,7 +149,6 @@ Node &Graph::appendNode(StringRef Name, StringRef Op, NodeId After) {
   New.After = After;
   New.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
   ++Live;
-  noteName(Name);
   touch(size() - 1);
   return New;
 }
@@ -180,7 +171,6 @@ void Graph::rename(NodeId N, StringRef NewName) {
   Nodes[N].NameData = Saved.data();
   Nodes[N].NameSize = static_cast<uint32_t>(Saved.size());
   Names.insert(N, name(N), hashBytes(name(N)), nameOf());
-  noteName(Saved);
   touch(N);
   // Users name their inputs in the file, so their bytes change too.
   forEachUse(N, [&](Use U) { touch(U.User); });

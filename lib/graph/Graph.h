@@ -218,9 +218,6 @@ public:
   llvm::StringRef name(NodeId N) const {
     return {Nodes[N].NameData, Nodes[N].NameSize};
   }
-  /// Whether a node is or was called `replica_...` or `.../replica_<digits>`.
-  /// Names need not be looked at to know that none is that of a copy.
-  bool mayNameCopies() const { return NamesCopies; }
   /// The node called \p Name, or NoNode.
   NodeId find(llvm::StringRef Name) const;
   /// The tensor or control edge that \p Text ("x", "x:1", "^x") names.
@@ -438,7 +435,6 @@ private:
   void linkInputs();
   void readProgramAttrs(NodeId N);
   char *putAttr(NodeId N, llvm::StringRef Key, uint64_t ValueSize);
-  void noteName(llvm::StringRef Name);
   /// Adds a node whose name is saved and in the table.
   Node &appendNode(llvm::StringRef Name, llvm::StringRef Op, NodeId After);
   /// The NF_MayHave flags for an attribute.
@@ -502,7 +498,6 @@ private:
   std::vector<llvm::StringRef> LostNames; ///< Since the graph was verified.
   uint64_t Revision = 0;
   bool Changed = false;
-  bool NamesCopies = false; ///< See mayNameCopies.
 };
 
 //===----------------------------------------------------------------------===//

@@ -216,7 +216,6 @@ Graph::Fault Graph::parseNode(Inputs &In, StringRef Body) {
   if (Op.empty())
     return Fault::NoOp;
   This.Op = internOp(Op);
-  noteName(name(size() - 1));
   This.NumInputs = static_cast<uint32_t>(EdgeSources.size()) - This.FirstEdge;
   This.NumData = std::min(This.NumData, This.NumInputs);
   // Until names are in their table, a node keeps the hash of its own here.

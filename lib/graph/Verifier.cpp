@@ -10,6 +10,7 @@
 #include "lib/graph/Verifier.h"
 
 #include "lib/graph/AttrWire.h"
+#include "lib/graph/CopyWord.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/InputGraph.h"
@@ -547,14 +548,12 @@ SmallVector<NodeId, 4> assignsOf(const Graph &G, NodeId V) {
 }
 
 /// `v` for `v/replica_3`, empty for other names.
-StringRef primaryName(StringRef Name) {
-  size_t Slash = Name.rfind("/replica_");
-  if (Slash == StringRef::npos)
-    return "";
-  StringRef Number = Name.substr(Slash + strlen("/replica_"));
-  if (Number.empty() || !all_of(Number, isDigit))
-    return "";
-  return Name.take_front(Slash);
+StringRef primaryName(StringRef Name, StringRef Word) {
+  StringRef Primary = Name.rtrim("0123456789");
+  return Primary != Name && Primary.consume_back(Word) &&
+                 Primary.consume_back("/")
+             ? Primary
+             : "";
 }
 
 void verifyCopy(const Graph &G, NodeId Copy, NodeId Initializer,
@@ -569,11 +568,12 @@ void verifyCopy(const Graph &G, NodeId Copy, NodeId Initializer,
                   .str());
 }
 
-void verifyInitializers(const Graph &G, DiagnosticEngine &Diags) {
+void verifyInitializers(const Graph &G, StringRef Word,
+                        DiagnosticEngine &Diags) {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || !isVariableOp(G.opName(N)))
       continue;
-    StringRef Name = primaryName(G.name(N));
+    StringRef Name = primaryName(G.name(N), Word);
     NodeId Primary = Name.empty() ? NoNode : G.find(Name);
     if (Primary == NoNode || !isVariableOp(G.opName(Primary)))
       continue;
@@ -592,9 +592,10 @@ void verifyInitializers(const Graph &G, DiagnosticEngine &Diags) {
 } // namespace
 
 void verifyCopiesInitialized(const Graph &G, NodeId Variable,
-                             NodeId Initializer, DiagnosticEngine &Diags) {
+                             NodeId Initializer, StringRef Word,
+                             DiagnosticEngine &Diags) {
   for (unsigned I = 1;; ++I) {
-    NodeId Copy = G.find((G.name(Variable) + "/replica_" + Twine(I)).str());
+    NodeId Copy = G.find((G.name(Variable) + "/" + Word + Twine(I)).str());
     if (Copy == NoNode)
       return;
     if (isVariableOp(G.opName(Copy)))
@@ -613,7 +614,7 @@ bool verifyGraph(const Graph &G, DiagnosticEngine &Diags, bool Internal) {
   verifyColocation(G, Diags);
   verifyCollectives(G, Diags);
   if (hasGraftStamp(G))
-    verifyInitializers(G, Diags);
+    verifyInitializers(G, copyWordOf(G), Diags);
   return Diags.errorCount() == Before;
 }
 

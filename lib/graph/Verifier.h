@@ -39,9 +39,11 @@ bool verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
 bool verifyTypes(const Graph &G, DiagnosticEngine &Diags, NodeId From = 0);
 
 /// Every copy `<variable>/replica_<i>` of a lowered graph must be assigned by a
-/// control input of \p Initializer, which assigns the variable itself.
+/// control input of \p Initializer, which assigns the variable itself. \p Word
+/// is `replica_` or what stands in its place.
 void verifyCopiesInitialized(const Graph &G, NodeId Variable,
-                             NodeId Initializer, DiagnosticEngine &Diags);
+                             NodeId Initializer, llvm::StringRef Word,
+                             DiagnosticEngine &Diags);
 
 /// Whether graft made this graph: a node has the stamp `_graft_replicas`.
 bool hasGraftStamp(const Graph &G);

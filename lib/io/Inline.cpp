@@ -65,7 +65,7 @@ CallKind Inliner::kindOf(NodeId N) const {
 NodeId Inliner::findLike(NodeId N) const {
   NodeId Found = Options.Like->find(G.name(N));
   return Found != NoNode ? Found
-                         : Options.Like->find(("replica_0/" + G.name(N)).str());
+                         : Options.Like->find(LikeScope + G.name(N).str());
 }
 
 void Inliner::look(NodeId N, uint32_t Chain) {

@@ -7,6 +7,7 @@
 #ifndef GRAFT_LIB_IO_INLINER_H
 #define GRAFT_LIB_IO_INLINER_H
 
+#include "lib/graph/CopyWord.h"
 #include "lib/io/Functions.h"
 #include "lib/io/Inline.h"
 
@@ -17,7 +18,10 @@ enum class CallKind : uint8_t { None, Call, If, Case, While };
 class Inliner {
 public:
   Inliner(Graph &G, const InlineOptions &Options)
-      : G(G), Options(Options), Library(G), Limit(limit()) {}
+      : G(G), Options(Options), Library(G), Limit(limit()) {
+    if (Options.Like)
+      LikeScope = copyWordOf(*Options.Like) + "0/";
+  }
 
   InlineResult run();
 
@@ -91,6 +95,7 @@ private:
   /// many bytes of them there are, and may be.
   uint64_t Made = 0;
   uint64_t Limit;
+  std::string LikeScope;  ///< Of copies 0 in Options.Like.
   uint32_t OpsSeen = 0;   ///< By witness().
   bool CanBeDead = false; ///< Whether one of these makes dead outputs.
   std::vector<Work> Queue;

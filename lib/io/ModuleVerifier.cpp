@@ -6,6 +6,7 @@
 
 #include "lib/io/ModuleVerifier.h"
 
+#include "lib/graph/CopyWord.h"
 #include "lib/graph/Verifier.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
@@ -199,9 +200,11 @@ private:
   Visitor Visit;
 };
 
-/// Whether \p Name is that of copy 0 of a local node.
-bool isLocalCopy(const Graph &G, StringRef Name) {
-  constexpr StringLiteral Infix = "replica_0/";
+/// Whether \p Name is that of copy 0 of a local node; \p Word is in the names
+/// of copies.
+bool isLocalCopy(const Graph &G, StringRef Name, StringRef Word) {
+  std::string Infix = (Word + "0/").str(),
+              Scope = (copyScope(Word) + "/").str();
   auto IsLocal = [&](const Twine &Program, size_t Split) {
     NodeId N = G.find(Program.str());
     return N != NoNode && G.node(N).Count == Copies::PerReplica &&
@@ -211,22 +214,23 @@ bool isLocalCopy(const Graph &G, StringRef Name) {
   for (size_t At = Name.find(Infix); At != StringRef::npos;
        At = Name.find(Infix, At + 1)) {
     StringRef Head = Name.take_front(At), Rest = Name.substr(At + Infix.size());
-    if (At == 0
-            ? IsLocal(Rest, 0) || IsLocal("replica/" + Rest, 7)
-            : Head.back() == '/' && (IsLocal(Head + Rest, At - 1) ||
-                                     IsLocal(Head + "replica/" + Rest, At + 7)))
+    if (At == 0 ? IsLocal(Rest, 0) || IsLocal(Scope + Rest, Scope.size() - 1)
+                : Head.back() == '/' &&
+                      (IsLocal(Head + Rest, At - 1) ||
+                       IsLocal(Head + Scope + Rest, At + Scope.size() - 1)))
       return true;
   }
   return false;
 }
 
 /// Whether \p Name is there for a loader of the output: in a program whose
-/// expansion is next, a node without a true value gives its name away.
-bool resolves(const Module &M, StringRef Name) {
+/// expansion is next, a node without a true value gives its name away. \p Word
+/// is in the names of copies.
+bool resolves(const Module &M, StringRef Name, StringRef Word) {
   const Graph &G = M.graph();
   std::optional<Endpoint> E = G.findEndpoint(Name);
   if (!E)
-    return M.Lowered && isLocalCopy(G, Name);
+    return M.Lowered && isLocalCopy(G, Name, Word);
   if (!E->isControl() && Name.contains(':'))
     if (auto Outputs = G.numOutputs(E->Node); Outputs && E->Port >= *Outputs)
       return false;
@@ -240,7 +244,8 @@ std::string danglingKey(const Place &P, StringRef Name) {
 }
 
 /// The initializers that the collections declare initialise all copies.
-void verifyDeclaredInitializers(const Module &M, DiagnosticEngine &Diags) {
+void verifyDeclaredInitializers(const Module &M, StringRef Word,
+                                DiagnosticEngine &Diags) {
   const Graph &G = M.graph();
   for (StringRef Key : {"variables", "local_variables"}) {
     auto It = M.metaGraph()->collection_def().find(Key.str());
@@ -256,7 +261,8 @@ void verifyDeclaredInitializers(const Module &M, DiagnosticEngine &Diags) {
       if (Variable && Initializer &&
           G.name(Initializer->Node) !=
               (G.name(Variable->Node) + "/Assign").str())
-        verifyCopiesInitialized(G, Variable->Node, Initializer->Node, Diags);
+        verifyCopiesInitialized(G, Variable->Node, Initializer->Node, Word,
+                                Diags);
     }
   }
 }
@@ -269,9 +275,10 @@ bool holdsVariables(StringRef Collection) {
 
 StringSet<> findDanglingNames(const Module &M) {
   StringSet<> Result;
+  std::string Word = copyWordOf(M.graph());
   if (M.metaGraph())
     NameWalk(*M.metaGraph(), [&](const Place &P, StringRef Name) {
-      if (P.IsCollection && !resolves(M, Name))
+      if (P.IsCollection && !resolves(M, Name, Word))
         Result.insert(danglingKey(P, Name));
     }).run();
   return Result;
@@ -283,11 +290,12 @@ bool verifyModule(const Module &M, DiagnosticEngine &Diags,
   verifyGraph(M.graph(), Diags, Internal);
   if (!M.metaGraph())
     return Diags.errorCount() == Before;
+  std::string Word = copyWordOf(M.graph());
   const StringSet<> &Tolerated = (Original ? Original : &M)->danglingNames();
   {
     ErrorCap Errors(Diags, "names that do not resolve");
     NameWalk(*M.metaGraph(), [&](const Place &P, StringRef Name) {
-      if (!resolves(M, Name) &&
+      if (!resolves(M, Name, Word) &&
           !(P.IsCollection && Tolerated.contains(danglingKey(P, Name))))
         Errors.error("", formatv("{0}: names '{1}', which does not exist in "
                                  "the graph",
@@ -295,7 +303,7 @@ bool verifyModule(const Module &M, DiagnosticEngine &Diags,
     }).run();
   }
   if (hasGraftStamp(M.graph()))
-    verifyDeclaredInitializers(M, Diags);
+    verifyDeclaredInitializers(M, Word, Diags);
   return Diags.errorCount() == Before;
 }
 

@@ -23,17 +23,17 @@ using namespace llvm;
 
 namespace graft {
 
-std::string primaryName(const Graph &G, NodeId N, unsigned Number) {
+std::string primaryName(const Graph &G, NodeId N, unsigned Number,
+                        StringRef Word) {
   const Node &This = G.node(N);
   StringRef Name = G.name(N);
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName))
     return Name.str();
   if (This.NameSplit == 0)
-    return ("replica_" + Twine(Number) + "/" + Name).str();
+    return (Word + Twine(Number) + "/" + Name).str();
   return (Name.take_front(This.NameSplit) +
-          (isRenamedLocal(This) ? "_"
-           : isBare(This)       ? "/"
-                                : "/replica_") +
+          (isRenamedLocal(This, Word) ? "_" : "/") +
+          (isRenamedLocal(This, Word) || isBare(This) ? "" : Word) +
           Twine(Number) + Name.drop_front(This.NameSplit))
       .str();
 }
@@ -56,11 +56,12 @@ private:
 
   const Graph &G;
   std::optional<unsigned> Worker;
+  std::string Word;        ///< In the names of copies.
   StringMap<NodeId> Moved; ///< By name of the input, where that is another's.
 };
 
 ContextLowering::ContextLowering(const Graph &G, std::optional<unsigned> Worker)
-    : G(G), Worker(Worker) {
+    : G(G), Worker(Worker), Word(readMesh(G).Word) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::No &&
         originName(G, N) != G.name(N))
@@ -73,7 +74,7 @@ std::string ContextLowering::lowered(StringRef Tensor) const {
   auto It = Moved.find(Name);
   NodeId N = It == Moved.end() ? G.find(Name) : It->second;
   std::string Result =
-      N == NoNode ? Name.str() : primaryName(G, N, Worker.value_or(0));
+      N == NoNode ? Name.str() : primaryName(G, N, Worker.value_or(0), Word);
   return Port.empty() ? Result : Result + ":" + Port.str();
 }
 
@@ -111,7 +112,7 @@ void ContextLowering::lowerFrame(tensorflow::WhileContextDef &C) {
     if (!E || G.node(E->Node).Count != Copies::PerReplica ||
         G.stringAttr(E->Node, "frame_name") != StringRef(C.context_name()))
       continue;
-    C.set_context_name("replica_0/" + C.context_name());
+    C.set_context_name(Word + "0/" + C.context_name());
     return;
   }
 }

@@ -14,7 +14,8 @@
 namespace graft {
 
 /// What copy 0 of \p N is called if it is that of replica \p Number.
-std::string primaryName(const Graph &G, NodeId N, unsigned Number);
+std::string primaryName(const Graph &G, NodeId N, unsigned Number,
+                        llvm::StringRef Word);
 
 /// Makes the collections of conditionals and loops of version 1 name the nodes
 /// of replica 0 that expand-replicas writes, or those that \p Worker has.

@@ -7,6 +7,7 @@
 #include "lib/lower/Copies.h"
 
 #include "lib/analysis/OpRules.h"
+#include "lib/analysis/Program.h"
 #include "lib/analysis/Variables.h"
 #include "lib/graph/DeviceName.h"
 
@@ -18,14 +19,14 @@ using namespace llvm;
 
 namespace graft {
 
-static CopyName parseCopyName(StringRef Name) {
+static CopyName parseCopyName(StringRef Word, StringRef Name) {
   CopyName Result{Name.str(), -1, 0};
-  for (size_t At = Name.find("replica_"); At != StringRef::npos;
-       At = Name.find("replica_", At + 1)) {
+  for (size_t At = Name.find(Word); At != StringRef::npos;
+       At = Name.find(Word, At + 1)) {
     if (At != 0 && Name[At - 1] != '/')
       continue;
-    size_t End = Name.find_first_not_of("0123456789", At + 8);
-    StringRef Digits = Name.slice(At + 8, End);
+    size_t End = Name.find_first_not_of("0123456789", At + Word.size());
+    StringRef Digits = Name.slice(At + Word.size(), End);
     bool Ends = End == StringRef::npos;
     if (Digits.empty() || Digits.getAsInteger(10, Result.Replica) ||
         (!Ends && Name[End] != '/') || (At == 0 && Ends)) {
@@ -43,11 +44,11 @@ static CopyName parseCopyName(StringRef Name) {
   return Result;
 }
 
-CopyName copyNameIn(const Graph &In, StringRef Name) {
+CopyName copyNameIn(const Graph &In, StringRef Word, StringRef Name) {
   CopyName Result{Name.str(), -1, 0};
   if (In.find(Name) != NoNode)
     return Result;
-  if (CopyName Usual = parseCopyName(Name); Usual.Replica >= 0)
+  if (CopyName Usual = parseCopyName(Word, Name); Usual.Replica >= 0)
     return Usual;
   for (size_t At = Name.find('/'); At != StringRef::npos;
        At = Name.find('/', At + 1)) {
@@ -71,8 +72,8 @@ class CopyChecker {
 public:
   CopyChecker(const Graph &L, const Graph &In, const Graph &P,
               ArrayRef<CopyGroup> Groups, DiagnosticEngine &Diags)
-      : L(L), In(In), P(P), Groups(Groups), Diags(Diags), Vars(P),
-        LoweredVars(L) {}
+      : L(L), In(In), P(P), Groups(Groups), Diags(Diags),
+        Word(readMesh(P).Word), Vars(P), LoweredVars(L) {}
 
   bool run();
 
@@ -108,6 +109,7 @@ private:
   const Graph &P;
   ArrayRef<CopyGroup> Groups;
   DiagnosticEngine &Diags;
+  std::string Word;                ///< In the names of copies.
   VariableIndex Vars, LoweredVars; ///< Of P and of L.
   unsigned Errors = 0;
   std::vector<NodeId> Leader; ///< By node of L, of what is colocated.
@@ -240,7 +242,7 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
     NodeId With = Entry.consume_front("loc:@") ? L.find(Entry) : NoNode;
     if (With == NoNode)
       continue;
-    CopyName Its = copyNameIn(In, Entry);
+    CopyName Its = copyNameIn(In, Word, Entry);
     std::string Base = "loc:@" + Its.Base;
     if (I != NoNode && (!Was || !is_contained(*Was, StringRef(Base))))
       error(N, "is not colocated with '" + Entry + "' in the input");

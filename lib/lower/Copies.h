@@ -23,9 +23,10 @@ struct CopyName {
 };
 
 /// What the node called \p Name is a copy of, in a graph that was expanded from
-/// \p In: nothing if the input has the name. A replicated variable has copies
-/// `<v>/<i>`.
-CopyName copyNameIn(const Graph &In, llvm::StringRef Name);
+/// \p In: nothing if the input has the name. \p Word stands in front of the
+/// numbers. A replicated variable has copies `<v>/<i>`.
+CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
+                    llvm::StringRef Name);
 
 /// A node of the program: its copies, or the one node.
 struct CopyGroup {

@@ -59,7 +59,8 @@ ReplicaExpander::DeviceRow ReplicaExpander::deviceRow(StringRef Of) const {
 }
 
 ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
-    : G(G), Devices(std::move(M.Devices)), Order(G.order()) {
+    : G(G), Devices(std::move(M.Devices)), Word(std::move(M.Word)),
+      InnerWord("/" + Word), Order(G.order()) {
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
     RandomOps.push_back(isRandomOp(Name));

@@ -104,6 +104,7 @@ private:
 
   const Graph &G;
   std::vector<std::string> Devices;
+  std::string Word, InnerWord; ///< `replica_` and `/replica_`.
   std::vector<NodeId> Order;
   std::vector<Number> Numbers;
   std::vector<bool> RandomOps;       ///< By op.

@@ -80,10 +80,9 @@ Item &NodeRenderer::firstName(const Node &Source, Item::Copies For,
   fillName(I, Source);
   StringRef Name(I.Data, I.Size), Head = Name.take_front(I.Split);
   if (I.Local)
-    Name =
-        Saver.save(I.Where == Item::Before ? "replica_0/" + Name
-                                           : Head + Item::infix(I.Where) + "0" +
-                                                 Name.drop_front(I.Split));
+    Name = Saver.save(I.Where == Item::Before ? E.Word + "0/" + Name
+                                              : Head + infix(I.Where) + "0" +
+                                                    Name.drop_front(I.Split));
   auto Size = static_cast<uint32_t>(Name.size());
   I = {Name.begin(), Size,       Size, Size,  0,     0,
        Item::Input,  Item::None, For,  false, false, false};
@@ -262,7 +261,7 @@ bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
     Item &I = add(Item::Frame, G.stringAttr(N, Key).value_or(""));
     I.Where = Item::Before;
     I.Local = I.Numbered = true;
-    I.Length += static_cast<uint32_t>(strlen("replica_/"));
+    I.Length += Item::infixSize(Item::Before);
     I.FirstLength = I.Length + 1;
     return true;
   }
@@ -395,6 +394,13 @@ void NodeRenderer::fan() {
 
 void NodeRenderer::device() { add(Item::Device, {}); }
 
+/// Says that this is of an output of graft, and what its copies are called.
+void NodeRenderer::stamp() {
+  attribute(StampAttr, encodeIntAttr(Count));
+  if (E.Word != UsualCopyWord)
+    attribute(CopyWordAttr, encodeStringAttr(E.Word));
+}
+
 /// What to append to the node's name for an operand of its own: \p Suffix, with
 /// a number if a node of the program is called so.
 StringRef NodeRenderer::operand(StringRef Suffix) {
@@ -423,7 +429,7 @@ void NodeRenderer::split() {
   device();
   attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
   attribute("num_split", encodeIntAttr(Count));
-  attribute(StampAttr, encodeIntAttr(Count));
+  stamp();
   if (auto Rows = G.attr(N, RowsAttr))
     attribute(RowsAttr, *Rows);
   endPart();
@@ -463,7 +469,7 @@ void NodeRenderer::merge() {
     attribute("N", encodeIntAttr(Count));
   if (auto Assumed = G.intAttr(N, AssumedAttr))
     attribute(AssumedAttr, encodeIntAttr(*Assumed));
-  attribute(StampAttr, encodeIntAttr(Count));
+  stamp();
   endPart();
   if (!Stacks)
     return;
@@ -477,7 +483,7 @@ void NodeRenderer::merge() {
   device();
   if (Combine != "and" && Combine != "or")
     attribute("T", Type);
-  attribute(StampAttr, encodeIntAttr(Count));
+  stamp();
   endPart();
 }
 
@@ -502,7 +508,7 @@ void NodeRenderer::scale() {
     controlInput(Input.Node);
   device();
   attribute("T", encodeTypeAttr(Type));
-  attribute(StampAttr, encodeIntAttr(Count));
+  stamp();
   endPart();
 }
 

@@ -29,11 +29,18 @@ using namespace llvm;
 namespace graft {
 namespace {
 
+/// What copies are called in \p Lowered, by its stamp, or by the names that
+/// \p Input leaves where there is none.
+std::string copyWordOf(const Graph &Lowered, const Graph &Input) {
+  return hasGraftStamp(Lowered) ? copyWordOf(Lowered) : freeCopyWord(Input);
+}
+
 class Folder {
 public:
   Folder(const Graph &L, const Graph &In, unsigned Replicas,
          DiagnosticEngine &Diags)
-      : L(L), In(In), Diags(Diags), Replicas(Replicas) {}
+      : L(L), In(In), Diags(Diags), Replicas(Replicas),
+        Word(copyWordOf(L, In)) {}
 
   std::unique_ptr<Graph> run();
 
@@ -91,6 +98,7 @@ private:
   const Graph &In;
   DiagnosticEngine &Diags;
   unsigned Replicas;
+  std::string Word; ///< In the names of copies.
   unsigned Errors = 0;
   std::unique_ptr<Graph> P = std::make_unique<Graph>();
   std::vector<Group> Groups;
@@ -138,8 +146,7 @@ bool Folder::group() {
   StringMap<uint32_t> ByBase;
   std::vector<CopyName> Names(L.size());
   for (NodeId N = 0; N < L.size(); ++N) {
-    // The input may have such names itself (replicate refuses its own form).
-    Names[N] = copyNameIn(In, L.name(N));
+    Names[N] = copyNameIn(In, Word, L.name(N));
     if (Auxiliary[N] || Names[N].Replica < 0)
       continue;
     if (unsigned(Names[N].Replica) >= Replicas)
@@ -186,7 +193,7 @@ void Folder::takeFrame(const Group &Gr) {
     if (Gr.Copies[R] == NoNode)
       continue;
     StringRef Frame = L.stringAttr(Gr.Copies[R], "frame_name").value_or("");
-    if (Frame.consume_front(("replica_" + Twine(R) + "/").str()))
+    if (Frame.consume_front((Word + Twine(R) + "/").str()))
       P->setStringAttr(Gr.Program, "frame_name", Frame);
     else
       error(Gr.Copies[R], "enters a loop that is not that of its replica");
@@ -207,7 +214,7 @@ void Folder::make(Group &Gr) {
   // The name belongs to the merged value where there is one.
   std::string Name = Once ? L.name(M).str() : Gr.Base;
   if (Local && (In.find(Gr.Base) != NoNode || L.find(Gr.Base) != NoNode))
-    Name = "replica/" + Name;
+    Name = (copyScope(Word) + "/" + Name).str();
   Inserted Kind = Inserted::No;
   std::string NewOp = Op.str();
   if (stamped(M)) {
@@ -513,7 +520,7 @@ bool Folder::connect(Group &Gr) {
 }
 
 std::unique_ptr<Graph> Folder::run() {
-  Proxies = findProxies(L, In);
+  Proxies = findProxies(L, In, Word);
   if (!group())
     return nullptr;
   NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
@@ -524,6 +531,8 @@ std::unique_ptr<Graph> Folder::run() {
   std::vector<StringRef> Refs(Names.begin(), Names.end());
   P->setIntAttr(MeshNode, "replicas", Replicas);
   P->setAttr(MeshNode, "devices", encodeStringListAttr(Refs));
+  if (Word != UsualCopyWord)
+    P->setStringAttr(MeshNode, CopyWordAttr, Word);
   P->node(MeshNode).Kind = Inserted::Mesh;
   for (Group &Gr : Groups) {
     make(Gr);
@@ -554,8 +563,10 @@ unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
   unsigned Replicas = stampedReplicas(Lowered);
   if (Replicas != 0)
     return Replicas;
+  std::string Word = freeCopyWord(Input);
   for (NodeId N = 0; N < Lowered.size(); ++N)
-    if (int Replica = copyNameIn(Input, Lowered.name(N)).Replica; Replica > 0)
+    if (int Replica = copyNameIn(Input, Word, Lowered.name(N)).Replica;
+        Replica > 0)
       Replicas = std::max(Replicas, static_cast<unsigned>(Replica) + 1);
   // Each has nodes of its own, or names are no copies' names.
   return Replicas <= Lowered.numLive() ? Replicas : 0;
@@ -569,8 +580,9 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
 /// Nothing in \p Lowered speaks of a second replica.
 static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
                              DiagnosticEngine &Diags) {
+  std::string Word = copyWordOf(Lowered, Input);
   for (NodeId N = 0; N < Lowered.size(); ++N) {
-    bool IsCopy = copyNameIn(Input, Lowered.name(N)).Replica > 0;
+    bool IsCopy = copyNameIn(Input, Word, Lowered.name(N)).Replica > 0;
     if (!IsCopy && Lowered.intAttr(N, StampAttr).value_or(1) == 1)
       continue;
     Diags.error(Lowered.name(N), "is of a graph with more than one replica, "

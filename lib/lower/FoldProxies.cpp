@@ -12,10 +12,10 @@ using namespace llvm;
 
 namespace graft {
 
-std::vector<bool> findProxies(const Graph &L, const Graph &In) {
+std::vector<bool> findProxies(const Graph &L, const Graph &In, StringRef Word) {
   std::vector<bool> Found(L.size());
   auto IsNew = [&](NodeId N) {
-    NodeId I = In.find(copyNameIn(In, L.name(N)).Base);
+    NodeId I = In.find(copyNameIn(In, Word, L.name(N)).Base);
     return I == NoNode || In.opName(I) != L.opName(N);
   };
   for (NodeId P = 0; P < L.size(); ++P) {

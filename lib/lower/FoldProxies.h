@@ -14,8 +14,10 @@
 namespace graft {
 
 /// By node of the lowered graph \p L: whether it belongs to a proxy, as its
-/// ops and edges say. Empty if nothing does. \p In is the input.
-std::vector<bool> findProxies(const Graph &L, const Graph &In);
+/// ops and edges say. Empty if nothing does. \p In is the input; \p Word is in
+/// the names of copies.
+std::vector<bool> findProxies(const Graph &L, const Graph &In,
+                              llvm::StringRef Word);
 
 /// Whether \p N of the lowered graph \p L, which the input does not have, is an
 /// accumulator or an operand of one.

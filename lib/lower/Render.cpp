@@ -12,7 +12,6 @@ namespace graft {
 
 namespace {
 
-constexpr StringLiteral NumberBefore = "replica_", NumberInside = "/replica_";
 constexpr StringLiteral FrameField = "\x0a\x0a"
                                      "frame_name",
                         SeedField = "\x0a\x05seed2";
@@ -106,17 +105,14 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void NodeRenderer::name(Out &O, const Item &I,
   }
   const auto &Number = E.Numbers[Replica];
   if (I.Where == Item::Before) {
-    O.text(NumberBefore);
+    O.text(E.Word);
     O.number(Number.Text, Number.Size);
     O.letter('/');
     O.text(Name);
     return;
   }
   O.text(Name.take_front(I.Split));
-  if (I.Where == Item::Inside)
-    O.text(NumberInside);
-  else
-    O.letter(I.Where == Item::Short ? '_' : '/');
+  O.text(infix(I.Where));
   O.number(Number.Text, Number.Size);
   O.text(Name.drop_front(I.Split));
 }

@@ -14,6 +14,7 @@
 #include "lib/analysis/CompressCheck.h"
 #include "lib/analysis/LengthGather.h"
 #include "lib/graph/AttrWire.h"
+#include "lib/graph/CopyWord.h"
 #include "lib/io/Chunk.h"
 #include "lib/lower/Expand.h"
 #include "lib/lower/Twins.h"
@@ -33,11 +34,11 @@ inline bool mayDiffer(llvm::StringRef Key) {
 
 /// merge-fetches renames the local node of a merged value to `replica/<name>`,
 /// or `<v>/replica/<rest>` where it is called after a variable; the results of
-/// a TPU computation are called `<name>_<i>`.
-inline bool isRenamedLocal(const Node &N) {
+/// a TPU computation are called `<name>_<i>`. \p Word is that of the copies.
+inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
   if (N.Kind == Inserted::Merge && N.Count == Copies::PerReplica)
     return true;
-  constexpr llvm::StringLiteral Mark = "replica";
+  llvm::StringRef Mark = copyScope(Word);
   if (!(N.Flags & NF_LocalName) || N.NameSplit < Mark.size() ||
       N.NameSplit >= N.NameSize)
     return false;
@@ -149,12 +150,6 @@ struct Item {
   static constexpr unsigned infixSize(Infix Where) {
     return Where >= Short ? 1 : 9;
   }
-  /// What stands before the number of a name that has it inside.
-  static constexpr llvm::StringLiteral infix(Infix Where) {
-    return Where == Short  ? llvm::StringLiteral("_")
-           : Where == Bare ? llvm::StringLiteral("/")
-                           : llvm::StringLiteral("/replica_");
-  }
   enum Copies : uint8_t { First = 1, Others = 2, All = 3 };
 
   const char *Data;
@@ -185,7 +180,7 @@ struct NameForm {
                              : Item::Inside;
     if (Source.Flags & NF_LocalName) {
       Local = true;
-      if (isRenamedLocal(Source))
+      if (isRenamedLocal(Source, E.Word))
         Where = Item::Short;
     }
   }
@@ -243,6 +238,13 @@ private:
   }
   Item &literal(llvm::StringRef Text) { return add(Item::Literal, Text); }
   void fillName(Item &I, const Node &Source) const;
+  /// What stands before the number of a name that has it inside.
+  llvm::StringRef infix(Item::Infix Where) const {
+    return Where == Item::Short  ? llvm::StringRef("_")
+           : Where == Item::Bare ? llvm::StringRef("/")
+                                 : llvm::StringRef(E.InnerWord);
+  }
+  void stamp();
   Item &copyName(Item::Kind What, const Node &Source, Item::Copies For,
                  uint32_t Port = 0);
   Item &firstName(const Node &Source, Item::Copies For, uint32_t Port);

@@ -142,11 +142,12 @@ bool addTpuVariables(Graph &G, TpuComputation &C,
                      DiagnosticEngine &Diags);
 
 /// Copies of the variable \p Handle for replicas 1 and on, called \p Handle's
-/// name with `/replica_<r>` (\p IsMirrored) or `/<r>`, each on a TPU of its
-/// own; ops outside of \p IsMember that assign the variable assign them all.
-/// Copies that exist are taken. Nothing after an error.
+/// name with `/replica_<r>` (\p IsMirrored, \p Word) or `/<r>`, each on a TPU
+/// of its own; ops outside of \p IsMember that assign the variable assign them
+/// all. Copies that exist are taken. Nothing after an error.
 std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,
                                            unsigned Replicas, bool IsMirrored,
+                                           llvm::StringRef Word,
                                            const std::vector<bool> &IsMember,
                                            DiagnosticEngine &Diags);
 

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/lower/TpuForm.h"
@@ -28,10 +29,10 @@ namespace {
 
 class VariableCopier {
 public:
-  VariableCopier(Graph &G, NodeId Handle, bool IsMirrored,
+  VariableCopier(Graph &G, NodeId Handle, bool IsMirrored, StringRef Word,
                  const std::vector<bool> &IsMember, DiagnosticEngine &Diags)
-      : G(G), Handle(Handle), IsMirrored(IsMirrored), IsMember(IsMember),
-        Diags(Diags) {}
+      : G(G), Handle(Handle), IsMirrored(IsMirrored), Word(Word),
+        IsMember(IsMember), Diags(Diags) {}
 
   bool findAssigns();
   NodeId copy(unsigned Replica);
@@ -45,6 +46,7 @@ private:
   Graph &G;
   NodeId Handle;
   bool IsMirrored;
+  StringRef Word; ///< In the names of mirrored copies.
   const std::vector<bool> &IsMember;
   DiagnosticEngine &Diags;
   SmallVector<NodeId, 4> Assigns;
@@ -139,8 +141,8 @@ void VariableCopier::copyAssign(NodeId Assign, NodeId Copy) {
 }
 
 NodeId VariableCopier::copy(unsigned Replica) {
-  std::string Name = formatv("{0}/{1}{2}", G.name(Handle),
-                             IsMirrored ? "replica_" : "", Replica);
+  std::string Name =
+      formatv("{0}/{1}{2}", G.name(Handle), IsMirrored ? Word : "", Replica);
   if (NodeId Old = G.find(Name); Old != NoNode) {
     if (G.isOp(Old, "VarHandleOp") &&
         G.typeAttr(Old, "dtype") == G.typeAttr(Handle, "dtype"))
@@ -161,9 +163,10 @@ NodeId VariableCopier::copy(unsigned Replica) {
 
 std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,
                                            unsigned Replicas, bool IsMirrored,
+                                           StringRef Word,
                                            const std::vector<bool> &IsMember,
                                            DiagnosticEngine &Diags) {
-  VariableCopier Copier(G, Handle, IsMirrored, IsMember, Diags);
+  VariableCopier Copier(G, Handle, IsMirrored, Word, IsMember, Diags);
   if (!Copier.findAssigns())
     return std::nullopt;
   TpuVariable V;
@@ -192,6 +195,7 @@ bool addTpuVariables(Graph &G, TpuComputation &C,
     }
     Patterns.push_back(std::move(*Pattern));
   }
+  std::string Word = readMesh(G).Word;
   std::set<NodeId> Handles;
   for (NodeId M : C.Members) {
     IsMember[M] = true;
@@ -219,8 +223,8 @@ bool addTpuVariables(Graph &G, TpuComputation &C,
       C.Variables.push_back({N, {N}, false, true});
       continue;
     }
-    auto V =
-        copyTpuVariable(G, N, C.Replicas, First->IsMirrored, IsMember, Diags);
+    auto V = copyTpuVariable(G, N, C.Replicas, First->IsMirrored, Word,
+                             IsMember, Diags);
     if (!V)
       return false;
     C.Variables.push_back(std::move(*V));

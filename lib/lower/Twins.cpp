@@ -18,6 +18,7 @@ struct Twins::Pen {
   char *First, *Other;
   const char *OtherBegin;
   uint32_t *Number;
+  const char *Word;   ///< CopyWordSize letters, in the names of copies.
   const char *Digits; ///< Of the other copy's number.
   unsigned NumDigits;
   size_t Text = 0; ///< Bytes of names and attributes so far.
@@ -52,16 +53,14 @@ struct Twins::Pen {
   }
   /// A name with a number in it; \p Mark says where the number begins.
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  static char *numbered(char *P, const NameForm &F, const char *Digits,
-                        unsigned NumDigits, char *&Mark) {
-    if (F.Where == Item::Before) {
-      P = put(P, "replica_");
-    } else {
+  char *numbered(char *P, const NameForm &F, const char *Digits,
+                 unsigned NumDigits, char *&Mark) const {
+    if (F.Where != Item::Before) {
       P = put(P, F.Name.take_front(F.Split));
-      P = F.Where == Item::Inside  ? put(P, "/replica_")
-          : F.Where == Item::Short ? put(P, "_", 1)
-                                   : put(P, "/", 1);
+      *P++ = F.Where == Item::Short ? '_' : '/';
     }
+    if (F.Where <= Item::Inside)
+      P = put(P, StringRef(Word, CopyWordSize));
     Mark = P;
     P = put(P, Digits, NumDigits);
     if (F.Where == Item::Before)
@@ -196,7 +195,7 @@ void Twins::others(Pen &P, const NameForm &F) const {
   for (unsigned R = 1; R < Count; ++R) {
     const auto &Number = E.Numbers[R];
     P.First = Pen::inputHead(P.First, F.otherSize(Number.Size), ControlPort, 0);
-    P.First = Pen::numbered(P.First, F, Number.Text, Number.Size, Mark);
+    P.First = P.numbered(P.First, F, Number.Text, Number.Size, Mark);
   }
 }
 
@@ -306,7 +305,13 @@ template <bool Both> bool Twins::renderAs(NodeId N, unsigned Replica) {
   const Node &This = G.node(N);
   if (This.NumInputs > MaxFields)
     return false;
-  Pen P{First + Head, Other + Head, Other + Head, Numbers, nullptr, 0};
+  Pen P{First + Head,
+        Other + Head,
+        Other + Head,
+        Numbers,
+        E.Word.data(),
+        nullptr,
+        0};
   if (Both) {
     P.Digits = E.Numbers[Replica].Text;
     P.NumDigits = E.Numbers[Replica].Size;

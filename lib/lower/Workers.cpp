@@ -422,7 +422,7 @@ void WorkerSplitter::rename() {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Count == Copies::PerReplica &&
         G.node(N).Flags & NF_LocalName)
-      G.rename(N, G.uniqueName(primaryName(G, N, Worker)));
+      G.rename(N, G.uniqueName(primaryName(G, N, Worker, Devices.Word)));
 }
 
 /// Colocation with what is on another device now would move the node.
