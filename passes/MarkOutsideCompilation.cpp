@@ -42,7 +42,9 @@ constexpr PassOption Options[] = {
      "nodes of function bodies",
      "", true},
     {"types",
-     "Ops by their types: OP,..., also in functions that the computation calls",
+     "Ops by their types: OP,..., also in functions that the computation "
+     "calls; "
+     "a type that the graph does not have is skipped",
      "", true},
     {"gradient-ids",
      "Ids of gradients of gradients: `root` (`0.u2`) or `chained` (`0.u1.u2`)",
@@ -79,6 +81,7 @@ private:
   bool readPatterns(StringRef List, bool Types);
   void findBodies(const Graph &G);
   bool select(const Graph &G);
+  void sayUnmet(const Pattern &P);
   void selectInBodies(bool Within);
   bool take(Pattern &P, const Twine &Name, bool IsMarked);
   bool mark(Graph &G);
@@ -197,6 +200,25 @@ void MarkOutsideCompilation::selectInBodies(bool Within) {
   }
 }
 
+/// Nothing is what \p P says. A list of types may be that of many models, so
+/// that an op which TensorFlow has need not be in this one.
+void MarkOutsideCompilation::sayUnmet(const Pattern &P) {
+  std::string Text = P.Text.str();
+  if (P.Node) {
+    D->error("", "ops: no op is called '" + Text + "'");
+  } else if (findOp(P.Text)) {
+    if (D->wantsRemarks())
+      D->remark("types", "", "types: no op is a '" + Text + "'");
+  } else {
+    std::vector<std::string> Known;
+    for (const OpDef &Def : allOps())
+      Known.push_back(Def.Name);
+    std::string Near = nearest(Text, Known);
+    D->error("", "types: TensorFlow has no op '" + Text + "'" +
+                     (Near.empty() ? "" : "; did you mean '" + Near + "'?"));
+  }
+}
+
 /// Chooses ops of computations, or of the rest if none of these is meant.
 bool MarkOutsideCompilation::select(const Graph &G) {
   auto Met = [](const Pattern &P) { return P.Met; };
@@ -218,8 +240,7 @@ bool MarkOutsideCompilation::select(const Graph &G) {
   }
   for (const Pattern &P : Patterns)
     if (!P.Met)
-      D->error("", P.Node ? "ops: no op is called '" + P.Text.str() + "'"
-                          : "types: no op is a '" + P.Text.str() + "'");
+      sayUnmet(P);
   return D->errorCount() == 0;
 }
 
