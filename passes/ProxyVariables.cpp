@@ -23,7 +23,8 @@
 // the update. Lookups of rows are made in the proxy, on the device of the
 // replica.
 //
-// Reads that wait for something, as those after a write, stay with the
+// What passes on a read and exists once, as `read_value()` has it, is a read as
+// well. Reads that wait for something, as those after a write, stay with the
 // variable. So do all reads of one that may be written where no refresh can
 // follow: in a loop, by an op that the table does not know, through another
 // handle, or by two updates of a run without an order. A remark says so.
@@ -61,9 +62,13 @@ private:
   struct Candidate {
     NodeId Var;
     SmallVector<NodeId, 4> Updates, Reads, Lookups;
+    /// Reads, and what exists once and passes on what they give.
+    SmallVector<NodeId, 4> Values;
   };
 
   std::string findUses(Candidate &C);
+  void findValues(Candidate &C) const;
+  bool isReadByReplicas(NodeId N) const;
   void keepLookups(Module &M, std::vector<Candidate> &Found);
   bool readsBefore(const Candidate &C, NodeId Proxied, NodeId Update) const;
   NodeId insert(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
@@ -126,6 +131,27 @@ std::string ProxyVariables::findUses(Candidate &C) {
   for (auto *List : {&C.Updates, &C.Reads, &C.Lookups})
     llvm::sort(*List);
   return Why;
+}
+
+/// Values are reads and Identities of values, which wait for nothing else:
+/// `read_value()` makes one behind each read.
+void ProxyVariables::findValues(Candidate &C) const {
+  C.Values = C.Reads;
+  for (size_t I = 0; I < C.Values.size(); ++I)
+    for (Use U : G->uses(C.Values[I])) {
+      const Node &User = G->node(U.User);
+      if (User.NumInputs == 1 && User.Count == Copies::Once &&
+          User.Kind == Inserted::No && G->isOp(U.User, "Identity") &&
+          !G->input(U.User, 0).isControl())
+        C.Values.push_back(U.User);
+    }
+}
+
+bool ProxyVariables::isReadByReplicas(NodeId N) const {
+  return G->anyUse(N, [&](Use U) {
+    return U.Index < G->node(U.User).NumData &&
+           G->node(U.User).Count == Copies::PerReplica;
+  });
 }
 
 /// Leaves out lookups of rows that are no part of the batch or come after a
@@ -226,8 +252,8 @@ void ProxyVariables::build(const Candidate &C) {
   NodeId Proxy =
       insert(Name, "VarHandleOp", {}, C.Var, Attrs, Copies::PerReplica);
   NodeId Read = NoNode;
-  for (NodeId R : C.Reads)
-    for (Use U : G->uses(R)) {
+  for (NodeId V : C.Values)
+    for (Use U : G->uses(V)) {
       if (U.Index >= G->node(U.User).NumData ||
           G->node(U.User).Count != Copies::PerReplica)
         continue;
@@ -259,7 +285,7 @@ PassResult ProxyVariables::run(Module &M, DiagnosticEngine &Diags) {
         !(This.Flags & NF_MayHaveGraft) || This.Count != Copies::Once)
       continue;
     if (auto Sync = synchronizerOf(*G, N); Sync && Sync->Proxy)
-      Found.push_back({N, {}, {}, {}});
+      Found.push_back({N, {}, {}, {}, {}});
   }
   if (Found.empty())
     return PassResult::Unchanged;
@@ -276,14 +302,11 @@ PassResult ProxyVariables::run(Module &M, DiagnosticEngine &Diags) {
     return !Why.empty();
   });
   keepLookups(M, Found);
-  erase_if(Found, [&](const Candidate &C) {
+  erase_if(Found, [&](Candidate &C) {
+    findValues(C);
     // What no replica reads needs no copy.
-    return C.Lookups.empty() && none_of(C.Reads, [&](NodeId R) {
-             return G->anyUse(R, [&](Use U) {
-               return U.Index < G->node(U.User).NumData &&
-                      G->node(U.User).Count == Copies::PerReplica;
-             });
-           });
+    return C.Lookups.empty() &&
+           none_of(C.Values, [&](NodeId V) { return isReadByReplicas(V); });
   });
   for (const Candidate &C : Found) {
     build(C);

@@ -132,9 +132,17 @@ void ShareVariables::keepOnHost(NodeId Var) {
     G->setBoolAttr(N, "_XlaCompile", false);
     G->setStringAttr(N, "_XlaScope", "");
   }
-  for (NodeId Read : Reads)
-    if (G->node(Read).Count == Copies::Once)
-      cache(Var, {Read, 0});
+  erase_if(Reads,
+           [&](NodeId Read) { return G->node(Read).Count != Copies::Once; });
+  // What a read gives may be passed on, as by the Identity of `read_value()`.
+  for (size_t I = 0; I < Reads.size(); ++I) {
+    for (Use U : G->uses(Reads[I]))
+      if (U.Index == 0 && G->isOp(U.User, "Identity") &&
+          !G->input(U.User, 0).isControl() &&
+          G->node(U.User).Count == Copies::Once)
+        Reads.push_back(U.User);
+    cache(Var, {Reads[I], 0});
+  }
 }
 
 /// Writes what the option says on the variables.

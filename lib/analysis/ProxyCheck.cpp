@@ -160,6 +160,14 @@ Endpoint ProxyCheck::standsFor(Endpoint E) const {
 }
 
 bool ProxyCheck::areSameRead(Endpoint A, Endpoint B) const {
+  auto Passes = [&](NodeId N) {
+    return In.opNames()[In.op(N)] == "Identity" && In.inputs(N).size() == 1 &&
+           In.inputs(N)[0].Port != ControlPort;
+  };
+  // The Identity of a reference is a read itself.
+  while (A.Node != B.Node && B.Port == 0 && Passes(B.Node) &&
+         !ByVar.contains(In.inputs(B.Node)[0].Node))
+    B = In.inputs(B.Node)[0];
   if (A.Port != 0 || B.Port != 0 || In.op(A.Node) != In.op(B.Node) ||
       In.inputs(A.Node) != In.inputs(B.Node) || In.inputs(A.Node).size() != 1)
     return false;

@@ -63,7 +63,8 @@ public:
     return It == UpdateOf.end() ? NoNode : It->second;
   }
   /// Whether \p A and \p B of the input are reads of one variable that has a
-  /// proxy, which wait for nothing.
+  /// proxy, which wait for nothing; \p B, which the input has where the program
+  /// has \p A, may be passed on by Identities that wait for nothing else.
   bool areSameRead(Endpoint A, Endpoint B) const;
   /// Whether \p N, of kind proxy, is a part of a proxy.
   bool isPart(NodeId N) const { return Parts.contains(N); }
