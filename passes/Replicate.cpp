@@ -30,6 +30,7 @@
 
 #include "lib/analysis/BatchSources.h"
 #include "lib/analysis/Feeds.h"
+#include "lib/analysis/FullBatch.h"
 #include "lib/analysis/LocalSizes.h"
 #include "lib/analysis/Loops.h"
 #include "lib/analysis/OwnBatch.h"
@@ -75,7 +76,8 @@ private:
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
   bool mayHoldRows() const;
-  bool localiseConstants();
+  bool settleSizes();
+  bool localiseConstants(llvm::ArrayRef<NodeId> Order, const DimAnalysis &Dims);
   bool refuseOnceInLoops(const VariableIndex &Vars);
   void split(NodeId Source, uint32_t Port, int Axis, int Batch = -1);
   void dropStaleShapes();
@@ -289,14 +291,29 @@ bool Replicate::mayHoldRows() const {
   return false;
 }
 
-bool Replicate::localiseConstants() {
+/// Decides what follows from sizes: whether the feeds are a batch at all, and
+/// which numbers are those of its rows.
+bool Replicate::settleSizes() {
   // What every replica takes for itself has the sizes of the input.
-  if (Seeds.empty() || !mayHoldRows())
+  bool HoldsRows = !Seeds.empty() && mayHoldRows();
+  FullBatch Full(*G, Feeds);
+  bool MayBeFull = !Seeds.empty() && Full.mayBe();
+  if (!HoldsRows && !MayBeFull) {
+    warnOfRanks(*G, Feeds, *Diags);
     return true;
+  }
   DimOptions Options;
   Options.Unpatched = true;
   std::vector<NodeId> Order = topologicalOrder(*G);
   DimAnalysis Dims(*G, Order, Options);
+  if (MayBeFull && Full.refuse(Dims, *Diags))
+    return false;
+  warnOfRanks(*G, Feeds, *Diags);
+  return !HoldsRows || localiseConstants(Order, Dims);
+}
+
+bool Replicate::localiseConstants(ArrayRef<NodeId> Order,
+                                  const DimAnalysis &Dims) {
   const DimTable &Table = Dims.table();
   int64_t Replicas = static_cast<int64_t>(Devices.size());
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Order);
@@ -445,7 +462,7 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   for (Endpoint Rows : keepSparseOnce(*G, Vars, Feeds))
     split(Rows.Node, Rows.Port, 0);
   keepSampledOnce(*G, Vars, [&](Endpoint E) { split(E.Node, E.Port, 0); });
-  if (!mergeNamed(Vars) || !localiseConstants())
+  if (!mergeNamed(Vars) || !settleSizes())
     return PassResult::Failure;
   Vars.extend(*G);
   if (Own) {

@@ -335,13 +335,9 @@ bool Chooser::run(StringRef Option) {
     if (!Shape || Shape->UnknownRank) {
       // Nothing is known of it: a value that restores a file name, say.
       F.Scalar = isScalar(F.At);
-      if (!F.Scalar && (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
-                        isBatchRead(G.opName(F.At.Node))))
-        Diags.unproved("feed", G.name(F.At.Node),
-                       "the rank of this feed is not known, so it is taken "
-                       "for a scalar, which every replica reads; say what it "
-                       "is with --feed=" +
-                           feedName(G, F) + "=split or =copy");
+      F.Guessed =
+          !F.Scalar && (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
+                        isBatchRead(G.opName(F.At.Node)));
     } else if (Shape->Dims[0] < 0) {
       F.Axis = 0;
     } else {
@@ -376,11 +372,24 @@ std::string feedName(const Graph &G, const Feed &F) {
   return F.At.Port == 0 ? Name : Name + ":" + std::to_string(F.At.Port);
 }
 
+void warnOfRanks(const Graph &G, ArrayRef<Feed> Feeds,
+                 DiagnosticEngine &Diags) {
+  for (const Feed &F : Feeds)
+    if (F.Guessed)
+      Diags.unproved("feed", G.name(F.At.Node),
+                     "the rank of this feed is not known, so it is taken for a "
+                     "scalar, which every replica reads; say what it is with "
+                     "--feed=" +
+                         feedName(G, F) + "=split or =copy");
+}
+
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G, StringRef Option,
                                              DiagnosticEngine &Diags) {
   Chooser C(G, Diags);
-  if (!C.run(Option))
+  if (!C.run(Option)) {
+    warnOfRanks(G, C.Feeds, Diags);
     return std::nullopt;
+  }
   return std::move(C.Feeds);
 }
 

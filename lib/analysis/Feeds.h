@@ -21,9 +21,10 @@ namespace graft {
 struct Feed {
   Endpoint At;
   int Axis;
-  bool Named = false;  ///< By the user.
-  bool Sparse = false; ///< A part of a sparse tensor, read whole.
-  bool Scalar = false; ///< Of unknown rank, and a scalar as the graph uses it.
+  bool Named = false;   ///< By the user.
+  bool Sparse = false;  ///< A part of a sparse tensor, read whole.
+  bool Scalar = false;  ///< Of unknown rank, and a scalar as the graph uses it.
+  bool Guessed = false; ///< Of unknown rank, and only taken for a scalar.
   int Batch = -1; ///< Which feeds have as many rows, as the user says, or -1.
 };
 
@@ -38,9 +39,14 @@ std::string feedName(const Graph &G, const Feed &F);
 /// that are split have some; when all are static, the dimension that most of
 /// them begin with is the batch. A feed of unknown rank is taken for a scalar.
 /// Nothing after an error: no such tensor, or it is not clear which dimension
-/// it is.
+/// it is. Who called is to warn of ranks (warnOfRanks) unless there is an error
+/// that makes them irrelevant.
 std::optional<std::vector<Feed>>
 chooseFeeds(const Graph &G, llvm::StringRef Option, DiagnosticEngine &Diags);
+
+/// Warns of those of \p Feeds that are only taken for scalars.
+void warnOfRanks(const Graph &G, llvm::ArrayRef<Feed> Feeds,
+                 DiagnosticEngine &Diags);
 
 } // namespace graft
 
