@@ -434,8 +434,8 @@ MODELS: Dict[str, Zoo] = {
     "cnn_nobn": Zoo(cnn_nobn, "conv1/conv", classification((8, 8, 3), 5, offset=0.7)),
     "mlp_clip": Zoo(mlp_clip, "hidden/project", classification((8,), 4)),
     "embedding": Zoo(embedding, "lookup", lookups),
-    "wide_mlp": Zoo(wide_mlp, "hidden/project", classification((BATCH,), 4)),
-    "wide_linear": Zoo(wide_linear, "project", regression(BATCH, BATCH)),
+    "wide_mlp": Zoo(wide_mlp, "hidden/project", lambda *args: classification((BATCH,), 4)(*args)),
+    "wide_linear": Zoo(wide_linear, "project", lambda *args: regression(BATCH, BATCH)(*args)),
     "adamw_assign": Zoo(adamw_assign, "hidden/project", classification((8,), 4)),
     # Not in the matrix: these have tests of their own.
     "mlp_random": Zoo(mlp_random, "hidden/project", classification((8,), 4)),
