@@ -65,7 +65,6 @@ PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   if (!mayCall(G))
     return PassResult::Unchanged;
-  NodeId Before = G.size();
   InlineResult Done = inlineCalls(G, keptNames(M, option("fetch")));
   for (const auto &[Node, Message] : Done.Errors)
     Diags.error(Node, Message);
@@ -80,7 +79,7 @@ PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
       Statistics[What] = Count;
   if (!Done.changed())
     return PassResult::Unchanged;
-  if (!verifyTypes(G, Diags, Before))
+  if (!verifyTypes(G, Diags))
     return PassResult::Failure;
   pruneContexts(M);
   return PassResult::Changed;

@@ -34,9 +34,9 @@ bool verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
 
 /// The types of edges and the presence of attributes, by the op table. Not part
 /// of verifyGraph: TensorFlow said so of an input, so this is for what was
-/// written, and for the nodes from \p From on that bodies of functions gave,
-/// which TensorFlow looks at when they are called.
-bool verifyTypes(const Graph &G, DiagnosticEngine &Diags, NodeId From = 0);
+/// written, and for what bodies of functions gave, which TensorFlow looks at
+/// when they are called.
+bool verifyTypes(const Graph &G, DiagnosticEngine &Diags);
 
 /// Every copy `<variable>/replica_<i>` of a lowered graph must be assigned by a
 /// control input of \p Initializer, which assigns the variable itself. \p Word

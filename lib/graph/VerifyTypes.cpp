@@ -57,12 +57,12 @@ bool isReference(const Graph &G, Endpoint E) {
 
 } // namespace
 
-bool verifyTypes(const Graph &G, DiagnosticEngine &Diags, NodeId From) {
+bool verifyTypes(const Graph &G, DiagnosticEngine &Diags) {
   unsigned Before = Diags.errorCount();
   ErrorCap Attrs(Diags, "nodes that lack an attribute");
   ErrorCap Types(Diags, "inputs of a wrong type");
   SmallVector<unsigned, 8> Expected;
-  for (NodeId N = From; N < G.size(); ++N) {
+  for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
     const OpDef *Def = G.opFacts(G.node(N).Op).Def;

@@ -299,6 +299,41 @@ Inliner::Body Inliner::exhausted(const FunctionRef &F, uint32_t Chain,
   return B;
 }
 
+/// The type that the signature of \p F gives \p A, or DT_INVALID.
+static unsigned declaredType(const FunctionRef &F,
+                             const tensorflow::OpDef::ArgDef &A) {
+  auto It = F.Attrs.find(A.type_attr());
+  if (!A.type_attr().empty() && It == F.Attrs.end())
+    return DT_INVALID;
+  unsigned Type = A.type_attr().empty() ? A.type() : It->second.type();
+  return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
+}
+
+/// The type of \p E; DT_INVALID if the op table does not have its op.
+unsigned Inliner::typeOf(Endpoint E) const {
+  return G.opDef(E.Node) ? G.outputType(E.Node, E.Port) : unsigned(DT_INVALID);
+}
+
+/// Reports unless \p E, which is \p What of \p Who, is of type \p Want. Nothing
+/// else would tell: who reads the result of a call has the type that the call
+/// says.
+void Inliner::wantType(StringRef Who, Endpoint E, unsigned Want,
+                       const Twine &What) {
+  unsigned Type = typeOf(E);
+  if (Type == DT_INVALID || Want == DT_INVALID || Type == Want ||
+      !Result.Errors.empty())
+    return;
+  auto Name = [](unsigned T) {
+    auto As = static_cast<tensorflow::DataType>(T);
+    return tensorflow::DataType_IsValid(As) ? tensorflow::DataType_Name(As)
+                                            : std::to_string(T);
+  };
+  Result.Errors.push_back(
+      {Who.str(), (What + " is '" + G.name(E.Node) + ":" + Twine(E.Port) +
+                   "' of type " + Name(Type) + ", but must be " + Name(Want))
+                      .str()});
+}
+
 /// Adds the nodes of \p F, which read \p Args.
 Inliner::Body Inliner::instantiate(const FunctionRef &F,
                                    ArrayRef<Endpoint> Args, const Site &At) {
@@ -306,8 +341,12 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
   auto Chain = static_cast<uint32_t>(Chains.size());
   Chains.push_back({F.Name, At.Chain, At.After});
   StringMap<Endpoint> ArgOf;
-  for (auto [Arg, E] : zip(Def.signature().input_arg(), Args))
+  for (auto [Arg, E] : zip(Def.signature().input_arg(), Args)) {
     ArgOf[Arg.name()] = E;
+    wantType(G.name(At.After), E, declaredType(F, Arg),
+             "argument '" + Twine(Arg.name()) + "' of function '" + F.Name +
+                 "'");
+  }
   StringMap<unsigned> IndexOf;
   for (const tensorflow::NodeDef &Node : Def.node_def())
     IndexOf[Node.name()] = static_cast<unsigned>(IndexOf.size());
@@ -385,8 +424,11 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
       G.setInputs(N, Inputs);
   }
   Body B;
-  for (const auto &Arg : Def.signature().output_arg())
+  for (const auto &Arg : Def.signature().output_arg()) {
     B.Outputs.push_back(Resolve(Def.ret().at(Arg.name())));
+    wantType(G.name(At.After), B.Outputs.back(), declaredType(F, Arg),
+             "result '" + Twine(Arg.name()) + "' of function '" + F.Name + "'");
+  }
   if (Library.hasEffects(Def)) {
     // Old functions do not say what must run: all that has an effect.
     for (const std::string &Name : Def.signature().control_output())
@@ -421,6 +463,9 @@ void Inliner::call(NodeId N, const FunctionRef &F, uint32_t Chain) {
 /// Has the users of the call \p N use \p B. The call's name stays where it is
 /// asked for, or is that of a result.
 void Inliner::replace(NodeId N, const Body &B) {
+  for (auto [Port, E] : enumerate(B.Outputs))
+    wantType(G.name(N), E, typeOf({N, static_cast<uint32_t>(Port)}),
+             "result " + Twine(Port) + " of this call");
   // A body that is wrong stands for nothing; the call stays as it is.
   if (!Result.Errors.empty())
     return;

@@ -78,6 +78,9 @@ private:
   void dropClasses(NodeId N);
   Ends controls(NodeId N) const;
   Ends witness(NodeId N);
+  unsigned typeOf(Endpoint E) const;
+  void wantType(llvm::StringRef Who, Endpoint E, unsigned Want,
+                const llvm::Twine &What);
   void waitForEffects(Body &B, llvm::StringRef Prefix, NodeId After);
 
   NodeId add(llvm::StringRef Prefix, llvm::StringRef Name, llvm::StringRef Op,

@@ -26,9 +26,9 @@ def call(name, function, argument):
     )
 
 
-def function(name, nodes, result):
+def function(name, nodes, result, returns="DT_FLOAT"):
     body = "".join(f"  node_def {{ {n} }}\n" for n in nodes)
-    arguments = 'input_arg { name: "a" type: DT_FLOAT } output_arg { name: "o" type: DT_FLOAT }'
+    arguments = f'input_arg {{ name: "a" type: DT_FLOAT }} output_arg {{ name: "o" type: {returns} }}'
     return (
         f'function {{ signature {{ name: "{name}" {arguments} }}\n{body}'
         f'  ret {{ key: "o" value: "{result}" }} }}\n'
@@ -58,7 +58,7 @@ def main(kind, count):
     elif kind == "same":  # nodes of one name
         functions.append(function("f0", [identity("i")] * count, "i:output:0"))
     elif kind == "loop":  # what the body returns is itself
-        functions.append(function("cond", [node("t", "Const", [], TRUE)], "t:output:0"))
+        functions.append(function("cond", [node("t", "Const", [], TRUE)], "t:output:0", "DT_BOOL"))
         functions.append(function("body", [identity("p", "q:output:0"), identity("q", "p:output:0")], "p:output:0"))
     elif kind == "branches":
         functions += [function(f"b{i}", [identity("i")], "i:output:0") for i in range(count)]
