@@ -40,7 +40,7 @@ private:
   bool isForEach(NodeId I, NodeId P);
   bool hasShape(Endpoint E, const PartedVariable &C) const;
   void checkUpdate(NodeId I, NodeId P);
-  void checkPartUpdate(NodeId I, NodeId U, const PartedVariable &C,
+  bool checkPartUpdate(NodeId I, NodeId U, const PartedVariable &C,
                        unsigned Index);
   /// The reference or handle in parts that \p E of the input is the value of,
   /// read by a node of its own; no node otherwise.
@@ -316,6 +316,7 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     return error(P, "does not stand for updates of all parts of '" +
                         In.name(C.Var) + "'");
   SmallBitVector Has(C.Parts.size());
+  bool Good = true;
   for (Endpoint E : Updates) {
     auto It = UpdateOf.find(E.Node);
     const PartTerm *X = It != UpdateOf.end() && It->second == I
@@ -330,11 +331,14 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     }
     Has.set(X->Index);
     Explained[E.Node] = true;
-    checkPartUpdate(I, E.Node, C, X->Index);
+    // What is wrong with one part is wrong with the others.
+    Good = Good && checkPartUpdate(I, E.Node, C, X->Index);
   }
-  for (unsigned Part = 0; Part < Has.size(); ++Part)
-    if (!Has.test(Part))
+  for (unsigned Part = 0; Part < Has.size() && Good; ++Part)
+    if (!Has.test(Part)) {
       error(P, "does not update '" + G.name(C.Parts[Part]) + "'");
+      Good = false;
+    }
 }
 
 /// Whether \p E is brought into the shape of \p C, or was saved with it.
@@ -347,25 +351,31 @@ bool PartitionChecker::hasShape(Endpoint E, const PartedVariable &C) const {
   return Shape && *Shape == C.Shape;
 }
 
-void PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
+/// Whether \p U does to part \p Index of \p C what \p I does; reports the first
+/// thing that it does not.
+bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
                                        const PartedVariable &C,
                                        unsigned Index) {
+  auto Fail = [&](const Twine &Why) {
+    error(U, Why);
+    return false;
+  };
   UpdateDef Def = findOp(inputOp(I))->update();
   StringRef Op = inputOp(I);
   bool Known = Def.Grad >= 0 && Def.Kind != UpdateKind::Count &&
                Def.Kind != UpdateKind::StridedSliceAssign &&
                !Op.contains("ScatterNd");
   if (!Known || G.node(U).NumData != In.numData(I))
-    return error(U, "is no update that parts can have");
+    return Fail("is no update that parts can have");
   if (auto Validates = In.attr(I, "validate_shape");
       Op == "Assign" && Validates &&
       varintField(*Validates, AttrBool).value_or(0) == 0 &&
       !hasShape(resolve(In.inputs(I)[Def.Grad]), C))
-    return error(U, "may give a part another shape");
+    return Fail("may give a part another shape");
   if (!sameAttrs(In.attrBytes(I), U))
-    error(U, "its attributes are not those of '" + In.name(I) + "'");
+    return Fail("its attributes are not those of '" + In.name(I) + "'");
   if (waitsOf(U) != waitsOfInput(I))
-    error(U, "does not wait for what '" + In.name(I) + "' waits for");
+    return Fail("does not wait for what '" + In.name(I) + "' waits for");
   ArrayRef<Endpoint> Was = In.inputs(I);
   Endpoint Ids = Def.Indices >= 0 ? resolve(Was[Def.Indices]) : Endpoint();
   for (unsigned K = 0; K < In.numData(I); ++K) {
@@ -403,10 +413,11 @@ void PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
              X.Total == C.Shape[C.Axis] && (Def.Indices < 0 || C.Axis != 0);
     }
     if (!Good)
-      error(U, "its input " + Twine(K) + " is not what part " + Twine(Index) +
-                   " of '" + In.name(C.Var) + "' gets from '" + In.name(I) +
-                   "'");
+      return Fail("its input " + Twine(K) + " is not what part " +
+                  Twine(Index) + " of '" + In.name(C.Var) + "' gets from '" +
+                  In.name(I) + "'");
   }
+  return true;
 }
 
 bool PartitionChecker::isSame(NodeId I, NodeId P) {

@@ -155,11 +155,15 @@ bool PartitionPlan::check(const CutVariable &Of) {
     if (Kind == CutUse::Unknown)
       return Refuse(U.User, Op + " uses a variable in a way that has no form "
                                  "for parts");
+    auto HasIndices = [&](unsigned At) {
+      Endpoint Ids = G.input(U.User, At);
+      unsigned Type = G.outputType(Ids.Node, Ids.Port);
+      return Type == DT_INT32 || Type == DT_INT64;
+    };
+    const char *NoIndices = "its indices are not known to be integers";
     if (Kind == CutUse::Lookup) {
-      unsigned Ids =
-          G.outputType(G.input(U.User, 1).Node, G.input(U.User, 1).Port);
-      if (Ids != DT_INT32 && Ids != DT_INT64)
-        Refuse(U.User, "the type of its indices is not known");
+      if (!HasIndices(1))
+        Refuse(U.User, NoIndices);
       return;
     }
     if (Kind != CutUse::Update)
@@ -168,6 +172,8 @@ bool PartitionPlan::check(const CutVariable &Of) {
     if (Def.Kind == UpdateKind::Count ||
         Def.Kind == UpdateKind::StridedSliceAssign || Op.contains("ScatterNd"))
       return Refuse(U.User, Op + " has no form for parts");
+    if (Def.Indices >= 0 && Of.Cut.Axis == 0 && !HasIndices(Def.Indices))
+      return Refuse(U.User, NoIndices);
     if (Op == "Assign" &&
         !G.boolAttr(U.User, "validate_shape").value_or(true) &&
         !hasShape(G, G.input(U.User, 1), Of.Shape))
