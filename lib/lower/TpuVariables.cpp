@@ -144,8 +144,11 @@ NodeId VariableCopier::copy(unsigned Replica) {
   std::string Name =
       formatv("{0}/{1}{2}", G.name(Handle), IsMirrored ? Word : "", Replica);
   if (NodeId Old = G.find(Name); Old != NoNode) {
+    // A copy is on the TPU of its replica; a name alone says nothing.
+    auto Device = DeviceName::parse(G.device(Old));
     if (G.isOp(Old, "VarHandleOp") &&
-        G.typeAttr(Old, "dtype") == G.typeAttr(Handle, "dtype"))
+        G.typeAttr(Old, "dtype") == G.typeAttr(Handle, "dtype") && Device &&
+        Device->Type == "TPU" && Device->Index == Replica)
       return Old;
     Diags.error(G.name(Handle), "has a copy on each replica, and the name '" +
                                     Name + "' of one is taken: rename that op");

@@ -93,22 +93,13 @@ def by_hand(b: Builder, x, y):
     return loss, tf.group(w.assign(w - 0.05 * update), m.assign(next_m), v.assign(next_v))
 
 
-NAMES = ["AdamWeightDecay/AdamWeightDecay", "save", "layer/save", "gradients", "Adam/group_deps", "init_1"]
+NAMES = ["AdamWeightDecay/AdamWeightDecay", "save", "layer/save", "gradients", "Adam/group_deps", "init_1", "replica_1"]
 
 
 @pytest.mark.parametrize("fill", [momentum, by_hand])
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_recognised_by_its_name(name, fill):
     same(renamed(name, fill), ROWS, Options(2))
-
-
-@pytest.mark.parametrize("fill", [momentum, by_hand])
-def test_reserved_names_are_refused(fill):
-    """The names of copies are the only ones that mean something; the message says so."""
-    path = compare.export(Spec("defect"), renamed("replica_0", fill))
-    done = harness.run_graft([path, "-o", path + ".no", *Options(2).arguments()], check=False)
-    assert done.returncode == 1
-    assert "this name is that of a copy" in done.stderr, done.stderr
 
 
 def test_train_op_behind_several_groups():
