@@ -164,6 +164,7 @@ private:
   bool isOpenFeed(NodeId I) const;
   void checkDemands(const ProgramFacts &Facts);
   void checkLocalRuns(const ProgramFacts &Facts);
+  void checkForeignOps(const ProgramFacts &Facts);
   void checkConstant(const ProgramFacts &Facts, NodeId P);
 
   bool ReadsBatches = false;     ///< There is a read of a queue or an iterator.
@@ -422,6 +423,7 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
             Cause);
   }
   checkLocalRuns(Facts);
+  checkForeignOps(Facts);
 }
 
 /// What no rule relates runs on every replica. (That it leaves copies equal is
@@ -436,6 +438,27 @@ void Checker::checkLocalRuns(const ProgramFacts &Facts) {
   for (const LocalRuns::Fault &F : Local.faults())
     if (!IsTold(F.Node))
       error(F.Node, F.Why + Local.spoiledBy(F.Node));
+}
+
+/// What an op does to a variable that it takes, if TensorFlow does not have the
+/// op, nobody knows: copies would run it on rows of their own, and several
+/// times where there is one variable.
+void Checker::checkForeignOps(const ProgramFacts &Facts) {
+  for (NodeId N : Facts.Order) {
+    if (G.node(N).Count != Copies::PerReplica ||
+        G.node(N).Kind != Inserted::No || G.opDef(N))
+      continue;
+    for (unsigned I = 0; I < G.node(N).NumData; ++I)
+      if (Facts.Vars.usesInPlace(G, N, I)) {
+        error(N, ("op " + G.opName(N) + " is not TensorFlow's, and what it " +
+                  "does to the variable '" +
+                  originName(G, Facts.Vars.variableOf(G.input(N, I))) +
+                  "' on each replica is not known; apply the gradient with an "
+                  "op of TensorFlow")
+                     .str());
+        break;
+      }
+  }
 }
 
 /// A constant whose recorded original differs must differ by the batch only.
