@@ -31,6 +31,7 @@
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
@@ -55,13 +56,6 @@ constexpr PassOption Options[] = {
      "merged, too",
      "false"},
 };
-
-/// Whether the shape of its operand is all that \p Op takes.
-bool readsOnlySizes(StringRef Op) {
-  TypeRule Rule = rulesOf(Op).Type;
-  return Rule == TypeRule::ShapeOf || Rule == TypeRule::Zeros ||
-         Rule == TypeRule::Ones;
-}
 
 class MergeFetches final : public PassBase<MergeFetches> {
 public:
@@ -297,55 +291,57 @@ void MergeFetches::collectSinks() {
 /// recurrent network) is fed as often as it is fetched, and nobody reads a
 /// merged value: it has no name.
 void MergeFetches::collectHeads() {
-  enum : uint8_t {
-    HoldsRows = 1, ///< Of the batch, beyond their number.
-    OfVariable = 2,
-    LeadsToLoss = 4,
-    MeetsVariable = 8, ///< On a way to a loss.
-  };
+  enum : uint8_t { LeadsToLoss = 1, MeetsVariable = 2 };
   std::vector<uint8_t> Marks(G->size());
-  auto Mark = [&](NodeId N) -> uint8_t {
-    if (G->node(N).Kind == Inserted::Split)
-      return HoldsRows;
-    if (Facts->Vars.variableOf({N, 0}) != NoNode)
-      return OfVariable;
-    uint8_t All = 0;
-    for (Endpoint E : G->dataInputs(N))
-      All |= Marks[E.Node];
-    return All != 0 && readsOnlySizes(G->opName(N)) ? 0 : All;
-  };
-  // What a loop gives comes from its end: once more for each loop in a loop.
-  bool Changed = true;
-  while (std::exchange(Changed, false))
-    for (NodeId N : Facts->Order)
-      if (uint8_t New = Mark(N); New != Marks[N]) {
-        Changed = Loops != nullptr;
-        Marks[N] = New;
-      }
   for (const auto &[Tensor, Named] : Fetched) {
     Endpoint E{Tensor.first, Tensor.second};
     if (isScalar(E) && Facts->Types.natural(E).isPartial())
-      Marks[E.Node] |= LeadsToLoss;
+      Marks[E.Node] = LeadsToLoss;
   }
+  // Weights and what is made of them are numbers that every replica has.
+  BitVector Seen(G->size()), OfVariable(G->size());
+  auto IsWeight = [&](Endpoint E) {
+    if (!Facts->Types.number(E).isTrue() || isScalar(E))
+      return false;
+    SmallVector<NodeId, 8> Path = {E.Node};
+    while (!Path.empty()) {
+      NodeId N = Path.back();
+      bool First = !Seen[N];
+      Seen.set(N);
+      if (First && Facts->Vars.variableOf({N, 0}) != NoNode)
+        OfVariable.set(N);
+      else if (First)
+        for (Endpoint From : G->dataInputs(N))
+          if (!Seen[From.Node] && Facts->Types.number(From).isTrue())
+            Path.push_back(From.Node);
+      if (Path.back() != N)
+        continue;
+      Path.pop_back();
+      if (any_of(G->dataInputs(N),
+                 [&](Endpoint From) { return OfVariable[From.Node]; }))
+        OfVariable.set(N);
+    }
+    return bool(OfVariable[E.Node]);
+  };
   for (NodeId N : reverse(Facts->Order)) {
-    if (!(Marks[N] & LeadsToLoss) || G->node(N).Count != Copies::PerReplica)
+    if (Marks[N] == 0 || G->node(N).Count != Copies::PerReplica)
       continue;
-    uint8_t Leads = Marks[N] & (LeadsToLoss | MeetsVariable);
-    if (any_of(G->dataInputs(N), [&](Endpoint E) {
-          return !(Marks[E.Node] & HoldsRows) && Marks[E.Node] & OfVariable &&
-                 !isScalar(E);
-        }))
+    uint8_t Leads = Marks[N];
+    if (any_of(G->dataInputs(N), IsWeight))
       Leads |= MeetsVariable;
     for (Endpoint E : G->dataInputs(N))
       Marks[E.Node] |= Leads;
-    if (!(Marks[N] & HoldsRows) || Marks[N] & MeetsVariable ||
+  }
+  for (NodeId N = 0; N < Marks.size(); ++N) {
+    if (Marks[N] != LeadsToLoss || G->node(N).Count != Copies::PerReplica ||
         G->node(N).Kind != Inserted::No || G->node(N).Flags & NF_LocalName ||
         Facts->Vars.isUpdate(*G, N) || Facts->Types.usesState(N) ||
         Facts->Dims.numOutputs(N) != 1 || (Loops && Loops->givesInside(N)))
       continue;
     RType Type = Facts->Types.number({N, 0});
     unsigned DataType = G->outputType(N, 0);
-    if (!Type.isTrue() && !Type.isVarying() && !Type.Symbolic &&
+    bool HoldsRows = !Type.Zero && Type.Order != RType::AnyOrder;
+    if (HoldsRows && !Type.isTrue() && !Type.isVarying() && !Type.Symbolic &&
         DataType != DT_VARIANT && DataType != DT_RESOURCE &&
         Facts->Dims.shape({N, 0}))
       Fetched.try_emplace({N, 0}, false);

@@ -22,6 +22,7 @@
 #include "lib/graph/Verifier.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -444,9 +445,13 @@ void Checker::checkLocalRuns(const ProgramFacts &Facts) {
 /// op, nobody knows: copies would run it on rows of their own, and several
 /// times where there is one variable.
 void Checker::checkForeignOps(const ProgramFacts &Facts) {
+  auto IsForeign = [&](uint32_t Op) {
+    return !G.opDefOf(Op) && !G.opNameOf(Op).starts_with("_");
+  };
+  if (none_of(seq(0u, G.numOps()), IsForeign))
+    return;
   for (NodeId N : Facts.Order) {
-    if (G.node(N).Count != Copies::PerReplica ||
-        G.node(N).Kind != Inserted::No || G.opDef(N))
+    if (G.node(N).Count != Copies::PerReplica || !IsForeign(G.node(N).Op))
       continue;
     for (unsigned I = 0; I < G.node(N).NumData; ++I)
       if (Facts.Vars.usesInPlace(G, N, I)) {

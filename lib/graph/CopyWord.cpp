@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <cstring>
+
 using namespace llvm;
 
 namespace graft {
@@ -47,6 +49,15 @@ static bool hasWord(StringRef Name, StringRef Word) {
   }
 }
 
+/// How many characters \p A and \p B begin with alike, at least; in eights.
+static size_t commonPrefix(StringRef A, StringRef B) {
+  size_t Size = std::min(A.size(), B.size()), I = 0;
+  for (; I + 8 <= Size; I += 8)
+    if (std::memcmp(A.data() + I, B.data() + I, 8) != 0)
+      break;
+  return I;
+}
+
 /// Whether \p G has \p Word in a name of a node, a frame or a resource.
 static bool hasWord(const Graph &G, StringRef Word) {
   std::vector<bool> HasFrame, HasShared; // by op
@@ -56,12 +67,17 @@ static bool hasWord(const Graph &G, StringRef Word) {
     HasShared.push_back(Def && Def->attr("shared_name"));
   }
   FileWalk Walk(G);
+  StringRef Before;
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
     Walk.at(N);
     uint32_t Op = G.node(N).Op;
-    if (hasWord(G.name(N), Word) ||
+    // Scopes that this name has in common with the one before were looked at.
+    StringRef Name = G.name(N);
+    size_t Known = Name.rfind('/', commonPrefix(Before, Name)) + 1;
+    Before = Name;
+    if (hasWord(Name.drop_front(Known), Word) ||
         (HasFrame[Op] &&
          hasWord(G.stringAttr(N, "frame_name").value_or(""), Word)) ||
         (HasShared[Op] &&
