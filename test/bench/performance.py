@@ -155,7 +155,7 @@ def whole_job(tools, source, full):
     result = tools.path("result.pb")
     one, two = tools.threads(1), tools.threads(2)
     seen = {name: [] for name in ("one", "two", "message", "memcpy", "cat")}
-    for _ in range(7 if full else 5):
+    for _ in range(9):
         seen["one"].append(tools.job(source, result, *one))
         # The gates look at CPU time and memory, for which the file is not needed.
         seen["message"].append(tools.baseline("message", result, *([tools.path("new")] if full else [])))
