@@ -331,12 +331,10 @@ void MergeFetches::collectHeads() {
       Leads |= MeetsVariable;
     for (Endpoint E : G->dataInputs(N))
       Marks[E.Node] |= Leads;
-  }
-  for (NodeId N = 0; N < Marks.size(); ++N) {
-    if (Marks[N] != LeadsToLoss || G->node(N).Count != Copies::PerReplica ||
-        G->node(N).Kind != Inserted::No || G->node(N).Flags & NF_LocalName ||
-        Facts->Vars.isUpdate(*G, N) || Facts->Types.usesState(N) ||
-        Facts->Dims.numOutputs(N) != 1 || (Loops && Loops->givesInside(N)))
+    if (Marks[N] != LeadsToLoss || G->node(N).Kind != Inserted::No ||
+        G->node(N).Flags & NF_LocalName || Facts->Vars.isUpdate(*G, N) ||
+        Facts->Types.usesState(N) || Facts->Dims.numOutputs(N) != 1 ||
+        (Loops && Loops->givesInside(N)))
       continue;
     RType Type = Facts->Types.number({N, 0});
     unsigned DataType = G->outputType(N, 0);

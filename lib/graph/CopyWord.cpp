@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace llvm;
@@ -31,57 +32,81 @@ std::string copyWordOf(const Graph &G) {
   return UsualCopyWord.str();
 }
 
-/// Whether a part of \p Name between slashes is the scope of \p Word, or the
-/// word and a number.
-static bool hasWord(StringRef Name, StringRef Word) {
-  for (;;) {
-    if (Name.starts_with(copyScope(Word))) {
-      StringRef Rest = Name.substr(CopyWordSize - 1);
-      if (Rest.size() > 1 && Rest[0] == '_' && isDigit(Rest[1]))
-        Rest = Rest.drop_front().ltrim("0123456789");
-      if (Rest.empty() || Rest.front() == '/')
-        return true;
-    }
-    size_t Slash = Name.find('/');
-    if (Slash == StringRef::npos)
-      return false;
-    Name = Name.drop_front(Slash + 1);
-  }
+/// Whether \p Part, between slashes, is the scope of \p Word, or the word and a
+/// number.
+static bool isOfWord(StringRef Part, StringRef Word) {
+  if (!Part.starts_with(copyScope(Word)))
+    return false;
+  Part = Part.drop_front(CopyWordSize - 1);
+  return Part.empty() || (Part.size() > 1 && Part[0] == '_' &&
+                          all_of(Part.drop_front(), isDigit));
 }
 
-/// How many characters \p A and \p B begin with alike, at least; in eights.
-static size_t commonPrefix(StringRef A, StringRef B) {
-  size_t Size = std::min(A.size(), B.size()), I = 0;
-  for (; I + 8 <= Size; I += 8)
-    if (std::memcmp(A.data() + I, B.data() + I, 8) != 0)
-      break;
-  return I;
-}
+namespace {
+
+/// Looks for a word in names. What a name begins with like the one before,
+/// which is mostly all of its scopes, has been looked at.
+class WordSearch {
+public:
+  explicit WordSearch(StringRef Word) : Word(Word) {}
+
+  bool has(StringRef Name) {
+    size_t At = commonPrefix(Before, Name);
+    while (At != 0 && Name[At - 1] != '/')
+      --At;
+    Before = Name;
+    for (; At < Name.size(); ++At) {
+      size_t Slash = Name.find('/', At);
+      if (Name[At] == Word[0] && isOfWord(Name.slice(At, Slash), Word))
+        return true;
+      if (Slash == StringRef::npos)
+        break;
+      At = Slash;
+    }
+    return false;
+  }
+
+private:
+  /// At most; in steps of eight characters.
+  static size_t commonPrefix(StringRef A, StringRef B) {
+    size_t Size = std::min(A.size(), B.size()), I = 0;
+    auto Eight = [&](StringRef S) {
+      uint64_t Characters;
+      std::memcpy(&Characters, S.data() + I, sizeof(Characters));
+      return Characters;
+    };
+    while (I + 8 <= Size && Eight(A) == Eight(B))
+      I += 8;
+    return I;
+  }
+
+  StringRef Word;
+  StringRef Before; ///< Has no word.
+};
+
+} // namespace
 
 /// Whether \p G has \p Word in a name of a node, a frame or a resource.
 static bool hasWord(const Graph &G, StringRef Word) {
-  std::vector<bool> HasFrame, HasShared; // by op
+  enum : uint8_t { Frame = 1, Shared = 2 };
+  std::vector<uint8_t> Others; // by op
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     const OpDef *Def = G.opDefOf(Op);
-    HasFrame.push_back(Def && Def->attr("frame_name"));
-    HasShared.push_back(Def && Def->attr("shared_name"));
+    Others.push_back((Def && Def->attr("frame_name") ? Frame : 0) |
+                     (Def && Def->attr("shared_name") ? Shared : 0));
   }
+  WordSearch Search(Word);
+  auto HasAttr = [&](NodeId N, StringRef Key) {
+    return WordSearch(Word).has(G.stringAttr(N, Key).value_or(""));
+  };
   FileWalk Walk(G);
-  StringRef Before;
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
     Walk.at(N);
-    uint32_t Op = G.node(N).Op;
-    // Scopes that this name has in common with the one before were looked at.
-    StringRef Name = G.name(N);
-    size_t Known = Name.rfind('/', commonPrefix(Before, Name)) + 1;
-    Before = Name;
-    if (hasWord(Name.drop_front(Known), Word) ||
-        (HasFrame[Op] &&
-         hasWord(G.stringAttr(N, "frame_name").value_or(""), Word)) ||
-        (HasShared[Op] &&
-         hasWord(G.stringAttr(N, "shared_name").value_or(""), Word)))
+    uint8_t Other = Others[G.node(N).Op];
+    if (Search.has(G.name(N)) || (Other & Frame && HasAttr(N, "frame_name")) ||
+        (Other & Shared && HasAttr(N, "shared_name")))
       return true;
   }
   return false;
