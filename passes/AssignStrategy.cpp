@@ -23,13 +23,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/PerOp.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
-#include "lib/pass/PerOp.h"
-#include "lib/strategy/ApplyRecord.h"
+#include "lib/rewrite/ApplyRecord.h"
+#include "lib/rewrite/VariableRules.h"
 #include "lib/strategy/Builders.h"
 #include "lib/strategy/RecordFile.h"
-#include "lib/strategy/VariableRules.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

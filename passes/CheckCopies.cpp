@@ -23,8 +23,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 

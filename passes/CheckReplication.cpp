@@ -5,28 +5,28 @@
 // The certificate. Compares the program with the graph that was read: what was
 // inserted, erased by its meaning on true values, must give the input back edge
 // for edge, and the replication types, inferred from scratch, must prove that
-// the erasure changes nothing (lib/analysis/Certificate.h).
+// the erasure changes nothing (lib/certify/compare/Certificate.h).
 //
 //     g/reduce = _Reduce*(g)  erased  →  g      because g is Partial, k=1,
 //     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1
 //
 // Variables that are in parts are cut in the input as well, which is checked
-// by itself (lib/analysis/PartitionCheck.h); a graph that has parts and no
-// replicas is checked in this way alone.
+// by itself (lib/certify/partition/PartitionCheck.h); a graph that has parts
+// and no replicas is checked in this way alone.
 //
 // Alone on a text file the input graph is another file: {input=FILE}. With it,
 // a file that expand-replicas wrote can be checked as well: it is folded back
-// to a program first (lib/lower/Fold.h).
+// to a program first (lib/certify/fold/Fold.h).
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Certificate.h"
-#include "lib/analysis/PartitionCheck.h"
-#include "lib/analysis/Program.h"
-#include "lib/io/Inline.h"
-#include "lib/io/Read.h"
-#include "lib/lower/Fold.h"
-#include "lib/lower/PartitionLike.h"
+#include "lib/certify/compare/Certificate.h"
+#include "lib/certify/fold/Fold.h"
+#include "lib/certify/partition/PartitionCheck.h"
+#include "lib/certify/partition/PartitionLike.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/io/inline/Inline.h"
+#include "lib/io/read/Read.h"
 #include "lib/pass/Pass.h"
 
 using namespace llvm;

@@ -29,12 +29,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/CompressCheck.h"
-#include "lib/analysis/PackCheck.h"
+#include "lib/certify/forms/CompressCheck.h"
+#include "lib/certify/forms/PackCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
-#include "lib/strategy/Reductions.h"
+#include "lib/rewrite/Reductions.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

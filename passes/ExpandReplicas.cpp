@@ -11,15 +11,15 @@
 //                                     w/replica_1)
 //
 // Nothing is cloned in memory: the program stays as it is and the writer
-// multiplies it (lib/lower/Expand.h).
+// multiplies it (lib/lower/expand/Expand.h).
 //
 // Relies on: a finished program, which check-replication proves.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/Module.h"
-#include "lib/lower/Contexts.h"
-#include "lib/lower/Expand.h"
+#include "lib/lower/expand/Contexts.h"
+#include "lib/lower/expand/Expand.h"
 #include "lib/pass/Pass.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -20,7 +20,7 @@
 // ties and not the order of nodes.
 //
 // Who runs one member of a bucket runs all. So members have the same needs
-// (lib/analysis/Needs.h): one train op asks for no feed of another.
+// (lib/infer/facts/Needs.h): one train op asks for no feed of another.
 //
 // No bucket waits for itself: a sum that is computed from reduced values comes
 // one stage after them, and a bucket has sums of one stage only. What runs
@@ -30,14 +30,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Conditions.h"
-#include "lib/analysis/Loops.h"
-#include "lib/analysis/Needs.h"
-#include "lib/analysis/PackCheck.h"
+#include "lib/certify/forms/PackCheck.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/Needs.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
-#include "lib/strategy/Reductions.h"
+#include "lib/rewrite/Reductions.h"
 #include "lib/strategy/Resources.h"
 #include "lib/support/InternalError.h"
 

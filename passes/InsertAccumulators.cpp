@@ -27,11 +27,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/graph/PerOp.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/pass/Pass.h"
-#include "lib/pass/PerOp.h"
 
 #include <limits>
 

@@ -27,19 +27,19 @@
 //
 // Relies on: shapes that are equal on all replicas, which the types prove. Rows
 // of which each replica has another number (uneven) are gathered by their
-// lengths (lib/analysis/LengthGather.h), or by adding.
+// lengths (lib/program/forms/LengthGather.h), or by adding.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Loops.h"
-#include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/PerOp.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
-#include "lib/pass/PerOp.h"
+#include "lib/rewrite/Reductions.h"
+#include "lib/rewrite/UnevenGather.h"
 #include "lib/strategy/Cluster.h"
-#include "lib/strategy/Reductions.h"
-#include "lib/strategy/UnevenGather.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -313,7 +313,7 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
     const ProgramFacts &Facts = programFacts(M);
     unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
     auto Shape = Facts.Dims.shape(G->input(N, 0));
-    // What comes round a loop is not proved (lib/analysis/LengthGather.h).
+    // What comes round a loop is not proved (lib/program/forms/LengthGather.h).
     if (Shape && !Shape->empty() && Shape->size() <= 16 && hasKernel(Type) &&
         !LoopInfo::find(*G, Facts.Order))
       Result[N] = static_cast<int64_t>(Shape->size());

@@ -27,14 +27,14 @@
 // rows and their numbers both are gathered. What is no mean, as an integer, is
 // an error.
 //
-// Relies on: lib/analysis/Types.h; variables decided.
+// Relies on: lib/infer/types/Types.h; variables decided.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/BatchNormCheck.h"
-#include "lib/analysis/LocalRuns.h"
-#include "lib/analysis/Program.h"
+#include "lib/certify/forms/BatchNormCheck.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/LocalRuns.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 

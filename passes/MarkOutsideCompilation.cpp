@@ -15,15 +15,16 @@
 // and what tpu-replicate makes a computation of keeps them. Nodes of function
 // bodies have ids of the computation that calls the function.
 //
-// Relies on: lib/lower/HostClusters.h; a graph that TensorFlow marked will do.
+// Relies on: lib/lower/tpu/HostClusters.h; a graph that TensorFlow marked will
+// do.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/io/Functions.h"
+#include "lib/graph/PerOp.h"
 #include "lib/io/Module.h"
-#include "lib/lower/HostClusters.h"
+#include "lib/io/inline/Functions.h"
+#include "lib/lower/tpu/HostClusters.h"
 #include "lib/pass/Pass.h"
-#include "lib/pass/PerOp.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -21,9 +21,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Loops.h"
-#include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/pass/Pass.h"

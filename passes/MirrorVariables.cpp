@@ -22,19 +22,19 @@
 // a rule names it.
 //
 // So it is with sync-on-read variables, whose copies each replica writes for
-// itself (lib/analysis/TypeRulesState.cpp), and with replicated ones, whose
+// itself (lib/infer/types/TypeRulesState.cpp), and with replicated ones, whose
 // copies are called `<v>/<i>` and take the initial value itself.
 //
 // Relies on: policies (assign-strategy), per-replica nodes (replicate).
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
-#include "lib/strategy/Slots.h"
-#include "lib/strategy/VariableRules.h"
+#include "lib/rewrite/Slots.h"
+#include "lib/rewrite/VariableRules.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -22,11 +22,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/PartitionCheck.h"
+#include "lib/certify/partition/PartitionCheck.h"
+#include "lib/graph/PerOp.h"
 #include "lib/io/Module.h"
-#include "lib/lower/PartitionEdit.h"
 #include "lib/pass/Pass.h"
-#include "lib/pass/PerOp.h"
+#include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

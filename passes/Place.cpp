@@ -24,13 +24,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Program.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/graph/PerOp.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
-#include "lib/lower/Expand.h"
+#include "lib/lower/expand/Expand.h"
 #include "lib/pass/Pass.h"
-#include "lib/pass/PerOp.h"
 #include "lib/strategy/Record.h"
 
 #include "llvm/ADT/DenseMap.h"

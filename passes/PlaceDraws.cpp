@@ -20,15 +20,15 @@
 //
 // In a loop of version 1 that would leave the loop's frame; there it stays.
 //
-// Relies on: lib/analysis/Types.h, whose rule for draws asks for both.
+// Relies on: lib/infer/types/Types.h, whose rule for draws asks for both.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Draws.h"
-#include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/forms/SeedOffset.h"
 
 #include "llvm/ADT/STLExtras.h"
 

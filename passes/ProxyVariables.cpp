@@ -33,7 +33,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/ProxyCheck.h"
+#include "lib/certify/forms/ProxyCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/pass/Pass.h"
 #include "lib/strategy/Record.h"

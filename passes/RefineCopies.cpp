@@ -19,11 +19,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Loops.h"
-#include "lib/analysis/Program.h"
+#include "lib/graph/PerOp.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
-#include "lib/pass/PerOp.h"
 
 using namespace llvm;
 

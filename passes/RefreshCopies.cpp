@@ -28,7 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/ProxyCheck.h"
+#include "lib/certify/forms/ProxyCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"

@@ -21,26 +21,26 @@
 // constants as long as the batch are split.
 //
 // With batch=per-replica, every replica takes a batch from the queue or the
-// iterator, see lib/analysis/OwnBatch.h.
+// iterator, see lib/infer/batch/OwnBatch.h.
 //
-// Relies on: symbolic dimensions (lib/analysis/Dims.h). Variables and their
+// Relies on: symbolic dimensions (lib/infer/sizes/Dims.h). Variables and their
 // updates stay once; mirror-variables and share-variables decide them.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/BatchSources.h"
-#include "lib/analysis/Feeds.h"
-#include "lib/analysis/FullBatch.h"
-#include "lib/analysis/LocalSizes.h"
-#include "lib/analysis/Loops.h"
-#include "lib/analysis/OwnBatch.h"
-#include "lib/analysis/Program.h"
-#include "lib/analysis/SampledRows.h"
-#include "lib/analysis/SparseFeeds.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/PerOp.h"
+#include "lib/infer/batch/Feeds.h"
+#include "lib/infer/batch/FullBatch.h"
+#include "lib/infer/batch/LocalSizes.h"
+#include "lib/infer/batch/OwnBatch.h"
+#include "lib/infer/batch/SampledRows.h"
+#include "lib/infer/batch/SparseFeeds.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
-#include "lib/pass/PerOp.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -36,13 +36,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Program.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/rewrite/Slots.h"
 #include "lib/strategy/Record.h"
-#include "lib/strategy/Slots.h"
 
 #include <fnmatch.h>
 

@@ -16,7 +16,7 @@
 // restored, on its host, and sends them; effects outside of the graph (saving,
 // printing) are worker 0's. What exists once in the program every worker
 // computes for itself, from values that are equal. The rest is in
-// lib/lower/Workers.cpp.
+// lib/lower/workers/Workers.cpp.
 //
 // Relies on: a finished program, which check-replication proves;
 // insert-collectives{reduction=workers}.
@@ -24,7 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/Module.h"
-#include "lib/lower/Workers.h"
+#include "lib/lower/workers/Workers.h"
 #include "lib/pass/Pass.h"
 
 using namespace llvm;

@@ -34,14 +34,14 @@
 // A node whose other outputs (the reserve spaces) go somewhere else than to its
 // gradient stays as it is, and insert-reductions warns.
 //
-// Relies on: lib/analysis/Types.h, which says which nodes have local
-// statistics; lib/analysis/BatchNormCheck.h is what certifies it.
+// Relies on: lib/infer/types/Types.h, which says which nodes have local
+// statistics; lib/certify/forms/BatchNormCheck.h is what certifies it.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/BatchNormCheck.h"
-#include "lib/analysis/Program.h"
+#include "lib/certify/forms/BatchNormCheck.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 

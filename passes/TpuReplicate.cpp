@@ -15,23 +15,23 @@
 //                               y = ConcatV2(output0, output0:1, y/axis)
 //
 // Members are what the outputs need, up to inputs and what is captured. This
-// pass settles who they are and what each replica gets; lib/lower/TpuForm.h
+// pass settles who they are and what each replica gets; lib/lower/tpu/TpuForm.h
 // builds the graph.
 //
 // A replicated program says all that itself: its step is the computation
-// (lib/lower/TpuProgram.h), and this is its lowering.
+// (lib/lower/tpu/TpuProgram.h), and this is its lowering.
 //
 // Relies on: nothing, or on a finished program.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Dims.h"
-#include "lib/analysis/Topology.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/infer/sizes/Dims.h"
 #include "lib/io/Module.h"
-#include "lib/lower/HostClusters.h"
-#include "lib/lower/TpuForm.h"
-#include "lib/lower/TpuMembers.h"
-#include "lib/lower/TpuProgram.h"
+#include "lib/lower/tpu/HostClusters.h"
+#include "lib/lower/tpu/TpuForm.h"
+#include "lib/lower/tpu/TpuMembers.h"
+#include "lib/lower/tpu/TpuProgram.h"
 #include "lib/pass/Pass.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -91,7 +91,7 @@ public:
   InputKind Kind = InputKind::GraphDef;
   bool Text = false;    ///< The input was text.
   std::string FileName; ///< For messages; "<stdin>" for a pipe.
-  /// The files that were read: FileName, or all shards (lib/io/Shards.h).
+  /// The files that were read: FileName, or all shards (lib/io/read/Shards.h).
   std::vector<std::string> Files;
 
   /// The serialized GraphDef as read, in several parts when it was in shards.
@@ -132,7 +132,7 @@ public:
   const llvm::StringSet<> &danglingNames() const { return Dangling; }
 
   /// What analyses found, kept between passes while the graph is at the
-  /// revision that they saw (lib/analysis/Program.h).
+  /// revision that they saw (lib/infer/facts/ProgramFacts.h).
   std::shared_ptr<void> Facts;
   uint64_t FactsRevision = 0;
 

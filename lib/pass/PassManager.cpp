@@ -8,7 +8,7 @@
 
 #include "lib/graph/FileWalk.h"
 #include "lib/io/ModuleVerifier.h"
-#include "lib/io/Write.h"
+#include "lib/io/write/Write.h"
 
 #include "llvm/ADT/StringSet.h"
 

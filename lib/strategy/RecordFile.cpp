@@ -9,7 +9,7 @@
 
 #include "lib/strategy/RecordFile.h"
 
-#include "lib/io/Sniff.h"
+#include "lib/io/read/Sniff.h"
 
 #include "autodist/strategy.pb.h"
 

@@ -10,7 +10,7 @@
 #ifndef GRAFT_LIB_STRATEGY_RESOURCES_H
 #define GRAFT_LIB_STRATEGY_RESOURCES_H
 
-#include "lib/analysis/Variables.h"
+#include "lib/infer/graph/Variables.h"
 #include "lib/io/Module.h"
 
 #include "llvm/Support/Error.h"

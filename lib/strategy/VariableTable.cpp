@@ -6,8 +6,8 @@
 
 #include "lib/strategy/Resources.h"
 
-#include "lib/analysis/Dims.h"
-#include "lib/analysis/Topology.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/infer/sizes/Dims.h"
 #include "lib/support/Wire.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"

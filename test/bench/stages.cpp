@@ -10,13 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/analysis/Certificate.h"
-#include "lib/analysis/Program.h"
+#include "lib/certify/compare/Certificate.h"
 #include "lib/graph/Verifier.h"
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/ModuleVerifier.h"
-#include "lib/io/Read.h"
-#include "lib/io/Write.h"
-#include "lib/lower/Expand.h"
+#include "lib/io/read/Read.h"
+#include "lib/io/write/Write.h"
+#include "lib/lower/expand/Expand.h"
 #include "lib/pass/PassManager.h"
 #include "lib/pass/Registry.h"
 #include "lib/strategy/Pipeline.h"

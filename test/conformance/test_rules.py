@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of lib/analysis/OpRules.def against TensorFlow, op by op.
+"""The rules of lib/infer/rules/OpRules.def against TensorFlow, op by op.
 
 One graph holds every op that this file can build, on slices of a batch, partial sums and true values. It is rewritten
 for 2 and 3 replicas, and every result is fetched from both graphs: a result whose type is wrong, N^-k * combine(local),

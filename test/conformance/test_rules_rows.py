@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ops of lib/analysis/RowRules.def and their like, run as in test_rules.py: every one is proved, and right."""
+"""The ops of lib/infer/rules/RowRules.def and their like, run as in test_rules.py: every one is proved, and right."""
 
 import os
 import re

@@ -12,12 +12,12 @@
 #include "support/RandomGraph.h"
 #include "support/Require.h"
 
+#include "lib/certify/fold/Fold.h"
 #include "lib/graph/Verifier.h"
-#include "lib/io/Inline.h"
 #include "lib/io/ModuleVerifier.h"
-#include "lib/io/Read.h"
-#include "lib/io/Write.h"
-#include "lib/lower/Fold.h"
+#include "lib/io/inline/Inline.h"
+#include "lib/io/read/Read.h"
+#include "lib/io/write/Write.h"
 #include "lib/pass/PassManager.h"
 #include "lib/strategy/Pipeline.h"
 

@@ -6,8 +6,8 @@
 
 #include "lib/io/Chunk.h"
 #include "lib/io/ModuleVerifier.h"
-#include "lib/io/Read.h"
-#include "lib/io/Write.h"
+#include "lib/io/read/Read.h"
+#include "lib/io/write/Write.h"
 #include "lib/support/Wire.h"
 
 #include <catch2/catch.hpp>

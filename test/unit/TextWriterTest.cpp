@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/io/TextWriter.h"
+#include "lib/io/write/TextWriter.h"
 
-#include "lib/io/Read.h"
-#include "lib/io/Write.h"
+#include "lib/io/read/Read.h"
+#include "lib/io/write/Write.h"
 #include "lib/support/Wire.h"
 
 #include "google/protobuf/descriptor.pb.h"

@@ -8,8 +8,8 @@
 #include "RecordFlags.h"
 
 #include "lib/graph/DeviceName.h"
-#include "lib/io/Functions.h"
-#include "lib/io/Inline.h"
+#include "lib/io/inline/Functions.h"
+#include "lib/io/inline/Inline.h"
 #include "lib/pass/PassManager.h"
 #include "lib/strategy/Cluster.h"
 #include "lib/strategy/Pipeline.h"

@@ -9,7 +9,7 @@
 #include "Distribution.h"
 #include "RecordFlags.h"
 
-#include "lib/io/Shards.h"
+#include "lib/io/read/Shards.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

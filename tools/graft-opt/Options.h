@@ -9,8 +9,8 @@
 
 #include "Plan.h"
 
-#include "lib/io/Read.h"
-#include "lib/io/Write.h"
+#include "lib/io/read/Read.h"
+#include "lib/io/write/Write.h"
 #include "lib/pass/PassManager.h"
 #include "lib/strategy/Pipeline.h"
 

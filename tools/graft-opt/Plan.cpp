@@ -9,9 +9,9 @@
 #include "RecordFlags.h"
 #include "Report.h"
 
-#include "lib/io/Inline.h"
 #include "lib/io/ModuleVerifier.h"
-#include "lib/io/Read.h"
+#include "lib/io/inline/Inline.h"
+#include "lib/io/read/Read.h"
 #include "lib/strategy/Plan.h"
 
 #include "llvm/ADT/StringExtras.h"

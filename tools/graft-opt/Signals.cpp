@@ -6,7 +6,7 @@
 
 #include "Signals.h"
 
-#include "lib/io/InputFile.h"
+#include "lib/io/read/InputFile.h"
 #include "lib/support/Temporaries.h"
 
 #include "llvm/ADT/StringRef.h"

@@ -9,7 +9,7 @@
 
 An op is covered if the analysis can say of a result more than "no rule for op", whatever replicas hold. It has
 
-    rule     a type rule in lib/analysis/OpRules.def or RowRules.def,
+    rule     a type rule in lib/infer/rules/OpRules.def or RowRules.def,
     variable an update or a read of variables in the op table, whose operands are true values,
     once     one copy, which reads merged values (GRAFT_ONCE, and what holds a state that is no variable: isOnceOp),
     source   no inputs and no state, so that all replicas compute the same,
@@ -72,7 +72,7 @@ def read(*path):
 def kinds():
     """Op by op of the registry: why it is covered, or None."""
     table = read("lib", "ops", "OpTable.inc")
-    rules = read("lib", "analysis", "OpRules.def") + read("lib", "analysis", "RowRules.def")
+    rules = read("lib", "infer", "rules", "OpRules.def") + read("lib", "infer", "rules", "RowRules.def")
     arguments, attributes = ARG_ROW.findall(table), ATTR_ROW.findall(table)
     variable, once = set(VARIABLE_ROW.findall(table)), set(ONCE_ROW.findall(rules))
     # A listed op without a type rule (None) makes true values of true values only.

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/lower/Expand.h"
+#include "lib/lower/expand/Expand.h"
 
-#include "../analysis/Builder.h"
+#include "../infer/Builder.h"
 
 #include "lib/graph/Verifier.h"
-#include "lib/io/Write.h"
+#include "lib/io/write/Write.h"
 
 using namespace graft;
 

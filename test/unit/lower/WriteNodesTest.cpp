@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../analysis/Builder.h"
+#include "../infer/Builder.h"
 
 #include "lib/io/Chunk.h"
-#include "lib/io/Write.h"
-#include "lib/lower/Expand.h"
+#include "lib/io/write/Write.h"
+#include "lib/lower/expand/Expand.h"
 #include "lib/support/Wire.h"
 
 using namespace graft;

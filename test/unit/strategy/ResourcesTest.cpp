@@ -6,7 +6,7 @@
 
 #include "lib/strategy/Resources.h"
 
-#include "../analysis/Builder.h"
+#include "../infer/Builder.h"
 
 using namespace graft;
 

@@ -1,0 +1,586 @@
+//===- lib/certify/compare/Certificate.cpp - is it the same step? -*- C++ -*-=//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/compare/Certificate.h"
+
+#include "lib/certify/compare/Checker.h"
+#include "lib/certify/forms/AccumulateCheck.h"
+#include "lib/certify/forms/CompressCheck.h"
+#include "lib/certify/forms/LoopCheck.h"
+#include "lib/certify/forms/PackCheck.h"
+#include "lib/graph/AttrWire.h"
+#include "lib/graph/FileWalk.h"
+#include "lib/graph/Verifier.h"
+#include "lib/infer/batch/LocalSizes.h"
+#include "lib/infer/facts/LocalRuns.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/program/forms/LengthGather.h"
+#include "lib/program/forms/SeedOffset.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+static OpKind opKindOf(StringRef Op) {
+  return StringSwitch<OpKind>(Op)
+      .Case("_ToReplicas", OpKind::ToReplicas)
+      .Case("_FromReplicas", OpKind::FromReplicas)
+      .Case("_Reduce", OpKind::Reduce)
+      .Case("_Gather", OpKind::Gather)
+      .Case("_Scale", OpKind::Scale)
+      .Case("CollectiveReduce", OpKind::CollectiveReduce)
+      .Case("CollectiveGather", OpKind::CollectiveGather)
+      .Case("Identity", OpKind::Identity)
+      .Case("IdentityN", OpKind::IdentityN)
+      .Case("NoOp", OpKind::NoOp)
+      .Case("_GraftMesh", OpKind::Mesh)
+      .Default(isSeededDraw(Op) ? OpKind::SeededDraw : OpKind::Other);
+}
+
+bool isErasable(Inserted Kind, OpKind Op) {
+  switch (Kind) {
+  case Inserted::Split:
+    return Op == OpKind::ToReplicas;
+  case Inserted::Merge:
+    return Op == OpKind::FromReplicas;
+  case Inserted::Reduce:
+    return Op == OpKind::Reduce || Op == OpKind::CollectiveReduce ||
+           Op == OpKind::FromReplicas || Op == OpKind::Identity;
+  case Inserted::Gather:
+    return Op == OpKind::Gather || Op == OpKind::CollectiveGather ||
+           Op == OpKind::FromReplicas || Op == OpKind::Identity;
+  case Inserted::Scale:
+    return Op == OpKind::Scale;
+  case Inserted::Identity:
+    return Op == OpKind::Identity || Op == OpKind::IdentityN;
+  case Inserted::No:
+  case Inserted::Gate:
+  case Inserted::Constant:
+  case Inserted::Definition:
+  case Inserted::Mesh:
+  case Inserted::Check:
+  case Inserted::Refresh:
+  case Inserted::Pack:
+  case Inserted::Compress:
+  case Inserted::Proxy:
+  case Inserted::Accumulate:
+    return false;
+  }
+  return false;
+}
+
+void Comparison::error(NodeId N, const Twine &Message, NodeId Because) {
+  if (++Errors > 12)
+    return;
+  Diagnostic &D =
+      Diags.error(N == NoNode ? StringRef() : originName(G, N), Message.str());
+  if (Because != NoNode)
+    D.Notes.push_back({originName(G, Because).str(), "because of this node"});
+}
+
+Endpoint Comparison::strip(Endpoint E) const {
+  for (unsigned Steps = 0; InputOf[E.Node] == NoNode; ++Steps) {
+    const Node &This = G.node(E.Node);
+    if (This.Kind == Inserted::Definition)
+      break;
+    if (This.Kind == Inserted::Pack || This.Kind == Inserted::Compress) {
+      E = This.Kind == Inserted::Compress
+              ? uncompressed(G, E.Node)
+              : unpacked(G, E.Node, [this](NodeId N) {
+                  return passesPack(N);
+                }).Source;
+      if (E.Node == NoNode || Steps > G.size())
+        return {};
+      continue;
+    }
+    if (This.Kind == Inserted::Accumulate) {
+      NodeId Put = putOf(G, E.Node);
+      if (Put == NoNode || Steps > G.size())
+        return {};
+      E = G.input(Put, 2);
+      continue;
+    }
+    if (This.Kind == Inserted::Proxy) {
+      E = Proxies ? Proxies->standsFor(E) : Endpoint();
+      if (E.Node == NoNode || Steps > G.size())
+        return {};
+      continue;
+    }
+    OpKind Op = Kinds[This.Op];
+    if (This.Kind == Inserted::Gather && Op == OpKind::Other) {
+      E = lengthGatherSource(G, E.Node);
+      if (E.Node == NoNode || Steps > G.size())
+        return {};
+      continue;
+    }
+    unsigned From = Op == OpKind::IdentityN ? E.Port : 0;
+    if (!isErasable(This.Kind, Op) || From >= This.NumData || Steps > G.size())
+      return {};
+    E = G.input(E.Node, From);
+  }
+  return E;
+}
+
+Endpoint Comparison::erase(Endpoint E) const {
+  E = strip(E);
+  return E.Node != NoNode && InputOf[E.Node] != NoNode ? E : Endpoint();
+}
+
+namespace {
+
+class Checker : private Comparison {
+public:
+  Checker(const InputGraph &Input, const Graph &Program,
+          DiagnosticEngine &Diags);
+
+  bool run();
+
+private:
+  bool matchNodes();
+  NodeId findInput(StringRef Name);
+  void compareNode(NodeId I, NodeId P);
+  /// Whether \p E of the program is \p Want of the input.
+  bool reads(Endpoint E, Endpoint Want) const {
+    if (E.Node == NoNode)
+      return false;
+    Endpoint Is{InputOf[E.Node], E.Port};
+    return Is == Want ||
+           (Proxies && Is.Node != NoNode && Proxies->areSameRead(Is, Want));
+  }
+  bool readsDefined(NodeId I, NodeId P, unsigned K) const;
+  void compareAttrs(NodeId I, NodeId P);
+  bool mayChange(NodeId I, StringRef Key) const {
+    return BatchNorms && BatchNorms->mayChange(I, Key);
+  }
+  bool isOpenFeed(NodeId I) const;
+  void checkDemands(const ProgramFacts &Facts);
+  void checkLocalRuns(const ProgramFacts &Facts);
+  void checkForeignOps(const ProgramFacts &Facts);
+  void checkConstant(const ProgramFacts &Facts, NodeId P);
+
+  bool ReadsBatches = false;     ///< There is a read of a queue or an iterator.
+  std::vector<uint32_t> OpOf;    ///< By op of the input: that of the program.
+  uint32_t ConstOp = ~0u;        ///< Of the program.
+  std::vector<NodeId> ProgramOf; ///< By input node.
+  std::vector<std::pair<NodeId, StringRef>> ElementShapes; ///< That changed.
+  /// All input nodes, when ids are not enough to find them.
+  DenseMap<StringRef, NodeId> ByName;
+};
+
+Checker::Checker(const InputGraph &Input, const Graph &Program,
+                 DiagnosticEngine &Diags)
+    : Comparison(Input, Program, Diags) {
+  Replicas = std::max(1u, readMesh(Program).replicas());
+  StringMap<uint32_t> Ids;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    Kinds.push_back(opKindOf(G.opNameOf(Op)));
+    Ids[G.opNameOf(Op)] = Op;
+    if (G.opNameOf(Op) == "Const")
+      ConstOp = Op;
+    ReadsBatches |= isBatchRead(G.opNameOf(Op));
+  }
+  for (StringRef Name : In.opNames()) {
+    auto It = Ids.find(Name);
+    OpOf.push_back(It == Ids.end() ? ~0u : It->second);
+  }
+}
+
+/// Mostly one string and not two.
+static bool isSame(StringRef A, StringRef B) {
+  return (A.data() == B.data() && A.size() == B.size()) || A == B;
+}
+
+NodeId Checker::findInput(StringRef Name) {
+  if (ByName.empty())
+    for (NodeId I = 0; I < In.size(); ++I)
+      if (In.isLive(I))
+        ByName[In.name(I)] = I;
+  auto It = ByName.find(Name);
+  return It == ByName.end() ? NoNode : It->second;
+}
+
+/// Every node of the input is in the program once, and nothing else is that was
+/// not inserted.
+bool Checker::matchNodes() {
+  ProgramOf.assign(In.size(), NoNode);
+  InputOf.assign(G.size(), NoNode);
+  bool Defines = false, HasProxies = false;
+  for (NodeId P = 0; P < G.size(); ++P) {
+    const Node &This = G.node(P);
+    if (This.isDead() || This.Kind != Inserted::No) {
+      Defines |= This.Kind == Inserted::Definition;
+      HasProxies |= !This.isDead() && This.Kind == Inserted::Proxy;
+      continue;
+    }
+    // Mostly the ids are those of the input; names decide.
+    StringRef Origin = originName(G, P);
+    NodeId I = P;
+    if (P >= In.size() || !isSame(In.name(P), Origin))
+      I = findInput(Origin);
+    if (I == NoNode) {
+      error(P, "this node does not come from the input");
+    } else if (ProgramOf[I] != NoNode) {
+      error(P, "this node of the input is in the program twice");
+    } else {
+      ProgramOf[I] = P;
+      InputOf[P] = I;
+      // Names are unique, so only a node that lost its name can give it away.
+      if (!isSame(Origin, G.name(P)))
+        if (NodeId N = G.find(Origin); N != NoNode)
+          NamedAfter[N] = I;
+    }
+  }
+  for (NodeId I = 0; I < In.size(); ++I)
+    if (In.isLive(I) && ProgramOf[I] == NoNode && ++Errors <= 12)
+      Diags.error(In.name(I), "this node of the input is missing");
+  if (Defines)
+    BatchNorms.emplace(In, G, InputOf, ProgramOf);
+  if (HasProxies)
+    Proxies.emplace(In, G, InputOf);
+  return Errors == 0;
+}
+
+/// What may be dropped or changed: it does not bear on values.
+static bool isIgnored(StringRef Key) {
+  return Key.starts_with("_graft_") || Key == "_class" ||
+         Key == "_output_shapes";
+}
+
+/// Whether the attributes \p Now are \p Was, in order, but for ignored ones.
+/// False if it takes a closer look.
+static bool sameAttrs(StringRef Was, StringRef Now) {
+  AttrReader Old(Was), New(Now);
+  AttrEntry A, B;
+  while (Old.next(A)) {
+    // Equal bytes are an equal field; to compare them is less than to read.
+    if (New.rest().starts_with(A.Whole) && A.Key != OriginalAttr) {
+      New.skip(A.Whole.size());
+      continue;
+    }
+    if (isIgnored(A.Key))
+      continue;
+    do
+      if (!New.next(B) || B.Key == OriginalAttr)
+        return false;
+    while (isIgnored(B.Key));
+    if (B.Key != A.Key || B.Value != A.Value)
+      return false;
+  }
+  while (New.next(B))
+    if (!isIgnored(B.Key) || B.Key == OriginalAttr)
+      return false;
+  return true;
+}
+
+/// What keeps XLA away from a variable on the host.
+static bool isOffXla(const AttrEntry &A) {
+  return (A.Key == "_XlaCompile" && A.Value == encodeBoolAttr(false)) ||
+         (A.Key == "_XlaScope" && A.Value == encodeStringAttr(""));
+}
+
+void Checker::compareAttrs(NodeId I, NodeId P) {
+  const Node &New = G.node(P);
+  StringRef Was = In.attrBytes(I), Now(New.AttrData, New.AttrSize);
+  if (isSame(Was, Now) || sameAttrs(Was, Now))
+    return;
+  AttrReader Old(Was);
+  for (AttrEntry A; Old.next(A);) {
+    if (isIgnored(A.Key))
+      continue;
+    if (isElementShape(G.opName(P), A.Key)) {
+      ElementShapes.push_back({P, A.Key});
+      continue;
+    }
+    auto Value = A.Key == "value" && G.hasAttr(P, OriginalAttr)
+                     ? G.attr(P, OriginalAttr)
+                     : G.attr(P, A.Key);
+    if (Value != A.Value && !mayChange(I, A.Key) &&
+        !(Value && isOffXla({A.Key, *Value, ""})) &&
+        !(A.Key == "shape" && Value == encodeShapeAttr({}) && isOpenFeed(I)))
+      error(P, "attribute '" + A.Key + "' is not that of the input");
+  }
+  for (const AttrEntry &A : G.attrs(P))
+    if (!isIgnored(A.Key) && !In.attr(I, A.Key) && !mayChange(I, A.Key) &&
+        !isOffXla(A))
+      error(P, "attribute '" + A.Key + "' is not in the input");
+}
+
+/// Whether \p I is a feed of which the input does not know the rank: a program
+/// may say that it is a scalar, which TensorFlow checks.
+bool Checker::isOpenFeed(NodeId I) const {
+  auto Shape = In.attr(I, "shape");
+  auto Bytes = Shape ? bytesField(*Shape, AttrShape) : std::nullopt;
+  return In.opNames()[In.op(I)].starts_with("Placeholder") && Bytes &&
+         parseShape(*Bytes).UnknownRank;
+}
+
+/// Whether input \p K of node \p P is that of \p I, or what that is by
+/// definition.
+bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
+  Endpoint Want = In.inputs(I)[K], E = G.input(P, K);
+  auto Strip = [this](Endpoint Of) { return strip(Of); };
+  if (BatchNorms->means(E, Want, Strip) ||
+      (BatchNorms->isRewritten(I) &&
+       BatchNorms->givesStatistics(I, K, E, Strip)))
+    return true;
+  if (BatchNorms->isHollow(Want) &&
+      !BatchNormCheck::readsShapeOnly(G, P, Want.Port))
+    return false;
+  // A seed that is another on each replica makes another draw.
+  E = withoutOffset(G, P, K, strip(E), Replicas);
+  return E.Node != NoNode && reads(erase(E), Want);
+}
+
+void Checker::compareNode(NodeId I, NodeId P) {
+  if (OpOf[In.op(I)] != G.node(P).Op)
+    error(P, "the op is " + G.opName(P) + ", in the input it is " +
+                 In.opNames()[In.op(I)]);
+  compareAttrs(I, P);
+  ArrayRef<Endpoint> Was = In.inputs(I), Now = G.inputs(P);
+  uint32_t NumData = In.numData(I);
+  if (NumData != G.node(P).NumData) {
+    error(P, "has another number of inputs than in the input");
+    return;
+  }
+  for (uint32_t K = 0; K < NumData; ++K) {
+    Endpoint Want = Was[K], E = Now[K];
+    IsRead[Want.Node] = true;
+    if (BatchNorms ? readsDefined(I, P, K)
+                   : reads(E, Want) || reads(erase(E), Want))
+      continue;
+    error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,
+                     In.name(Want.Node), Want.Port)
+                 .str());
+  }
+  size_t Next = NumData;
+  bool Same = true;
+  for (Endpoint E : Now.drop_front(NumData)) {
+    // What compares copies changes nothing, and a step may wait for it.
+    if (InputOf[E.Node] == NoNode &&
+        (runsChecks(G, E.Node) || clearsResidual(G, E.Node)))
+      continue;
+    // Parts of its definition do nothing that could be waited for in vain.
+    if (BatchNorms && G.node(E.Node).Kind == Inserted::Definition &&
+        BatchNorms->isRewritten(I))
+      continue;
+    NodeId Source = InputOf[E.Node];
+    if (NodeId U = Proxies ? Proxies->updateOf(E.Node) : NoNode; U != NoNode)
+      Source = InputOf[U];
+    Same &= Next < Was.size() && Was[Next].Node == Source;
+    ++Next;
+  }
+  if (!Same || Next != Was.size())
+    error(P, "has other control inputs than in the input");
+}
+
+/// A finished program demands nothing more.
+void Checker::checkDemands(const ProgramFacts &Facts) {
+  for (const Demand &D : Facts.Types.demands()) {
+    const char *What = D.Kind == Demand::Reduce   ? "reduced"
+                       : D.Kind == Demand::Gather ? "gathered"
+                       : D.Kind == Demand::Count  ? "added up"
+                                                  : "scaled";
+    error(D.Source.Node,
+          formatv("output {0} is {1} and must be {2} for '{3}'", D.Source.Port,
+                  Facts.Types.natural(D.Source).str(), What,
+                  originName(G, D.Because))
+              .str());
+  }
+  for (const DimAnalysis::Conflict &C : Facts.Dims.conflicts())
+    if (C.Why)
+      error(
+          C.Node,
+          formatv("{0}: each replica has {1}, so TensorFlow would not load "
+                  "the graph; export it without this node, or with a batch of "
+                  "unknown size",
+                  C.Why, Facts.Dims.localNumber(C.A))
+              .str());
+    else
+      error(C.Node, "two sizes that must be equal are not: " +
+                        Facts.Dims.describe(C.A) + " and " +
+                        Facts.Dims.describe(C.B));
+  for (auto [N, I] : Facts.Types.unprovedWrites()) {
+    NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
+    // What the input itself leaves open was warned of; what was inserted has
+    // no excuse.
+    if (Facts.Types.usesState(N))
+      continue;
+    if (Cause == NoNode || G.node(Cause).Kind != Inserted::No)
+      error(N,
+            formatv("input {0} does not have the value of the single-device "
+                    "step",
+                    I)
+                .str(),
+            Cause);
+  }
+  checkLocalRuns(Facts);
+  checkForeignOps(Facts);
+}
+
+/// What no rule relates runs on every replica. (That it leaves copies equal is
+/// for insert-reductions: a written file does not tell which copies may differ
+/// because a rule for their variable says so.)
+void Checker::checkLocalRuns(const ProgramFacts &Facts) {
+  LocalRuns Local(G, Facts);
+  auto IsTold = [&](NodeId N) {
+    return any_of(Facts.Dims.conflicts(),
+                  [&](const DimAnalysis::Conflict &C) { return C.Node == N; });
+  };
+  for (const LocalRuns::Fault &F : Local.faults())
+    if (!IsTold(F.Node))
+      error(F.Node, F.Why + Local.spoiledBy(F.Node));
+}
+
+/// What an op does to a variable that it takes, if TensorFlow does not have the
+/// op, nobody knows: copies would run it on rows of their own, and several
+/// times where there is one variable.
+void Checker::checkForeignOps(const ProgramFacts &Facts) {
+  auto IsForeign = [&](uint32_t Op) {
+    return !G.opDefOf(Op) && !G.opNameOf(Op).starts_with("_");
+  };
+  if (none_of(seq(0u, G.numOps()), IsForeign))
+    return;
+  for (NodeId N : Facts.Order) {
+    if (G.node(N).Count != Copies::PerReplica || !IsForeign(G.node(N).Op))
+      continue;
+    for (unsigned I = 0; I < G.node(N).NumData; ++I)
+      if (Facts.Vars.usesInPlace(G, N, I)) {
+        error(N, ("op " + G.opName(N) + " is not TensorFlow's, and what it " +
+                  "does to the variable '" +
+                  originName(G, Facts.Vars.variableOf(G.input(N, I))) +
+                  "' on each replica is not known; apply the gradient with an "
+                  "op of TensorFlow")
+                     .str());
+        break;
+      }
+  }
+}
+
+/// A constant whose recorded original differs must differ by the batch only.
+void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
+  NodeId I = InputOf[P];
+  if (Facts.Dims.batchAxis({P, 0}) >= 0) {
+    auto Was = In.attr(I, "value");
+    if (G.node(P).Count == Copies::Once || !Was ||
+        !isLocalSplat(G, Facts.Dims, P, *Was, Replicas))
+      error(P, "this constant is as long as the rows of one replica");
+    return;
+  }
+  // Equal bytes are equal numbers, none of which may be the batch then.
+  if (In.attrBytes(I).data() == G.node(P).AttrData &&
+      !Facts.Dims.isSymbolic({P, 0}))
+    return;
+  // Replicas that take batches of their own have the sizes of the input.
+  if (OwnBatch) {
+    if (In.attr(I, "value") != G.attr(P, "value"))
+      error(P, "has another value than in the input");
+    return;
+  }
+  auto Value = Facts.Dims.value({P, 0});
+  auto Bytes = In.attr(I, "value"), NowBytes = G.attr(P, "value");
+  auto Now = constValue(G, P), Was = Bytes ? tensorValue(*Bytes) : std::nullopt;
+  if (!Value || !Now || !Was || Now->Shape.Dims != Was->Shape.Dims ||
+      Now->Ints.size() != Was->Ints.size() ||
+      Now->Ints.size() != Value->size()) {
+    // Only sizes change with the number of replicas.
+    if (Bytes != NowBytes && G.hasAttr(P, OriginalAttr))
+      error(P, "its value is not that of the input, and it holds no sizes");
+    return;
+  }
+  for (size_t K = 0; K < Value->size(); ++K) {
+    auto S = Facts.Dims.table().sym((*Value)[K]);
+    if (Now->Ints[K] * timesLarger(Facts.Dims.table(), (*Value)[K], Replicas) ==
+        Was->Ints[K])
+      continue;
+    bool Batch = S && Facts.Dims.table().isOfSplit(*S) &&
+                 S->globalPower() > 0 && Was->Ints[K] % Replicas == 0;
+    error(P, Batch ? formatv("element {0} is the batch, {2} in the input; here "
+                             "it must be {3} and is {1}",
+                             K, Now->Ints[K], Was->Ints[K],
+                             Was->Ints[K] / Replicas)
+                         .str()
+                   : formatv("element {0} is {1}, but {2} in the input, and "
+                             "that is not the batch",
+                             K, Now->Ints[K], Was->Ints[K])
+                         .str());
+  }
+}
+
+bool Checker::run() {
+  if (!matchNodes())
+    return false;
+  IsRead.resize(In.size());
+  for (NodeId I = 0; I < In.size(); ++I)
+    if (In.isLive(I))
+      compareNode(I, ProgramOf[I]);
+  ProgramOf = {};
+  // From scratch: what the passes inferred plays no part.
+  ProgramFacts Facts(G);
+  OwnBatch = ReadsBatches && any_of(Facts.Order, [&](NodeId N) {
+               return ownBatchAxes(G, N).has_value();
+             });
+  checkDemands(Facts);
+  for (auto &[P, Key] : ElementShapes)
+    if (!isLocalElementShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
+                             G.attr(P, Key), Replicas))
+      error(P, "attribute '" + Key + "' is not that of the input");
+  if (auto Loops = LoopInfo::find(G, Facts.Order)) {
+    checkLoops(G, *Loops, [&](NodeId N, const Twine &Text) { error(N, Text); });
+    IsInside.resize(G.size());
+    for (NodeId N : Facts.Order)
+      IsInside[N] = Loops->givesInside(N);
+  }
+  for (FileWalk Walk(G); NodeId N : Facts.Order)
+    if (InputOf[N] != NoNode && G.node(N).Op == ConstOp) {
+      Walk.at(N);
+      checkConstant(Facts, N);
+    }
+  if (Proxies)
+    Proxies->check(Facts, [&](NodeId N, const Twine &Text) { error(N, Text); });
+  checkNodes(*this, Facts);
+  return Errors == 0;
+}
+
+} // namespace
+
+bool certify(const InputGraph &Input, const Graph &Program,
+             DiagnosticEngine &Diags) {
+  return Checker(Input, Program, Diags).run();
+}
+
+/// The types of what was inserted. Passes copy them; a program that was read
+/// from a file may say anything.
+static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
+  unsigned Before = Diags.errorCount();
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (This.isDead() || This.Kind == Inserted::No || This.NumData == 0 ||
+        This.Kind == Inserted::Definition || This.Kind == Inserted::Refresh ||
+        This.Kind == Inserted::Check || This.Kind == Inserted::Proxy ||
+        This.Kind == Inserted::Accumulate || This.Kind == Inserted::Compress ||
+        isLengthGatherOp(G, N) || G.opName(N) == "IdentityN")
+      continue;
+    Endpoint E = G.input(N, 0);
+    if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))
+      Diags.error(G.name(N), "attribute 'T' is not the type of what it reads");
+  }
+  return Diags.errorCount() == Before && verifyTypes(G, Diags);
+}
+
+bool certify(const Graph &Input, const Graph &Program,
+             DiagnosticEngine &Diags) {
+  return checkTypes(Program, Diags) &&
+         certify(InputGraph(Input), Program, Diags);
+}
+
+} // namespace graft

@@ -1,0 +1,352 @@
+//===- lib/certify/fold/Copies.cpp - copies in a lowered graph --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/fold/Copies.h"
+
+#include "lib/graph/DeviceName.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/infer/rules/OpRules.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+
+static CopyName parseCopyName(StringRef Word, StringRef Name) {
+  CopyName Result{Name.str(), -1, 0};
+  for (size_t At = Name.find(Word); At != StringRef::npos;
+       At = Name.find(Word, At + 1)) {
+    if (At != 0 && Name[At - 1] != '/')
+      continue;
+    size_t End = Name.find_first_not_of("0123456789", At + Word.size());
+    StringRef Digits = Name.slice(At + Word.size(), End);
+    bool Ends = End == StringRef::npos;
+    if (Digits.empty() || Digits.getAsInteger(10, Result.Replica) ||
+        (!Ends && Name[End] != '/') || (At == 0 && Ends)) {
+      Result.Replica = -1;
+      continue;
+    }
+    if (At == 0)
+      Result.Base = Name.substr(End + 1).str();
+    else
+      Result.Base =
+          (Name.take_front(At - 1) + (Ends ? "" : Name.substr(End))).str();
+    Result.Split = At == 0 ? 0 : static_cast<uint32_t>(At - 1);
+    return Result;
+  }
+  return Result;
+}
+
+CopyName copyNameIn(const Graph &In, StringRef Word, StringRef Name) {
+  CopyName Result{Name.str(), -1, 0};
+  if (In.find(Name) != NoNode)
+    return Result;
+  if (CopyName Usual = parseCopyName(Word, Name); Usual.Replica >= 0)
+    return Usual;
+  for (size_t At = Name.find('/'); At != StringRef::npos;
+       At = Name.find('/', At + 1)) {
+    StringRef Rest = Name.substr(At + 1);
+    size_t Digits = std::min(Rest.find('/'), Rest.size());
+    int Replica;
+    if (Rest.take_front(Digits).getAsInteger(10, Replica))
+      continue;
+    NodeId Var = In.find(Name.take_front(At));
+    std::string Base = (Name.take_front(At) + Rest.substr(Digits)).str();
+    if (Var != NoNode && isVariableOp(In.opName(Var)) &&
+        In.find(Base) != NoNode)
+      return {Base, Replica, static_cast<uint32_t>(At)};
+  }
+  return Result;
+}
+
+namespace {
+
+class CopyChecker {
+public:
+  CopyChecker(const Graph &L, const Graph &In, const Graph &P,
+              ArrayRef<CopyGroup> Groups, DiagnosticEngine &Diags)
+      : L(L), In(In), P(P), Groups(Groups), Diags(Diags),
+        Word(readMesh(P).Word), Vars(P), LoweredVars(L) {}
+
+  bool run();
+
+private:
+  void error(NodeId N, const Twine &Message) {
+    if (++Errors <= 12)
+      Diags.error(L.name(N), Message.str());
+  }
+  void compareAttrs(const CopyGroup &Gr);
+  void compareSeeds(const CopyGroup &Gr);
+  bool mayStandTogether(const CopyGroup &Gr) const;
+  bool areOnTasks() const;
+  void checkDevices();
+  bool isOfInput(NodeId N, NodeId Other) const;
+  void checkClass(const CopyGroup &Gr, NodeId N, int Replica);
+  NodeId leader(NodeId N);
+  void colocate(NodeId N, NodeId With);
+  void checkPlace(NodeId N);
+  void checkState(const CopyGroup &Gr, NodeId N, int Replica);
+
+  /// What a resource is called on its device.
+  static std::string stateName(const Graph &G, NodeId N) {
+    StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
+    // Handles without a name are all of one variable.
+    bool ByNode = Shared.empty() && !G.isOp(N, "VarHandleOp");
+    return (G.stringAttr(N, "container").value_or("") + "/" +
+            (ByNode ? G.name(N) : Shared))
+        .str();
+  }
+
+  const Graph &L;
+  const Graph &In;
+  const Graph &P;
+  ArrayRef<CopyGroup> Groups;
+  DiagnosticEngine &Diags;
+  std::string Word;                ///< In the names of copies.
+  VariableIndex Vars, LoweredVars; ///< Of P and of L.
+  unsigned Errors = 0;
+  std::vector<NodeId> Leader; ///< By node of L, of what is colocated.
+  std::vector<NodeId> Placed; ///< By leader: one that has a device, or NoNode.
+  /// By device and name: a handle of the resource, by what it is in the input.
+  std::map<std::pair<std::string, std::string>, std::string> States;
+};
+
+/// Copies differ in names, devices and seeds only.
+void CopyChecker::compareAttrs(const CopyGroup &Gr) {
+  NodeId M = Gr.model();
+  for (NodeId Copy : Gr.Copies) {
+    if (Copy == NoNode || Copy == M)
+      continue;
+    for (const AttrEntry &A : L.attrs(M)) {
+      if (A.Key == "_class" || A.Key == "shared_name" || A.Key == "seed2" ||
+          A.Key == "frame_name")
+        continue;
+      if (L.attr(Copy, A.Key) != A.Value)
+        error(Copy,
+              "attribute '" + A.Key + "' is not that of the other copies");
+    }
+    for (const AttrEntry &A : L.attrs(Copy))
+      if (A.Key != "_class" && !L.hasAttr(M, A.Key))
+        error(Copy, "attribute '" + A.Key + "' is not in the other copies");
+  }
+}
+
+/// Random draws that have a seed have one each; other ops have the same.
+void CopyChecker::compareSeeds(const CopyGroup &Gr) {
+  NodeId M = Gr.model();
+  if (!L.hasAttr(M, "seed2"))
+    return;
+  bool Differ = isRandomOp(L.opName(M)) &&
+                (L.intAttr(M, "seed") != 0 || L.intAttr(M, "seed2") != 0);
+  for (size_t R = 0; R < Gr.Copies.size(); ++R)
+    for (size_t S = R + 1; S < Gr.Copies.size(); ++S) {
+      NodeId A = Gr.Copies[R], B = Gr.Copies[S];
+      if (A != NoNode && B != NoNode &&
+          (L.intAttr(A, "seed2") == L.intAttr(B, "seed2")) == Differ)
+        error(A, Differ ? "draws the same numbers as '" + L.name(B) + "'"
+                        : "has another seed than '" + L.name(B) + "'");
+    }
+}
+
+/// What uses a variable or an accumulator in place that exists once runs where
+/// that is, and what
+/// the input has a device for may stay there.
+bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
+  StringRef Device = L.device(Gr.model());
+  if (NodeId I = In.find(Gr.Base); I != NoNode && In.device(I) == Device)
+    return true;
+  for (Endpoint E : P.dataInputs(Gr.Program)) {
+    NodeId Var = Vars.variableOf(E);
+    if (P.node(E.Node).Kind == Inserted::Accumulate ||
+        (Var != NoNode && P.node(Var).Count == Copies::Once))
+      return true;
+  }
+  return false;
+}
+
+/// Where the type begins in a full device name.
+static size_t typeAt(StringRef Device) {
+  return std::min(Device.size(), Device.find("/device:"));
+}
+
+/// Whether replicas are on several tasks: copies of a node differ in theirs.
+bool CopyChecker::areOnTasks() const {
+  return any_of(Groups, [&](const CopyGroup &Gr) {
+    if (Gr.Once != NoNode)
+      return false;
+    StringRef Model = L.device(Gr.model());
+    return any_of(Gr.Copies, [&](NodeId N) {
+      return N != NoNode && L.device(N).take_front(typeAt(L.device(N))) !=
+                                Model.take_front(typeAt(Model));
+    });
+  });
+}
+
+/// Replica i has one device, and no two have the same.
+void CopyChecker::checkDevices() {
+  std::vector<std::string> Device;
+  bool OnTasks = areOnTasks();
+  for (const CopyGroup &Gr : Groups) {
+    if (Gr.Once != NoNode)
+      continue;
+    Device.resize(Gr.Copies.size());
+    bool Together = all_of(Gr.Copies, [&](NodeId N) {
+      return N == NoNode || L.device(N) == L.device(Gr.model());
+    });
+    if (Together && mayStandTogether(Gr))
+      continue;
+    for (size_t R = 0; R < Gr.Copies.size(); ++R) {
+      if (Gr.Copies[R] == NoNode)
+        continue;
+      // Job and task come from the node, unless the replicas have some.
+      StringRef D = L.device(Gr.Copies[R]);
+      if (!OnTasks)
+        D = D.substr(typeAt(D));
+      if (Device[R].empty())
+        Device[R] = D.str();
+      else if (Device[R] != D)
+        error(Gr.Copies[R], "is not on the device of its replica");
+    }
+  }
+  for (size_t R = 1; R < Device.size(); ++R)
+    for (size_t S = 0; S < R; ++S)
+      if (!Device[R].empty() && Device[R] == Device[S]) {
+        ++Errors;
+        Diags.error("", "two replicas are on " + Device[R]);
+      }
+}
+
+/// Whether the input has node and other on the devices that they are on now.
+bool CopyChecker::isOfInput(NodeId N, NodeId Other) const {
+  NodeId Was = In.find(L.name(N)), Its = In.find(L.name(Other));
+  return Was != NoNode && Its != NoNode && In.device(Was) == L.device(N) &&
+         In.device(Its) == L.device(Other);
+}
+
+/// A node is colocated with copies of what the input colocates it with, and
+/// never with what is on another device: TensorFlow refuses that.
+void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
+  auto List = L.stringListAttr(N, "_class");
+  if (!List)
+    return;
+  NodeId I = In.find(Gr.Base);
+  auto Was = I == NoNode ? std::nullopt : In.stringListAttr(I, "_class");
+  for (StringRef Entry : *List) {
+    NodeId With = Entry.consume_front("loc:@") ? L.find(Entry) : NoNode;
+    if (With == NoNode)
+      continue;
+    CopyName Its = copyNameIn(In, Word, Entry);
+    std::string Base = "loc:@" + Its.Base;
+    if (I != NoNode && (!Was || !is_contained(*Was, StringRef(Base))))
+      error(N, "is not colocated with '" + Entry + "' in the input");
+    else if (Its.Replica >= 0 && Its.Replica != Replica)
+      error(N, "is colocated with '" + Entry + "', of another replica");
+    else
+      colocate(N, With);
+  }
+}
+
+/// The node that stands for all that \p N is colocated with so far.
+NodeId CopyChecker::leader(NodeId N) {
+  while (Leader[N] != N)
+    N = Leader[N] = Leader[Leader[N]];
+  return N;
+}
+
+/// Takes a note that \p N is colocated with \p With. By however many steps,
+/// what is colocated is on one device.
+void CopyChecker::colocate(NodeId N, NodeId With) {
+  if (Leader.empty()) {
+    for (NodeId Each = 0; Each < L.size(); ++Each) {
+      Leader.push_back(Each);
+      Placed.push_back(L.device(Each).empty() ? NoNode : Each);
+    }
+  }
+  NodeId A = leader(N), B = leader(With);
+  NodeId Mine = L.device(N).empty() ? Placed[A] : N;
+  NodeId Its = L.device(With).empty() ? Placed[B] : With;
+  if (Mine != NoNode && Its != NoNode &&
+      !canBeOneDevice(L.device(Mine), L.device(Its)) && !isOfInput(Mine, Its))
+    error(N, "is colocated with '" + L.name(Its) + "', which is on " +
+                 L.device(Its));
+  Leader[B] = A;
+  if (Placed[A] == NoNode)
+    Placed[A] = Placed[B];
+}
+
+/// What reads or writes a variable in place is where the variable is.
+void CopyChecker::checkPlace(NodeId N) {
+  for (unsigned I = 0; I < L.node(N).NumData; ++I) {
+    NodeId Var = LoweredVars.variableOf(L.input(N, I));
+    bool Uses = Var != NoNode && LoweredVars.usesInPlace(L, N, I);
+    if (L.isOp(L.input(N, I).Node, "ConditionalAccumulator")) {
+      Var = L.input(N, I).Node;
+      Uses = true;
+    }
+    if (!Uses || canBeOneDevice(L.device(Var), L.device(N)) ||
+        isOfInput(N, Var))
+      continue;
+    error(N, StringRef("uses ") +
+                 (isVariableOp(L.opName(Var)) ? "the variable '" : "'") +
+                 L.name(Var) + "' in place, which is on " + L.device(Var));
+  }
+}
+
+/// Two handles are of one resource only if they are in the input.
+void CopyChecker::checkState(const CopyGroup &Gr, NodeId N, int Replica) {
+  NodeId I = In.find(Gr.Base);
+  std::string Was =
+      I == NoNode ? Gr.Base : stateName(In, I) + "@" + In.device(I).str();
+  Was += " " + std::to_string(Replica);
+  auto [It, New] =
+      States.try_emplace({L.device(N).str(), stateName(L, N)}, Was);
+  if (!New && It->second != Was)
+    error(N, "is the same " + L.opName(N) +
+                 " as another, by its device and "
+                 "name");
+  StringRef Shared = L.stringAttr(N, "shared_name").value_or("");
+  if (Shared.starts_with("_") &&
+      (I == NoNode || In.stringAttr(I, "shared_name") != Shared))
+    error(N, "has a shared_name that starts with '_', which TensorFlow keeps "
+             "for itself");
+}
+
+bool CopyChecker::run() {
+  for (const CopyGroup &Gr : Groups) {
+    if (Gr.Once == NoNode) {
+      compareAttrs(Gr);
+      compareSeeds(Gr);
+    }
+    const OpDef *Def = findOp(L.opName(Gr.model()));
+    bool IsState = Def && Def->hasSharedName();
+    auto Check = [&](NodeId N, int Replica) {
+      if (N == NoNode)
+        return;
+      checkClass(Gr, N, Replica);
+      checkPlace(N);
+      if (IsState)
+        checkState(Gr, N, Replica);
+    };
+    Check(Gr.Once, 0);
+    for (size_t R = 0; R < Gr.Copies.size(); ++R)
+      Check(Gr.Copies[R], static_cast<int>(R));
+  }
+  checkDevices();
+  return Errors == 0;
+}
+
+} // namespace
+
+bool checkCopies(const Graph &L, const Graph &In, const Graph &P,
+                 ArrayRef<CopyGroup> Groups, DiagnosticEngine &Diags) {
+  return CopyChecker(L, In, P, Groups, Diags).run();
+}
+
+} // namespace graft

@@ -1,0 +1,51 @@
+//===- lib/certify/fold/Copies.h - copies in a lowered graph ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_CERTIFY_FOLD_COPIES_H
+#define GRAFT_LIB_CERTIFY_FOLD_COPIES_H
+
+#include "lib/graph/Graph.h"
+#include "lib/support/Diagnostics.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// `replica_<i>/x` or `v/replica_<i>/x`.
+struct CopyName {
+  std::string Base;
+  int Replica = -1;   ///< -1: this is no name of a copy.
+  uint32_t Split = 0; ///< 0: at the front.
+};
+
+/// What the node called \p Name is a copy of, in a graph that was expanded from
+/// \p In: nothing if the input has the name. \p Word stands in front of the
+/// numbers. A replicated variable has copies `<v>/<i>`.
+CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
+                    llvm::StringRef Name);
+
+/// A node of the program: its copies, or the one node.
+struct CopyGroup {
+  std::vector<NodeId> Copies; ///< By replica; NoNode: elided.
+  NodeId Once = NoNode;
+  std::string Base;
+  uint32_t Split = 0;
+  NodeId Program = NoNode; ///< Of the program that the groups fold to.
+  NodeId Pick = NoNode;
+  bool TakesName = false; ///< The one node is called as what copies are of.
+  NodeId model() const { return Once != NoNode ? Once : Copies.back(); }
+};
+
+/// Checks what the program \p P that \p Groups of the lowered graph \p L fold
+/// to does not show: attributes and seeds of the copies, devices, colocation,
+/// and that no two variables have one name. \p In is the input graph.
+bool checkCopies(const Graph &L, const Graph &In, const Graph &P,
+                 llvm::ArrayRef<CopyGroup> Groups, DiagnosticEngine &Diags);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_CERTIFY_FOLD_COPIES_H

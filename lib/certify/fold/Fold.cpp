@@ -1,0 +1,610 @@
+//===- lib/certify/fold/Fold.cpp - a lowered graph back to a program ------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inverse of the expansion, written against the file and not against the
+// writer: names give (origin, replica), the stamp marks splits, merges and
+// scales. What cannot be folded is an error that names the node.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/fold/Fold.h"
+
+#include "lib/certify/compare/Certificate.h"
+#include "lib/certify/fold/Copies.h"
+#include "lib/certify/fold/FoldProxies.h"
+#include "lib/certify/forms/BatchNormCheck.h"
+#include "lib/certify/forms/CompressCheck.h"
+#include "lib/graph/Verifier.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/program/forms/LengthGather.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <cmath>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// What copies are called in \p Lowered, by its stamp, or by the names that
+/// \p Input leaves where there is none.
+std::string copyWordOf(const Graph &Lowered, const Graph &Input) {
+  return hasGraftStamp(Lowered) ? copyWordOf(Lowered) : freeCopyWord(Input);
+}
+
+class Folder {
+public:
+  Folder(const Graph &L, const Graph &In, unsigned Replicas,
+         DiagnosticEngine &Diags)
+      : L(L), In(In), Diags(Diags), Replicas(Replicas),
+        Word(copyWordOf(L, In)) {}
+
+  std::unique_ptr<Graph> run();
+
+private:
+  using Group = CopyGroup;
+
+  bool error(NodeId N, const Twine &Message) {
+    if (++Errors <= 12)
+      Diags.error(L.name(N), Message.str());
+    return false;
+  }
+  bool stamped(NodeId N) const {
+    return L.node(N).Flags & NF_MayHaveGraft && L.hasAttr(N, StampAttr);
+  }
+  /// Whether the copies but copy 0 can be places, or bring a variable up to
+  /// date with copy 0. Every proxy is brought up to date.
+  bool mayLackPrimary(const Group &Gr) const {
+    NodeId N = Gr.Copies.back();
+    return N != NoNode && !Proxies[N] && (L.isOp(N, "Identity") || isAssign(N));
+  }
+  /// Whether \p N, which the input does not have, joins tensors, takes them
+  /// apart, or serves that.
+  bool isPack(NodeId N) const {
+    auto Packs = [this](NodeId Of) {
+      return !stamped(Of) && In.find(L.name(Of)) == NoNode &&
+             (L.isOp(Of, "ConcatV2") || L.isOp(Of, "SplitV"));
+    };
+    auto Shapes = [&](NodeId Of) {
+      return L.isOp(Of, "Reshape") && In.find(L.name(Of)) == NoNode;
+    };
+    if (Packs(N) || Shapes(N))
+      return true;
+    return L.isOp(N, "Const") &&
+           L.anyUse(N, [&](Use U) { return Packs(U.User) || Shapes(U.User); });
+  }
+  bool isAssign(NodeId N) const {
+    const OpDef *Def = L.opDef(N);
+    return Def && Def->update().Kind == UpdateKind::Assign;
+  }
+  bool group();
+  void takeFrame(const Group &Gr);
+  void make(Group &Gr);
+  bool connect(Group &Gr);
+  bool edges(Group &Gr, unsigned Replica, bool Once,
+             std::vector<Endpoint> &Result);
+  bool controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
+                std::vector<Endpoint> &Result);
+  std::optional<int64_t> axisAt(Endpoint E) const;
+  bool combined(Group &Gr, std::vector<Endpoint> &Result);
+  bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
+              Endpoint &Result);
+  bool takeLed(Group &Gr);
+
+  const Graph &L;
+  const Graph &In;
+  DiagnosticEngine &Diags;
+  unsigned Replicas;
+  std::string Word; ///< In the names of copies.
+  unsigned Errors = 0;
+  std::unique_ptr<Graph> P = std::make_unique<Graph>();
+  std::vector<Group> Groups;
+  std::vector<uint32_t> GroupOf;        ///< By lowered node.
+  std::vector<int> ReplicaOf;           ///< By lowered node, -1 once.
+  std::vector<uint32_t> GroupOfProgram; ///< By program node that make() added.
+  std::vector<bool> Auxiliary; ///< Operands that stamped nodes brought.
+  std::vector<bool> Proxies;   ///< See findProxies.
+};
+
+constexpr uint32_t NoGroup = ~uint32_t(0);
+
+bool Folder::group() {
+  GroupOf.assign(L.size(), NoGroup);
+  ReplicaOf.assign(L.size(), -1);
+  Auxiliary.assign(L.size(), false);
+  for (NodeId N = 0; N < L.size(); ++N) {
+    if (!stamped(N))
+      continue;
+    if (L.intAttr(N, StampAttr) != Replicas)
+      return error(N, "has the stamp of another number of replicas");
+    // The operands that the expansion adds stand where an op takes them.
+    StringRef Op = L.opName(N);
+    SmallVector<unsigned, 2> Parts;
+    if (Op == "Split")
+      Parts = {0};
+    else if (Op == "ConcatV2")
+      Parts = {L.node(N).NumData - 1};
+    else if (Op == "Mul" || Op == "FloorDiv")
+      Parts = {1};
+    else if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any")
+      Parts = {0, 1};
+    for (unsigned I : Parts) {
+      if (I >= L.node(N).NumData)
+        continue;
+      NodeId Part = L.input(N, I).Node;
+      if (In.find(L.name(Part)) != NoNode)
+        continue;
+      Auxiliary[Part] = true;
+      if (!L.controlInputs(Part).empty())
+        return error(Part, "is a part of '" + L.name(N) + "' and waits for '" +
+                               L.name(L.controlInputs(Part)[0].Node) + "'");
+    }
+  }
+  StringMap<uint32_t> ByBase;
+  std::vector<CopyName> Names(L.size());
+  for (NodeId N = 0; N < L.size(); ++N) {
+    Names[N] = copyNameIn(In, Word, L.name(N));
+    if (Auxiliary[N] || Names[N].Replica < 0)
+      continue;
+    if (unsigned(Names[N].Replica) >= Replicas)
+      return error(N, "is a copy for a replica that does not exist");
+    auto [It, New] =
+        ByBase.try_emplace(Names[N].Base, static_cast<uint32_t>(Groups.size()));
+    if (New)
+      Groups.push_back({std::vector<NodeId>(Replicas, NoNode), NoNode,
+                        Names[N].Base, Names[N].Split, NoNode, NoNode});
+    Groups[It->second].Copies[Names[N].Replica] = N;
+    GroupOf[N] = It->second;
+    ReplicaOf[N] = Names[N].Replica;
+  }
+  for (NodeId N = 0; N < L.size(); ++N) {
+    if (Auxiliary[N] || GroupOf[N] != NoGroup)
+      continue;
+    auto It = ByBase.find(L.name(N));
+    if (It != ByBase.end() && Groups[It->second].Copies[0] == NoNode) {
+      Groups[It->second].Copies[0] = N;
+      GroupOf[N] = It->second;
+      ReplicaOf[N] = 0;
+      continue;
+    }
+    GroupOf[N] = static_cast<uint32_t>(Groups.size());
+    Groups.push_back({{}, N, originName(L, N).str(), 0, NoNode, NoNode});
+    Groups.back().TakesName = It != ByBase.end();
+  }
+  for (Group &Gr : Groups)
+    for (unsigned R = 0; Gr.Once == NoNode && R < Replicas; ++R)
+      if (Gr.Copies[R] == NoNode &&
+          (R > 0 || In.find(Gr.Base) != NoNode || !mayLackPrimary(Gr))) {
+        ++Errors;
+        Diags.error(Gr.Base,
+                    ("the copy for replica " + Twine(R) + " is missing").str());
+        return false;
+      }
+  return true;
+}
+
+/// Each replica runs loops of its own: a frame is that of the input with the
+/// replica before it.
+void Folder::takeFrame(const Group &Gr) {
+  for (unsigned R = 0; R < Gr.Copies.size(); ++R) {
+    if (Gr.Copies[R] == NoNode)
+      continue;
+    StringRef Frame = L.stringAttr(Gr.Copies[R], "frame_name").value_or("");
+    if (Frame.consume_front((Word + Twine(R) + "/").str()))
+      P->setStringAttr(Gr.Program, "frame_name", Frame);
+    else
+      error(Gr.Copies[R], "enters a loop that is not that of its replica");
+  }
+}
+
+/// Adds the program's node of a group, without inputs.
+void Folder::make(Group &Gr) {
+  NodeId M = Gr.model();
+  bool Once = Gr.Once != NoNode;
+  bool Local =
+      !Once && Gr.Copies[0] != NoNode && L.name(Gr.Copies[0]) != Gr.Base;
+  StringRef Op = L.opName(M);
+  bool IsProxy = Proxies[M], Accumulates = isOfAccumulator(L, M);
+  // A merged value takes the name of the node whose copies are local.
+  bool FromInput = !stamped(M) && !IsProxy && !Accumulates && !Gr.TakesName &&
+                   In.find(Gr.Base) != NoNode;
+  // The name belongs to the merged value where there is one.
+  std::string Name = Once ? L.name(M).str() : Gr.Base;
+  if (Local && (In.find(Gr.Base) != NoNode || L.find(Gr.Base) != NoNode))
+    Name = (copyScope(Word) + "/" + Name).str();
+  Inserted Kind = Inserted::No;
+  std::string NewOp = Op.str();
+  if (stamped(M)) {
+    if (Op == "Split") {
+      NewOp = "_ToReplicas";
+      Kind = Inserted::Split;
+    } else if (Op == "Mul" || Op == "FloorDiv") {
+      NewOp = "_Scale";
+      Kind = Inserted::Scale;
+    } else {
+      NewOp = "_FromReplicas";
+      Kind = L.hasAttr(M, AssumedAttr) ? Inserted::Reduce : Inserted::Merge;
+    }
+  } else if (!FromInput) {
+    Kind = L.hasAttr(M, CompressAttr)           ? Inserted::Compress
+           : IsProxy                            ? Inserted::Proxy
+           : Accumulates                        ? Inserted::Accumulate
+           : L.hasAttr(M, LengthsAttr)          ? Inserted::Gather
+           : Op == "NoOp"                       ? Inserted::Gate
+           : Op == "CollectiveGather"           ? Inserted::Gather
+           : Op == "CollectiveReduce"           ? Inserted::Reduce
+           : Op.starts_with("Identity")         ? Inserted::Identity
+           : isAssign(M)                        ? Inserted::Refresh
+           : isPack(M)                          ? Inserted::Pack
+           : BatchNormCheck::isDefinitionOp(Op) ? Inserted::Definition
+           : observes(L, M)                     ? Inserted::Check
+                                                : Inserted::No;
+  }
+  NodeId N = Gr.Program = P->addNode(P->uniqueName(Name), NewOp, {}, NoNode);
+  for (const AttrEntry &A : L.attrs(M)) {
+    bool Shared =
+        A.Key == "shared_name" || A.Key == "seed2" || A.Key == "frame_name";
+    NodeId From = Shared && !Once && Gr.Copies[0] != NoNode ? Gr.Copies[0] : M;
+    // Copies of a handle without a shared name have one, and copy 0 has none.
+    if (auto Value = L.attr(From, A.Key))
+      P->setAttr(N, A.Key, *Value);
+  }
+  if (!Once && L.hasAttr(M, "frame_name"))
+    takeFrame(Gr);
+  if (FromInput && L.isOp(M, "Const")) {
+    NodeId Was = In.find(Gr.Base);
+    if (In.isOp(Was, "Const") && In.attr(Was, "value") != L.attr(M, "value"))
+      P->setAttr(N, OriginalAttr, *In.attr(Was, "value"));
+  }
+  if (FromInput && (L.isOp(M, "TensorArrayV3") || L.isOp(M, "EnsureShape"))) {
+    StringRef Key = L.isOp(M, "EnsureShape") ? "shape" : "element_shape";
+    NodeId Was = In.find(Gr.Base);
+    auto Shape = In.isOp(Was, Op) ? In.attr(Was, Key) : std::nullopt;
+    if (Shape && Shape != L.attr(M, Key))
+      P->setAttr(N, OriginalAttr, *Shape);
+  }
+  if (P->name(N) != Gr.Base && FromInput)
+    P->setStringAttr(N, OriginAttr, Gr.Base);
+  if (isVariableOp(Op) && L.hasAttr(M, AggregationAttr))
+    P->setPolicy(N, Policy::SyncOnRead);
+  Node &New = P->node(N);
+  New.Kind = Kind;
+  New.Count =
+      Once && Kind != Inserted::Split ? Copies::Once : Copies::PerReplica;
+  if (Local || (!Once && Op.starts_with("Collective")))
+    New.Flags |= NF_LocalName;
+  if (!Once && Gr.Copies[0] == NoNode)
+    New.Flags |= NF_ElidePrimary;
+}
+
+/// The program's endpoint for an input of a lowered node.
+bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
+                    Endpoint &Result) {
+  if (GroupOf[E.Node] == NoGroup)
+    return error(User, "uses '" + L.name(E.Node) +
+                           "', which is a part of another node");
+  Group &From = Groups[GroupOf[E.Node]];
+  Result = {From.Program, E.Port};
+  if (From.Once != NoNode) {
+    if (P->node(From.Program).Kind == Inserted::Split && !E.isControl()) {
+      if (Once || E.Port != Replica)
+        return error(User, "reads the slice of another replica from '" +
+                               L.name(E.Node) + "'");
+      Result.Port = 0;
+    }
+    return true;
+  }
+  if (!Once && ReplicaOf[E.Node] != int(Replica))
+    return error(User, "reads '" + L.name(E.Node) +
+                           "', which belongs to another replica");
+  if (Once && !E.isControl()) {
+    // What exists once reads copy 0 of an equal value.
+    if (ReplicaOf[E.Node] != 0)
+      return error(User, "exists once and reads '" + L.name(E.Node) + "'");
+    if (From.Pick == NoNode) {
+      From.Pick =
+          P->addNode(P->uniqueName(P->name(From.Program).str() + "/pick"),
+                     "_FromReplicas", {}, NoNode);
+      P->setStringAttr(From.Pick, "combine", "pick");
+      P->setTypeAttr(From.Pick, "T", L.outputType(E.Node, E.Port));
+      P->node(From.Pick).Kind = Inserted::Merge;
+      P->node(From.Pick).Flags |= NF_ElidePrimary;
+      P->setInputs(From.Pick, Result);
+    } else if (P->input(From.Pick, 0) != Result) {
+      // Another output of the same node.
+      NodeId Pick = P->addNode(P->uniqueName(P->name(From.Pick).str()),
+                               "_FromReplicas", Result, NoNode);
+      P->setStringAttr(Pick, "combine", "pick");
+      P->setTypeAttr(Pick, "T", L.outputType(E.Node, E.Port));
+      P->node(Pick).Kind = Inserted::Merge;
+      P->node(Pick).Flags |= NF_ElidePrimary;
+      Result = {Pick, 0};
+      return true;
+    }
+    Result = {From.Pick, 0};
+  }
+  return true;
+}
+
+/// Data and control inputs of copy \p Replica, as edges of the program.
+bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
+                   std::vector<Endpoint> &Result) {
+  NodeId N = Once ? Gr.Once : Gr.Copies[Replica];
+  unsigned Data = L.node(N).NumData;
+  if (stamped(N))
+    Data = 1; // the rest are its own constants
+  for (unsigned I = 0; I < Data; ++I) {
+    Endpoint E = L.input(N, stamped(N) && L.isOp(N, "Split") ? 1 : I), To;
+    if (!source(E, N, Replica, Once, To))
+      return false;
+    Result.push_back(To);
+  }
+  return controls(Gr, N, Replica, Once, Result);
+}
+
+/// A node that exists once waits for all copies, or for copy 0 of a led one.
+bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
+                      std::vector<Endpoint> &Result) {
+  ArrayRef<Endpoint> Controls = L.controlInputs(N);
+  for (size_t I = 0; I < Controls.size(); ++I) {
+    if (GroupOf[Controls[I].Node] == NoGroup)
+      return error(N, "waits for '" + L.name(Controls[I].Node) +
+                          "', which is a part of another node");
+    Group &From = Groups[GroupOf[Controls[I].Node]];
+    if (!Once && &From == &Gr) {
+      if (Replica != 0)
+        return error(N, "waits for another copy of itself");
+      continue; // led: taken below
+    }
+    Endpoint To;
+    if (!source(Controls[I], N, Replica, Once, To))
+      return false;
+    if (Once && From.Once == NoNode) {
+      std::vector<bool> Seen(Replicas);
+      size_t First = I;
+      for (; I < Controls.size() &&
+             GroupOf[Controls[I].Node] == GroupOf[Controls[First].Node];
+           ++I)
+        Seen[ReplicaOf[Controls[I].Node]] = true;
+      --I;
+      auto Count = static_cast<unsigned>(llvm::count(Seen, true));
+      bool Led = P->node(From.Program).Flags & NF_Led;
+      if (Count != Replicas - (From.Copies[0] == NoNode ? 1 : 0) &&
+          !(Led && Count == 1 && Seen[0]))
+        return error(N, "waits for only some of the replicas of '" + From.Base +
+                            "'");
+    }
+    Result.push_back(To);
+  }
+  return true;
+}
+
+/// The constant that \p E is, if it can be an axis: a scalar.
+std::optional<int64_t> Folder::axisAt(Endpoint E) const {
+  auto Value = constValue(L, E.Node);
+  if (!Value || Value->Ints.size() != 1 || !Value->Shape.Dims.empty())
+    return std::nullopt;
+  return Value->Ints[0];
+}
+
+/// A merge: copies 0 to N-1 of one tensor in order.
+bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
+  NodeId N = Gr.Once, Values = N;
+  StringRef Op = L.opName(Gr.model());
+  StringRef Combine = StringSwitch<StringRef>(Op)
+                          .Case("AddN", "sum")
+                          .Case("ConcatV2", "concat")
+                          .Case("Min", "min")
+                          .Case("Max", "max")
+                          .Case("All", "and")
+                          .Case("Any", "or")
+                          .Case("Identity", "pick")
+                          .Default("");
+  if (N == NoNode || Combine.empty())
+    return error(Gr.model(), "has a stamp, and no merge is such a node");
+  if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any") {
+    Values = L.input(N, 0).Node;
+    auto Axis = constValue(L, L.input(N, 1).Node);
+    if (!stamped(Values) || !L.isOp(Values, "Pack") ||
+        L.intAttr(Values, "axis") != 0 || L.boolAttr(N, "keep_dims") != false ||
+        !Axis || !Axis->HasInts || Axis->Ints.size() != 1 || Axis->Ints[0] != 0)
+      return error(N, "does not combine along the replicas");
+  }
+  unsigned Count = Combine == "pick" ? 1 : Replicas;
+  if (L.node(Values).NumData < Count)
+    return error(N, "does not combine all replicas");
+  for (unsigned R = 0; R < Count; ++R) {
+    Endpoint E = L.input(Values, R), First = L.input(Values, 0), To;
+    // The parts of a split are outputs of one node; source() counts them.
+    uint32_t From = GroupOf[E.Node];
+    bool IsPart = From != NoGroup && Groups[From].Once != NoNode &&
+                  P->node(Groups[From].Program).Kind == Inserted::Split;
+    if (From != GroupOf[First.Node] ||
+        (!IsPart && (E.Port != First.Port || ReplicaOf[E.Node] != int(R))))
+      return error(N, "does not combine the copies of one tensor in order");
+    if (!source(E, N, R, false, To))
+      return false;
+    if (R == 0)
+      Result.push_back(To);
+  }
+  P->setStringAttr(Gr.Program, "combine", Combine);
+  P->setTypeAttr(
+      Gr.Program, "T",
+      L.outputType(L.input(Values, 0).Node, L.input(Values, 0).Port));
+  if (Combine == "concat") {
+    auto Axis = axisAt(L.input(N, Count));
+    if (!Axis)
+      return error(N, "concatenates along an unknown axis");
+    P->setIntAttr(Gr.Program, "axis", *Axis);
+  }
+  return controls(Gr, N, 0, true, Result);
+}
+
+/// Whether copy 0 waits for all other copies of its own group.
+bool Folder::takeLed(Group &Gr) {
+  auto Count = static_cast<unsigned>(
+      llvm::count_if(L.controlInputs(Gr.Copies[0]), [&](Endpoint E) {
+        return GroupOf[E.Node] == GroupOf[Gr.Copies[0]];
+      }));
+  if (Count != 0 && Count != Replicas - 1)
+    return error(Gr.Copies[0], "waits for only some of its other copies");
+  if (Count != 0)
+    P->node(Gr.Program).Flags |= NF_Led;
+  return true;
+}
+
+bool Folder::connect(Group &Gr) {
+  std::vector<Endpoint> Inputs;
+  NodeId M = Gr.model();
+  if (stamped(M) && P->isOp(Gr.Program, "_FromReplicas")) {
+    if (!combined(Gr, Inputs))
+      return false;
+  } else if (Gr.Once != NoNode) {
+    if (!edges(Gr, 0, true, Inputs))
+      return false;
+  } else {
+    if (!edges(Gr, Replicas - 1, false, Inputs))
+      return false;
+    for (unsigned R = 0; R + 1 < Replicas; ++R) {
+      std::vector<Endpoint> Other;
+      if (Gr.Copies[R] == NoNode)
+        continue;
+      if (L.opName(Gr.Copies[R]) != L.opName(M))
+        return error(Gr.Copies[R], "has another op than the other copies");
+      if (!edges(Gr, R, false, Other))
+        return false;
+      // Copy 0 reads the input of a node that it does not need.
+      for (size_t I = 0; R == 0 && I < Other.size() && I < Inputs.size(); ++I) {
+        NodeId Via = Inputs[I].Node;
+        if (!(P->node(Via).Flags & NF_ElidePrimary) || Other[I] == Inputs[I])
+          continue;
+        Group &Elided = Groups[GroupOfProgram[Via]];
+        Endpoint To;
+        if (source(L.input(Elided.model(), 0), Elided.model(), Replicas - 1,
+                   false, To) &&
+            To == Other[I])
+          Other[I] = Inputs[I];
+      }
+      if (Other != Inputs)
+        return error(Gr.Copies[R], "has other inputs than the other copies");
+    }
+  }
+  if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Split) {
+    auto Axis = axisAt(L.input(M, 0));
+    if (!Axis)
+      return error(M, "splits along an unknown axis");
+    if (L.intAttr(M, "num_split") != Replicas)
+      return error(M, "does not split for the replicas");
+    P->setIntAttr(Gr.Program, "axis", *Axis);
+  }
+  if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Scale) {
+    auto Factor = constScalar(L, L.input(M, 1).Node);
+    for (NodeId Copy : Gr.Copies)
+      if (Copy != NoNode &&
+          (!stamped(Copy) || constScalar(L, L.input(Copy, 1).Node) != Factor))
+        return error(Copy, "scales by another factor than the other copies");
+    double Power = Factor && *Factor > 0
+                       ? std::log(*Factor) / std::log(double(Replicas))
+                       : NAN;
+    if (L.isOp(M, "FloorDiv"))
+      Power = -Power;
+    if (!(std::abs(Power - std::round(Power)) < 1e-3))
+      return error(M, "does not scale by a power of the number of replicas");
+    P->setIntAttr(Gr.Program, "power", static_cast<int64_t>(std::round(Power)));
+  }
+  P->setInputs(Gr.Program, Inputs);
+  return true;
+}
+
+std::unique_ptr<Graph> Folder::run() {
+  Proxies = findProxies(L, In, Word);
+  if (!group())
+    return nullptr;
+  NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
+  std::vector<std::string> Names;
+  Names.reserve(Replicas);
+  for (unsigned R = 0; R < Replicas; ++R)
+    Names.push_back("/device:CPU:" + std::to_string(R));
+  std::vector<StringRef> Refs(Names.begin(), Names.end());
+  P->setIntAttr(MeshNode, "replicas", Replicas);
+  P->setAttr(MeshNode, "devices", encodeStringListAttr(Refs));
+  if (Word != UsualCopyWord)
+    P->setStringAttr(MeshNode, CopyWordAttr, Word);
+  P->node(MeshNode).Kind = Inserted::Mesh;
+  for (Group &Gr : Groups) {
+    make(Gr);
+    GroupOfProgram.resize(P->size(), NoGroup);
+    GroupOfProgram[Gr.Program] = static_cast<uint32_t>(&Gr - Groups.data());
+  }
+  for (Group &Gr : Groups)
+    if (Gr.Once == NoNode && Gr.Copies[0] != NoNode)
+      takeLed(Gr);
+  for (Group &Gr : Groups)
+    connect(Gr);
+  if (Errors == 0 && !checkCopies(L, In, *P, Groups, Diags))
+    ++Errors;
+  return Errors == 0 ? std::move(P) : nullptr;
+}
+
+} // namespace
+
+unsigned stampedReplicas(const Graph &G) {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Flags & NF_MayHaveGraft)
+      if (auto Stamp = G.intAttr(N, StampAttr))
+        return *Stamp > 0 ? static_cast<unsigned>(*Stamp) : 0;
+  return 0;
+}
+
+unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
+  unsigned Replicas = stampedReplicas(Lowered);
+  if (Replicas != 0)
+    return Replicas;
+  std::string Word = freeCopyWord(Input);
+  for (NodeId N = 0; N < Lowered.size(); ++N)
+    if (int Replica = copyNameIn(Input, Word, Lowered.name(N)).Replica;
+        Replica > 0)
+      Replicas = std::max(Replicas, static_cast<unsigned>(Replica) + 1);
+  // Each has nodes of its own, or names are no copies' names.
+  return Replicas <= Lowered.numLive() ? Replicas : 0;
+}
+
+std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
+                                    DiagnosticEngine &Diags) {
+  return Folder(Lowered, Input, countReplicas(Lowered, Input), Diags).run();
+}
+
+/// Nothing in \p Lowered speaks of a second replica.
+static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
+                             DiagnosticEngine &Diags) {
+  std::string Word = copyWordOf(Lowered, Input);
+  for (NodeId N = 0; N < Lowered.size(); ++N) {
+    bool IsCopy = copyNameIn(Input, Word, Lowered.name(N)).Replica > 0;
+    if (!IsCopy && Lowered.intAttr(N, StampAttr).value_or(1) == 1)
+      continue;
+    Diags.error(Lowered.name(N), "is of a graph with more than one replica, "
+                                 "and another node has the stamp of one");
+    return false;
+  }
+  return true;
+}
+
+bool certifyLowered(const Graph &Input, const Graph &Lowered,
+                    DiagnosticEngine &Diags) {
+  unsigned Replicas = countReplicas(Lowered, Input);
+  if (!verifyTypes(Lowered, Diags) || !verifyCollectives(Lowered, Diags))
+    return false;
+  // Nothing is there more than once.
+  if (Replicas == 0)
+    return certify(Input, Lowered, Diags);
+  // With one replica there are no copies to be told apart by name.
+  if (Replicas == 1)
+    return verifyOneReplica(Lowered, Input, Diags);
+  std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);
+  return Program && certify(Input, *Program, Diags);
+}
+
+} // namespace graft

@@ -1,0 +1,115 @@
+//===- lib/certify/forms/AccumulateCheck.cpp - sums in accumulators -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/forms/AccumulateCheck.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <limits>
+
+using namespace llvm;
+
+namespace graft {
+
+static bool isPart(const Graph &G, NodeId N, StringRef Op) {
+  return G.node(N).Kind == Inserted::Accumulate && G.isOp(N, Op);
+}
+
+NodeId putOf(const Graph &G, NodeId Take) {
+  if (G.node(Take).NumData != 2 ||
+      !isPart(G, G.input(Take, 0).Node, "ConditionalAccumulator"))
+    return NoNode;
+  NodeId Put = NoNode;
+  bool Others = G.anyUse(G.input(Take, 0).Node, [&](Use U) {
+    if (U.User == Take)
+      return U.Index != 0;
+    if (U.Index != 0 || Put != NoNode || G.node(U.User).NumData != 3 ||
+        !isPart(G, U.User, "AccumulatorApplyGradient"))
+      return true;
+    Put = U.User;
+    return false;
+  });
+  return Others ? NoNode : Put;
+}
+
+/// Whether \p E is the integer \p Want.
+static bool isNumber(const Graph &G, Endpoint E, unsigned Type, int64_t Want) {
+  if (!G.isOp(E.Node, "Const") || E.Port != 0)
+    return false;
+  auto Value = constValue(G, E.Node);
+  return Value && Value->Type == Type && Value->Shape.Dims.empty() &&
+         Value->Ints.size() == 1 && Value->Ints[0] == Want;
+}
+
+void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
+                     function_ref<void(NodeId, const Twine &)> Error) {
+  const Node &This = G.node(N);
+  StringRef Op = G.opName(N);
+  bool Once = This.Count == Copies::Once;
+  if (Op == "ConditionalAccumulator") {
+    if (!Once || This.NumInputs != 0 ||
+        G.stringAttr(N, "reduction_type") != StringRef("SUM"))
+      Error(N, "is no accumulator of a sum that exists once");
+    // Two of one name are one.
+    if (G.stringAttr(N, "shared_name") != G.name(N))
+      Error(N, "is an accumulator that has not its own name");
+    if (none_of(G.uses(N), [&](Use U) {
+          return isPart(G, U.User, "AccumulatorTakeGradient") &&
+                 putOf(G, U.User) != NoNode;
+        }))
+      Error(N, "is an accumulator into which not just each replica puts once "
+               "and from which one node takes");
+  } else if (Op == "AccumulatorTakeGradient") {
+    NodeId Put = putOf(G, N);
+    if (!Once || Put == NoNode)
+      return Error(N, "takes from an accumulator that others use");
+    NodeId Acc = G.input(N, 0).Node;
+    if (!isNumber(G, G.input(N, 1), DT_INT32, Replicas))
+      Error(N, "does not take when all replicas have put");
+    if (G.controlInputs(N).size() != 1 || G.controlInputs(N)[0].Node != Put)
+      Error(N, "takes and does not wait for what the replicas put");
+    auto Type = G.typeAttr(N, "dtype");
+    if (Type != G.typeAttr(Put, "dtype") || Type != G.typeAttr(Acc, "dtype"))
+      Error(N, "takes another type than is put");
+  } else if (Op == "AccumulatorApplyGradient") {
+    if (Once || This.NumData != 3 ||
+        G.node(G.input(N, 2).Node).Count != Copies::PerReplica)
+      return Error(N, "does not put what each replica has");
+    // What has an older step than the accumulator is dropped.
+    if (!isNumber(G, G.input(N, 1), DT_INT64,
+                  std::numeric_limits<int64_t>::max()))
+      Error(N, "puts with a step that may be dropped");
+    for (Endpoint E : G.controlInputs(N))
+      if (!isPart(G, E.Node, "NoOp"))
+        Error(N, "puts and waits for '" + G.name(E.Node) +
+                     "', which its value does not need");
+    // A run that fails would leave what some replicas have put to the next.
+    if (none_of(G.controlInputs(N), [&](Endpoint E) {
+          return G.node(E.Node).Count == Copies::Once &&
+                 is_contained(G.controlInputs(E.Node),
+                              Endpoint{G.input(N, 2).Node, ControlPort});
+        }))
+      Error(N, "puts before all replicas have what they put");
+  } else if (Op == "NoOp") {
+    for (Endpoint E : G.inputs(N))
+      if (!G.anyUse(N, [&](Use U) {
+            return isPart(G, U.User, "AccumulatorApplyGradient") &&
+                   G.node(U.User).NumData == 3 &&
+                   G.input(U.User, 2).Node == E.Node;
+          }))
+        Error(N, "waits for '" + G.name(E.Node) + "', which nobody puts");
+  } else if (Op != "Const" || !Once || This.NumInputs != 0) {
+    Error(N, "op " + Op + " is marked as a part of an accumulator and is none");
+  }
+  // Nothing else is made of its parts.
+  if (Op != "AccumulatorTakeGradient")
+    G.forEachUse(N, [&](Use U) {
+      if (G.node(U.User).Kind != Inserted::Accumulate)
+        Error(U.User, "uses '" + G.name(N) + "', a part of an accumulator");
+    });
+}
+
+} // namespace graft

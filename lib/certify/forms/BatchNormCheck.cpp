@@ -1,0 +1,268 @@
+//===- lib/certify/forms/BatchNormCheck.cpp - is it the batch norm? -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// With X and S the activations and scales that the input gives the op, A the
+// axes that are no channels, and n the number of values of a channel:
+//
+//     m = mean of X along A           n = size(X) / size(S)
+//     v = mean of (X - m)^2 along A
+//     FusedBatchNorm(X, S, O, training):
+//       0: FusedBatchNorm(X, S, O, m, v)   1: m   2: v * n / max(n-1, 1)
+//     FusedBatchNormGrad(dY, X, S, training), with d, ds, do what it gives in
+//     inference with m and v, and c = S / sqrt(v + epsilon):
+//       0: d - FusedBatchNorm(X, c * ds/n, c * do/n, m, v)   1: ds   2: do
+//
+// that is dX = c * (dY - do/n - (X - m)/sqrt(v + epsilon) * ds/n).
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/forms/BatchNormCheck.h"
+
+#include "lib/infer/rules/OpRules.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+bool BatchNormCheck::isDefinitionOp(StringRef Op) {
+  return StringSwitch<bool>(Op)
+      .Cases("Const", "Cast", "Mean", "Squeeze", "SquaredDifference", true)
+      .Cases("Range", "Transpose", "Size", "RealDiv", "Sub", "Maximum", "Mul",
+             "AddV2", "Rsqrt", true)
+      .Cases("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", true)
+      .Default(false);
+}
+
+bool BatchNormCheck::readsShapeOnly(const Graph &G, NodeId User,
+                                    uint32_t Port) {
+  TypeRule Rule = rulesOf(G.opName(User)).Type;
+  return (Rule == TypeRule::Zeros || Rule == TypeRule::ShapeOf) &&
+         (Port < 5 || !G.hasUses(User));
+}
+
+bool BatchNormCheck::isVarianceRead(const Graph &G, NodeId N) {
+  return G.anyUse(N, [&](Use Of) {
+    return G.input(Of.User, Of.Index).Port == 2 &&
+           !readsShapeOnly(G, Of.User, 2);
+  });
+}
+
+bool BatchNormCheck::isGradient(NodeId I) const {
+  return In.opNames()[In.op(I)].starts_with("FusedBatchNormGrad");
+}
+
+bool BatchNormCheck::isRewritten(NodeId I) const {
+  StringRef Op = In.opNames()[In.op(I)];
+  if (!Op.starts_with("FusedBatchNorm"))
+    return false;
+  auto Was = In.attr(I, "is_training");
+  return (!Was || *Was == encodeBoolAttr(true)) &&
+         G.boolAttr(ProgramOf[I], "is_training") == false;
+}
+
+/// The axes that are no channels, of node \p I of the input.
+SmallVector<int64_t, 4> BatchNormCheck::axes(NodeId I) const {
+  auto Format = In.attr(I, "data_format");
+  auto Is = [&](StringRef Name) { return *Format == encodeStringAttr(Name); };
+  if (!Format || Is("NHWC"))
+    return {0, 1, 2};
+  if (Is("NCHW"))
+    return {0, 2, 3};
+  if (Is("NDHWC"))
+    return {0, 1, 2, 3};
+  if (Is("NCDHW"))
+    return {0, 2, 3, 4};
+  return {};
+}
+
+/// A gradient reads the reserve spaces of its batch norm.
+NodeId BatchNormCheck::forward(NodeId I) const {
+  if (!isGradient(I))
+    return I;
+  ArrayRef<Endpoint> Is = In.inputs(I);
+  NodeId F = Is[3].Node;
+  StringRef Op = In.opNames()[In.op(F)];
+  bool Fits = Op.starts_with("FusedBatchNorm") && !isGradient(F) &&
+              Is[3] == Endpoint{F, 3} && Is[4] == Endpoint{F, 4} &&
+              In.inputs(F)[0] == Is[1] && axes(I) == axes(F) &&
+              attrs(ProgramOf[I]) == attrs(ProgramOf[F]);
+  return Fits ? F : NoNode;
+}
+
+/// What a batch norm computes depends on these, and on the axes.
+std::string BatchNormCheck::attrs(NodeId P) const {
+  auto Epsilon = G.floatAttr(P, "epsilon");
+  return formatv("{0},{1},{2}",
+                 Epsilon ? llvm::bit_cast<uint32_t>(*Epsilon) : 0,
+                 G.outputType(P, 0), G.outputType(P, 1));
+}
+
+static std::string list(ArrayRef<int64_t> Values) {
+  std::string Text = "[";
+  for (int64_t V : Values)
+    Text += std::to_string(V) + ";";
+  return Text + "]";
+}
+
+static std::string number(float Value) {
+  return std::to_string(llvm::bit_cast<uint32_t>(Value));
+}
+
+/// A tensor of the input; `!` if the program computes something else there.
+static std::string leaf(Endpoint E, bool Hollow = false) {
+  return formatv("{0}{1}:{2}", Hollow ? '!' : '#', E.Node, E.Port);
+}
+
+/// \p E of the program over tensors of the input; with "?" where it is none.
+std::string BatchNormCheck::term(Endpoint E, EraseFn Erase,
+                                 unsigned &Budget) const {
+  E = Erase(E);
+  if (E.Node == NoNode || Budget == 0)
+    return "?";
+  --Budget;
+  if (NodeId I = InputOf[E.Node]; I != NoNode)
+    return leaf({I, E.Port}, isHollow({I, E.Port}));
+  StringRef Op = G.opName(E.Node);
+  if (E.Port != 0 || !isDefinitionOp(Op))
+    return "?";
+  if (Op == "Const") {
+    auto Value = constValue(G, E.Node);
+    if (!Value)
+      return "?";
+    if (Value->HasInts)
+      return list(Value->Ints);
+    auto Scalar = constScalar(G, E.Node);
+    return Scalar && Value->Type == DT_FLOAT
+               ? number(static_cast<float>(*Scalar))
+               : "?";
+  }
+  std::string Text = Op.str();
+  if (Op == "Cast")
+    Text += formatv("<{0}>", G.outputType(E.Node, 0));
+  else if (Op == "Squeeze")
+    Text += list(G.intListAttr(E.Node, "squeeze_dims")
+                     .value_or(SmallVector<int64_t, 4>()));
+  else if (Op == "Mean")
+    Text += G.boolAttr(E.Node, "keep_dims") == true ? "<kept>" : "";
+  else if (Op.starts_with("FusedBatchNorm"))
+    Text += "<" + attrs(E.Node) + "," +
+            G.stringAttr(E.Node, "data_format").value_or("?").str() +
+            (G.boolAttr(E.Node, "is_training") == false ? ">" : ",training>");
+  Text += '(';
+  for (Endpoint Operand : G.dataInputs(E.Node))
+    Text += term(Operand, Erase, Budget) + ",";
+  return Text + ")";
+}
+
+static std::string call(const Twine &Op, std::initializer_list<StringRef> Of) {
+  std::string Text = Op.str() + "(";
+  for (StringRef Operand : Of)
+    Text += (Operand + ",").str();
+  return Text + ")";
+}
+
+/// The term that tensor \p Want of the input is; of a gradient and ports
+/// beyond its own, the mean (3) and the variance (4) that it is given.
+std::string BatchNormCheck::definition(Endpoint Want) const {
+  NodeId I = forward(Want.Node);
+  if (I == NoNode)
+    return "";
+  NodeId P = ProgramOf[Want.Node];
+  SmallVector<int64_t, 4> Axes = axes(Want.Node);
+  auto Epsilon = G.floatAttr(P, "epsilon");
+  // With another factor the statistics are blended with earlier ones.
+  if (G.floatAttr(ProgramOf[I], "exponential_avg_factor").value_or(1) != 1)
+    return "";
+  if (Axes.empty() || !Epsilon || G.outputType(P, 1) != DT_FLOAT)
+    return "";
+  std::string X = leaf(In.inputs(I)[0]), S = leaf(In.inputs(I)[1]);
+  std::string Cast = "Cast<" + std::to_string(DT_FLOAT) + ">";
+  std::string Float = G.outputType(P, 0) == DT_FLOAT ? X : call(Cast, {X});
+  std::string Drop = "Squeeze" + list(Axes), A = list(Axes);
+  std::string Kept = call("Mean<kept>", {Float, A});
+  std::string M = call(Drop, {Kept});
+  std::string Squares = call("SquaredDifference", {Float, Kept});
+  std::string V = call(Drop, {call("Mean<kept>", {Squares, A})});
+  std::string N = call("RealDiv", {call(Cast, {call("Size", {X})}),
+                                   call(Cast, {call("Size", {S})})});
+  bool Gradient = isGradient(Want.Node);
+  if (Want.Port == (Gradient ? 3 : 1))
+    return M;
+  if (Want.Port == 4)
+    return V;
+  std::string One = number(1);
+  if (!Gradient && Want.Port == 2)
+    return call("Mul",
+                {V, call("RealDiv",
+                         {N, call("Maximum", {call("Sub", {N, One}), One})})});
+  if (!Gradient || Want.Port != 0)
+    return "";
+  S = leaf(In.inputs(Want.Node)[2]);
+  std::string C =
+      call("Mul", {S, call("Rsqrt", {call("AddV2", {V, number(*Epsilon)})})});
+  auto Part = [&](uint32_t Port) {
+    return call("Mul", {C, call("RealDiv", {leaf({Want.Node, Port}), N})});
+  };
+  std::string Through =
+      call(In.opNames()[In.op(I)] + "<" + attrs(P) + "," +
+               G.stringAttr(ProgramOf[I], "data_format").value_or("?") + ">",
+           {X, Part(1), Part(2), M, V});
+  std::string D = leaf({Want.Node, 0}, /*Hollow=*/true);
+  if (channelsFirst(Want.Node))
+    D = call("Transpose",
+             {D, Axes.size() == 3 ? "[0;3;1;2;]" : "[0;4;1;2;3;]"});
+  return call("Sub", {D, Through});
+}
+
+bool BatchNormCheck::mayChange(NodeId I, StringRef Key) const {
+  if (!isRewritten(I))
+    return false;
+  if (Key == "is_training")
+    return true;
+  if (Key != "data_format" || !isGradient(I) || !channelsFirst(I))
+    return false;
+  return G.stringAttr(ProgramOf[I], Key) ==
+         StringRef(axes(I).size() == 3 ? "NHWC" : "NDHWC");
+}
+
+bool BatchNormCheck::means(Endpoint E, Endpoint Want, EraseFn Erase) const {
+  StringRef Op = In.opNames()[In.op(Want.Node)];
+  if (!Op.starts_with("FusedBatchNorm"))
+    return false;
+  // Statistics are defined in training, the rest where the op is rewritten.
+  bool IsStatistic =
+      !isGradient(Want.Node) && (Want.Port == 1 || Want.Port == 2);
+  auto Training = In.attr(Want.Node, "is_training");
+  if (Training && *Training != encodeBoolAttr(true))
+    return false;
+  if (!IsStatistic && !isHollow(Want))
+    return false;
+  unsigned Budget = 256;
+  std::string Is = definition(Want);
+  return !Is.empty() && term(E, Erase, Budget) == Is;
+}
+
+bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E,
+                                     EraseFn Erase) const {
+  // The third reserve space plays no part when statistics are given.
+  if (K == 5 && isGradient(I))
+    return true;
+  unsigned Budget = 256;
+  // The gradient works on channels that are last.
+  if (K < 2 && isGradient(I) && channelsFirst(I)) {
+    SmallVector<int64_t, 4> Order = axes(I);
+    Order.push_back(1);
+    return term(E, Erase, Budget) ==
+           call("Transpose", {leaf(In.inputs(I)[K]), list(Order)});
+  }
+  if (K != 3 && K != 4)
+    return false;
+  std::string Is = definition({I, isGradient(I) || K == 4 ? K : 1});
+  return !Is.empty() && term(E, Erase, Budget) == Is;
+}
+
+} // namespace graft

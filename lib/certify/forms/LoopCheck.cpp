@@ -1,0 +1,99 @@
+//===- lib/certify/forms/LoopCheck.cpp - are loops whole? -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/forms/LoopCheck.h"
+
+#include "lib/graph/AttrWire.h"
+#include "lib/infer/batch/LocalSizes.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+void checkLoops(const Graph &G, const LoopInfo &Loops,
+                function_ref<void(NodeId, const Twine &)> Error) {
+  auto IsPerReplica = [&](NodeId N) {
+    return G.node(N).Count == Copies::PerReplica;
+  };
+  for (NodeId First : Loops.nests()) {
+    bool AnyCopies = any_of(Loops.nest(First), IsPerReplica);
+    for (NodeId N : Loops.nest(First)) {
+      if (AnyCopies && !IsPerReplica(N))
+        Error(N, "exists once and is in a loop that every replica runs by "
+                 "itself; move op " +
+                     G.opName(N) + " out of the loop");
+      if (G.node(N).Kind != Inserted::No)
+        Error(N, "was inserted into a loop, where replicas cannot meet");
+    }
+  }
+  for (NodeId Handle : Loops.handles())
+    for (NodeId User : Loops.usersOf(Handle))
+      if (IsPerReplica(User) && !IsPerReplica(Handle))
+        Error(User,
+              "every replica uses '" + G.name(Handle) + "', which exists once");
+}
+
+bool isElementShape(StringRef Op, StringRef Key) {
+  return Op == "EnsureShape"
+             ? Key == "shape"
+             : Key.starts_with("element_shape") && isLocalHandleOp(Op);
+}
+
+std::optional<SmallVector<DimId, 4>>
+elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
+  auto Shape = Dims.shape({N, 0});
+  if (!Shape)
+    return std::nullopt;
+  // What is read from many elements has them along another axis.
+  bool Many = !G.isOp(N, "TensorArrayV3") && !G.isOp(N, "EnsureShape");
+  if (Many && Shape->empty())
+    return std::nullopt;
+  return SmallVector<DimId, 4>(Many ? Shape->drop_front() : *Shape);
+}
+
+/// Whether the shape \p Now is \p Was but for \p Sizes that follow the batch.
+static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
+                         ArrayRef<int64_t> Was, ArrayRef<int64_t> Now,
+                         unsigned Replicas) {
+  if (Was.size() != Now.size() || Sizes.size() != Now.size())
+    return false;
+  for (size_t I = 0; I < Now.size(); ++I) {
+    int64_t Times =
+        Now[I] > 0 ? timesLarger(Dims.table(), Sizes[I], Replicas) : 1;
+    if (Now[I] * Times != Was[I])
+      return false;
+  }
+  return true;
+}
+
+bool isLocalElementShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
+                         StringRef Was, std::optional<StringRef> Now,
+                         unsigned Replicas) {
+  auto Sizes = elementSizes(G, Dims, N);
+  auto OldBytes = bytesField(Was, AttrShape),
+       NewBytes = Now ? bytesField(*Now, AttrShape) : std::nullopt;
+  if (!Sizes || !OldBytes || !NewBytes)
+    return false;
+  ShapeValue Old = parseShape(*OldBytes), New = parseShape(*NewBytes);
+  return !Old.UnknownRank && !New.UnknownRank &&
+         isLocalShape(Dims, *Sizes, Old.Dims, New.Dims, Replicas);
+}
+
+bool isLocalSplat(const Graph &G, const DimAnalysis &Dims, NodeId N,
+                  StringRef Was, unsigned Replicas) {
+  auto Value = G.attr(N, "value");
+  auto Old = tensorValue(Was), New = constValue(G, N);
+  auto Shape = Dims.shape({N, 0});
+  if (!Value || !Old || !New || !Shape ||
+      !isLocalShape(Dims, *Shape, Old->Shape.Dims, New->Shape.Dims, Replicas))
+    return false;
+  auto Resized = resizeSplat(Was, New->Shape.Dims);
+  return Resized && Resized == resizeSplat(*Value, New->Shape.Dims);
+}
+
+} // namespace graft

@@ -1,0 +1,370 @@
+//===- lib/certify/forms/ProxyCheck.cpp - copies of shared variables ------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A read of a proxy is a read of its variable if
+//
+//   - every op that changes the variable is followed by a refresh from the
+//     value that it left, and all that waited for the op waits for that;
+//   - two changes that are no assignments, which may both be in a run without
+//     an order, do not let an older refresh come last;
+//   - what is read before a change in the input is read before the refresh;
+//   - what is read after a change in the input is read from the variable.
+//
+// Assignments without an order leave open in the input which of them holds.
+//
+// A lookup of rows in a proxy has no edge to the refresh. Its rows are a part
+// of the batch (checked), so that what exists once has them from all replicas
+// together, or not: then no copy is behind.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/forms/ProxyCheck.h"
+
+#include "lib/infer/rules/OpRules.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+bool looksUpRows(const Graph &G, NodeId N) {
+  return G.isOp(N, "ResourceGather") || G.isOp(N, "ResourceGatherNd");
+}
+
+bool leavesVariable(const Graph &G, Use U) {
+  StringRef Op = G.opName(U.User);
+  const OpDef *Def = G.opDef(U.User);
+  // A merged handle is that of copy 0, and so of the one that there is.
+  if (!Def)
+    return Op == "_FromReplicas";
+  // The value of a reference.
+  if (G.isRefOutput(G.input(U.User, U.Index).Node, 0) &&
+      !G.isRefInput(U.User, U.Index) && G.outputType(U.User, 0) != DT_RESOURCE)
+    return !Op.starts_with("Enter");
+  return Def->readsVariable() || Op == "Identity" || Op == "RefIdentity" ||
+         Op == "Switch" || Op == "RefSwitch";
+}
+
+NodeId proxyOf(const Graph &G, NodeId Var) {
+  NodeId Found = NoNode;
+  G.anyUse(Var, [&](Use W) {
+    return G.node(W.User).Kind == Inserted::Proxy &&
+           G.node(W.User).NumData == 1 && G.anyUse(W.User, [&](Use F) {
+             if (F.Index != 1 || G.node(F.User).Kind != Inserted::Proxy ||
+                 !G.isOp(F.User, "AssignVariableOp"))
+               return false;
+             Found = G.input(F.User, 0).Node;
+             return true;
+           });
+  });
+  return Found;
+}
+
+void markAfter(const Graph &G, std::vector<NodeId> Work,
+               std::vector<bool> &Marked) {
+  Marked.resize(G.size());
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (Marked[N])
+      continue;
+    Marked[N] = true;
+    G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
+  }
+}
+
+bool areOrdered(const Graph &G, ArrayRef<NodeId> Updates,
+                function_ref<NodeId(NodeId)> Gate) {
+  // Of each two, one is after the other: so the numbers of those that come
+  // after each are all different.
+  SmallVector<bool, 8> Taken(Updates.size());
+  for (NodeId U : Updates) {
+    if (Updates.size() < 2)
+      break;
+    std::vector<bool> After;
+    markAfter(G, {Gate(U)}, After);
+    size_t Later = count_if(
+        Updates, [&](NodeId Other) { return Other != U && After[Other]; });
+    if (Taken[Later])
+      return false;
+    Taken[Later] = true;
+  }
+  return true;
+}
+
+ProxyCheck::ProxyCheck(const InputGraph &In, const Graph &G,
+                       const std::vector<NodeId> &InputOf)
+    : In(In), G(G), InputOf(InputOf) {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Kind == Inserted::Proxy &&
+        G.isOp(N, "VarHandleOp"))
+      collect(N);
+}
+
+/// Finds what belongs to the proxy \p N, as far as it has the form.
+void ProxyCheck::collect(NodeId N) {
+  auto Index = static_cast<uint32_t>(Proxies.size());
+  Proxy P;
+  P.Node = N;
+  auto IsProxy = [&](NodeId User, StringRef Op) {
+    return G.node(User).Kind == Inserted::Proxy && G.isOp(User, Op);
+  };
+  for (Use U : G.uses(N)) {
+    if (IsProxy(U.User, "ReadVariableOp")) {
+      P.Reads.push_back(U.User);
+      ByNode[U.User] = Index;
+      Parts.insert(U.User);
+    } else if (IsProxy(U.User, "AssignVariableOp") && U.Index == 0 &&
+               G.node(U.User).NumData == 2) {
+      P.Refreshes.push_back(U.User);
+      Parts.insert(U.User);
+      NodeId W = G.input(U.User, 1).Node;
+      if (G.node(W).Kind != Inserted::Proxy || G.node(W).NumData != 1)
+        continue;
+      Parts.insert(W);
+      P.Var = G.input(W, 0).Node;
+      NodeId Update = G.node(W).NumInputs == 2 ? G.input(W, 1).Node : NoNode;
+      G.forEachUse(U.User, [&](Use Gate) {
+        if (IsProxy(Gate.User, "NoOp") || IsProxy(Gate.User, "Identity")) {
+          Parts.insert(Gate.User);
+          if (Update != NoNode)
+            UpdateOf[Gate.User] = Update;
+        }
+      });
+    }
+  }
+  Parts.insert(N);
+  ByNode[N] = Index;
+  if (P.Var != NoNode && InputOf[P.Var] != NoNode) {
+    ByVar.try_emplace(InputOf[P.Var], Index);
+    StringRef Op = G.isOp(P.Var, "VarHandleOp") ? "ReadVariableOp" : "Identity";
+    for (Use U : G.uses(P.Var))
+      if (P.Read == NoNode && G.isOp(U.User, Op) &&
+          G.node(U.User).NumInputs == 1 && InputOf[U.User] != NoNode)
+        P.Read = U.User;
+  }
+  Proxies.push_back(std::move(P));
+}
+
+Endpoint ProxyCheck::standsFor(Endpoint E) const {
+  if (auto It = ByNode.find(E.Node); It != ByNode.end()) {
+    const Proxy &P = Proxies[It->second];
+    NodeId To = E.Node == P.Node ? P.Var : P.Read;
+    return To == NoNode ? Endpoint() : Endpoint{To, 0};
+  }
+  NodeId Update = updateOf(E.Node);
+  return Update == NoNode || G.isOp(E.Node, "NoOp") ? Endpoint()
+                                                    : Endpoint{Update, E.Port};
+}
+
+bool ProxyCheck::areSameRead(Endpoint A, Endpoint B) const {
+  auto Passes = [&](NodeId N) {
+    return In.opNames()[In.op(N)] == "Identity" && In.inputs(N).size() == 1 &&
+           In.inputs(N)[0].Port != ControlPort;
+  };
+  // The Identity of a reference is a read itself.
+  while (A.Node != B.Node && B.Port == 0 && Passes(B.Node) &&
+         !ByVar.contains(In.inputs(B.Node)[0].Node))
+    B = In.inputs(B.Node)[0];
+  if (A.Port != 0 || B.Port != 0 || In.op(A.Node) != In.op(B.Node) ||
+      In.inputs(A.Node) != In.inputs(B.Node) || In.inputs(A.Node).size() != 1)
+    return false;
+  StringRef Op = In.opNames()[In.op(A.Node)];
+  auto It = ByVar.find(In.inputs(A.Node)[0].Node);
+  return It != ByVar.end() && In.inputs(A.Node)[0].Port == 0 &&
+         (Op == "ReadVariableOp" || Op == "Identity") &&
+         In.attr(A.Node, "dtype") == In.attr(B.Node, "dtype");
+}
+
+/// Whether the input reads \p Var, of the input, before \p Update in all runs.
+bool ProxyCheck::readsBefore(NodeId Var, NodeId Update) const {
+  std::vector<NodeId> Work{Update};
+  DenseSet<NodeId> Seen;
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (!Seen.insert(N).second)
+      continue;
+    StringRef Op = In.opNames()[In.op(N)];
+    if ((Op == "ReadVariableOp" || Op == "Identity") && N != Update &&
+        In.inputs(N)[0].Node == Var)
+      return true;
+    for (Endpoint E : In.inputs(N))
+      Work.push_back(E.Node);
+  }
+  return false;
+}
+
+/// The refresh \p F takes what an update of the variable left.
+void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
+                              NodeId F, ErrorFn Error) const {
+  Endpoint W = G.input(F, 1);
+  bool IsHandle = G.isOp(P.Var, "VarHandleOp");
+  if (G.node(F).Count != Copies::PerReplica || W.Port != 0 ||
+      !Parts.contains(W.Node) || G.node(W.Node).Count != Copies::Once ||
+      !G.isOp(W.Node, IsHandle ? "ReadVariableOp" : "Identity") ||
+      G.input(W.Node, 0) != Endpoint{P.Var, 0} || G.node(W.Node).NumInputs != 2)
+    return Error(F, "refreshes a proxy and does not take the value of '" +
+                        G.name(P.Var) + "' after an update");
+  NodeId U = G.input(W.Node, 1).Node;
+  const UpdateDef &Def = Facts.Vars.update(G, U);
+  bool Writes = false;
+  for (unsigned I = 0; I < Def.NumVars; ++I)
+    Writes |= Facts.Vars.variableOf(G.input(U, I)) == P.Var;
+  if (!Writes || InputOf[U] == NoNode)
+    Error(F, "refreshes a proxy after '" + originName(G, U) +
+                 "', which does not write '" + G.name(P.Var) + "'");
+  for (Endpoint E : G.controlInputs(F))
+    if (!is_contained(P.Reads, E.Node))
+      Error(F, "refreshes a proxy and waits for '" + G.name(E.Node) +
+                   "', which does not read it");
+  if (G.anyUse(W.Node, [&](Use Of) { return Of.Index != 1 || Of.User != F; }))
+    Error(W.Node, "is read by something else than the refresh of a proxy");
+}
+
+/// Whatever comes after the update \p U comes after the refresh \p F.
+void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F,
+                             ErrorFn Error) const {
+  NodeId W = G.input(F, 1).Node, Gate = NoNode;
+  G.forEachUse(F, [&](Use Of) {
+    if (updateOf(Of.User) == U && (Gate == NoNode || Gate == Of.User))
+      Gate = Of.User;
+    else
+      Error(Of.User, "waits for the refresh of a proxy and is not the gate of "
+                     "its update");
+  });
+  if (Gate == NoNode)
+    return Error(U, "updates '" + G.name(P.Var) +
+                        "', and nothing waits for the refresh of its proxies");
+  bool IsRef = G.isOp(Gate, "Identity");
+  if (G.node(Gate).Count != Copies::Once || G.node(Gate).NumData != IsRef ||
+      (IsRef && G.input(Gate, 0) != Endpoint{U, 0}) ||
+      G.controlInputs(Gate).size() != 1 || G.input(Gate, IsRef).Node != F)
+    Error(Gate, "stands for '" + originName(G, U) +
+                    "' and waits for something else than its refresh");
+  G.forEachUse(U, [&](Use Of) {
+    if (Of.User != W && Of.User != Gate)
+      Error(Of.User, "comes after '" + originName(G, U) +
+                         "' and does not wait for the refresh of its proxies");
+  });
+}
+
+/// What reads the proxy \p P is not before or after an update when it should
+/// not be.
+void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
+                            const DenseMap<NodeId, NodeId> &RefreshOf,
+                            ErrorFn Error) const {
+  for (Use U : G.uses(P.Node)) {
+    bool Own = G.node(U.User).Kind == Inserted::Proxy
+                   ? Parts.contains(U.User)
+                   : G.node(U.User).Kind == Inserted::Refresh;
+    bool LooksUp = InputOf[U.User] != NoNode && looksUpRows(G, U.User);
+    if (U.Index != 0 || (!Own && !LooksUp))
+      Error(U.User, "uses the proxy of '" + G.name(P.Var) +
+                        "' and neither reads nor refreshes it");
+    else if (LooksUp && !Facts.Types.type({U.User, 0}).isSharded())
+      Error(U.User, "looks up rows in the proxy of '" + G.name(P.Var) +
+                        "' that are no part of the batch");
+  }
+  for (NodeId R : P.Reads) {
+    if (G.node(R).Count != Copies::PerReplica || G.node(R).NumInputs != 1 ||
+        P.Read == NoNode ||
+        G.typeAttr(R, "dtype") != G.typeAttr(P.Node, "dtype")) {
+      Error(R,
+            "does not read a proxy as the input reads '" + G.name(P.Var) + "'");
+      continue;
+    }
+    for (auto [U, F] : RefreshOf)
+      if (!is_contained(G.controlInputs(F), Endpoint{R, ControlPort}) &&
+          readsBefore(InputOf[P.Var], InputOf[U]))
+        Error(F, "refreshes a proxy and does not wait for '" + G.name(R) +
+                     "', which reads it before");
+  }
+}
+
+/// Rows that are looked up after an update are those of the variable.
+void ProxyCheck::checkLookups(const ProgramFacts &Facts, ErrorFn Error) const {
+  std::vector<NodeId> Lookups, Updates;
+  for (const Proxy &P : Proxies) {
+    size_t Before = Lookups.size();
+    G.forEachUse(P.Node, [&](Use U) {
+      if (looksUpRows(G, U.User))
+        Lookups.push_back(U.User);
+    });
+    if (Lookups.size() == Before)
+      continue;
+    Facts.Vars.forEachUse(G, P.Var, [&](Use U) {
+      if (Facts.Vars.isUpdate(G, U.User))
+        Updates.push_back(U.User);
+    });
+  }
+  if (Lookups.empty())
+    return;
+  std::vector<bool> After;
+  markAfter(G, Updates, After);
+  for (NodeId N : Lookups)
+    if (After[N])
+      Error(N, "looks up rows in a proxy and comes after an update");
+}
+
+void ProxyCheck::check(const ProgramFacts &Facts, ErrorFn Error) const {
+  DenseMap<NodeId, NodeId> Gates;
+  for (auto [Gate, U] : UpdateOf)
+    Gates[U] = Gate;
+  DenseSet<NodeId> Seen;
+  for (const Proxy &P : Proxies) {
+    if (P.Var == NoNode || InputOf[P.Var] == NoNode ||
+        !isVariableOp(G.opName(P.Var)) || G.node(P.Var).Count != Copies::Once ||
+        G.node(P.Node).Count != Copies::PerReplica ||
+        G.node(P.Node).NumInputs != 0 || !Seen.insert(P.Var).second ||
+        G.attr(P.Node, "dtype") != G.attr(P.Var, "dtype") ||
+        G.attr(P.Node, "shape") != G.attr(P.Var, "shape")) {
+      Error(P.Node, "is no proxy of a variable that exists once, with its type "
+                    "and shape, or one of several");
+      continue;
+    }
+    DenseMap<NodeId, NodeId> RefreshOf;
+    unsigned Before = 0, Errors = 0;
+    auto Count = [&](NodeId N, const Twine &Text) {
+      ++Errors;
+      Error(N, Text);
+    };
+    for (NodeId F : P.Refreshes) {
+      Before = Errors;
+      checkRefresh(Facts, P, F, Count);
+      NodeId W = G.input(F, 1).Node;
+      if (Errors == Before &&
+          !RefreshOf.try_emplace(G.input(W, 1).Node, F).second)
+        Count(F, "refreshes a proxy for a second time");
+    }
+    SmallVector<NodeId, 2> Changes;
+    Facts.Vars.forEachUse(G, P.Var, [&](Use U) {
+      const UpdateDef &Def = Facts.Vars.update(G, U.User);
+      if (Def.Kind == UpdateKind::None || U.Index >= Def.NumVars) {
+        if (!leavesVariable(G, U))
+          Count(U.User, "may write '" + G.name(P.Var) +
+                            "', which has proxies, and does not refresh them");
+        return;
+      }
+      auto It = RefreshOf.find(U.User);
+      if (It == RefreshOf.end())
+        return Count(U.User, "updates '" + G.name(P.Var) +
+                                 "' and does not refresh its proxies");
+      checkUpdate(P, U.User, It->second, Count);
+      if (Def.Kind != UpdateKind::Assign)
+        Changes.push_back(U.User);
+    });
+    if (Errors != 0)
+      continue;
+    if (!areOrdered(G, Changes, [&](NodeId U) { return Gates[U]; }))
+      Error(P.Node, "a run may update '" + G.name(P.Var) +
+                        "' twice in any order, and refresh its proxies in "
+                        "another");
+    checkReads(Facts, P, RefreshOf, Count);
+  }
+  checkLookups(Facts, Error);
+}
+
+} // namespace graft

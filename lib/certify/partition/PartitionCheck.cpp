@@ -1,0 +1,551 @@
+//===- lib/certify/partition/PartitionCheck.cpp - is it the same graph? ---===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/partition/PartitionCheck.h"
+
+#include "lib/certify/partition/PartitionTerms.h"
+#include "lib/graph/AttrWire.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace {
+
+class PartitionChecker : private PartitionTerms {
+public:
+  using PartitionTerms::PartitionTerms;
+  bool run();
+
+private:
+  llvm::ArrayRef<Endpoint> updatesOf(NodeId P) const;
+  void findUpdates();
+  void checkMissing(NodeId I);
+  void compare(NodeId I, NodeId P);
+  bool isSame(NodeId I, NodeId P);
+  bool reads(NodeId P, unsigned K, Endpoint Want);
+  bool isInTime(NodeId I, unsigned K, uint32_t Waits);
+  bool isLateRead(NodeId I, unsigned K, const PartTerm &X);
+  bool isRead(NodeId I, NodeId P);
+  bool isLookup(NodeId I, NodeId P);
+  bool isShape(NodeId P, Endpoint Handle, NodeId I);
+  bool isDenseLookup(NodeId I, NodeId P);
+  bool isInitialized(NodeId I, NodeId P);
+  bool isForEach(NodeId I, NodeId P);
+  bool hasShape(Endpoint E, const PartedVariable &C) const;
+  void checkUpdate(NodeId I, NodeId P);
+  bool checkPartUpdate(NodeId I, NodeId U, const PartedVariable &C,
+                       unsigned Index);
+  /// The reference or handle in parts that \p E of the input is the value of,
+  /// read by a node of its own; no node otherwise.
+  Endpoint readHandle(Endpoint E) const;
+
+  /// By variable, which nodes of the input run after an update of it; for what
+  /// takes references for their values.
+  DenseMap<NodeId, std::vector<bool>> Updated;
+  std::vector<SmallVector<NodeId, 2>> Users; ///< By node of the input.
+};
+
+/// What the node \p P of an update in parts waits for, or joins the references
+/// of.
+ArrayRef<Endpoint> PartitionChecker::updatesOf(NodeId P) const {
+  if (G.isOp(P, "NoOp"))
+    return G.controlInputs(P);
+  if (!G.isOp(P, "Identity") || G.node(P).NumInputs != 1)
+    return {};
+  NodeId Join = G.input(P, 0).Node;
+  bool Joins = G.isOp(Join, "ConcatV2") && InputOf[Join] == NoNode &&
+               G.node(Join).NumData == G.node(Join).NumInputs;
+  return Joins ? G.dataInputs(Join).drop_back() : ArrayRef<Endpoint>();
+}
+
+/// Notes which updates of parts belong to which update of the input.
+void PartitionChecker::findUpdates() {
+  for (NodeId P = 0; P < G.size(); ++P) {
+    NodeId I = InputOf[P];
+    if (I == NoNode || In.numData(I) == 0)
+      continue;
+    const OpDef *Def = findOp(inputOp(I));
+    if (Def && Def->update().Kind != UpdateKind::None && cutOf(In.inputs(I)[0]))
+      for (Endpoint E : updatesOf(P))
+        if (InputOf[E.Node] == NoNode && G.opName(E.Node) == inputOp(I))
+          UpdateOf[E.Node] = I;
+  }
+}
+
+void PartitionChecker::checkMissing(NodeId I) {
+  // A variable, what passed it on, and places on the way from a checkpoint.
+  Endpoint From = resolve({I, 0});
+  if (cutOf({I, 0}) || (From.Node != I && inputOp(From.Node) == "RestoreV2"))
+    return;
+  error(In.name(I), "this node of the input is missing");
+}
+
+Endpoint PartitionChecker::readHandle(Endpoint E) const {
+  if (E.isControl() || E.Port != 0 || In.numData(E.Node) == 0)
+    return {};
+  Endpoint From = In.inputs(E.Node)[0];
+  const PartedVariable *C = cutOf(From);
+  bool Reads =
+      C && inputOp(E.Node) == (isHandle(*C) ? "ReadVariableOp" : "Identity");
+  return Reads && !cutOf(E) ? From : Endpoint();
+}
+
+/// Whether data input \p K of \p P is \p Want, a tensor of the input.
+bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
+  const PartTerm &X = term(G.input(P, K));
+  if (X.Kind == PartTerm::WholeRead)
+    return X.E == firstAlias(Want) ? isInTime(InputOf[P], K, X.Waits)
+                                   : isLateRead(InputOf[P], K, X);
+  return X.Kind == PartTerm::Same && X.E == resolve(Want);
+}
+
+/// Whether a read of the variable that is data input \p K of \p I, which runs
+/// after \p Waits, gives what \p I sees when it takes the reference. If it does
+/// not wait for the other data inputs, none of them may come from an update.
+bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
+  if (Waits == inputsBeside(I, K))
+    return true;
+  if (Waits != waitsOfInput(I))
+    return false;
+  NodeId Var = cutOf(In.inputs(I)[K])->Var;
+  auto [It, New] = Updated.try_emplace(Var);
+  std::vector<bool> &After = It->second;
+  if (New) {
+    if (Users.empty()) {
+      Users.resize(In.size());
+      for (NodeId N = 0; N < In.size(); ++N)
+        for (Endpoint E : In.inputs(N))
+          Users[E.Node].push_back(N);
+    }
+    After.resize(In.size());
+    std::vector<NodeId> Work;
+    for (NodeId N = 0; N < In.size(); ++N) {
+      const OpDef *Def =
+          In.isLive(N) && In.numData(N) > 0 ? findOp(inputOp(N)) : nullptr;
+      for (unsigned J = 0; Def && J < Def->update().NumVars; ++J)
+        if (const PartedVariable *C = cutOf(In.inputs(N)[J]);
+            C && C->Var == Var && !After[N]) {
+          After[N] = true;
+          Work.push_back(N);
+        }
+    }
+    while (!Work.empty()) {
+      NodeId N = Work.back();
+      Work.pop_back();
+      for (NodeId User : Users[N])
+        if (!After[User]) {
+          After[User] = true;
+          Work.push_back(User);
+        }
+    }
+  }
+  for (unsigned J = 0; J < In.numData(I); ++J)
+    if (J != K && After[In.inputs(I)[J].Node])
+      return false;
+  return true;
+}
+
+/// Whether \p X is what data input \p K of \p I is when \p I runs: that input
+/// is an Identity of a reference, which is the memory of the variable and no
+/// value.
+bool PartitionChecker::isLateRead(NodeId I, unsigned K, const PartTerm &X) {
+  Endpoint From = readHandle(In.inputs(I)[K]);
+  return From.Node != NoNode && !isHandle(*cutOf(From)) &&
+         X.E == firstAlias(From) && isLate(I, K, X.Waits);
+}
+
+bool PartitionChecker::isRead(NodeId I, NodeId P) {
+  const PartTerm &X = term(G.input(P, 0));
+  return G.isOp(P, "Identity") && G.node(P).NumInputs == 1 &&
+         X.Kind == PartTerm::WholeRead && X.E == firstAlias(In.inputs(I)[0]) &&
+         X.Waits == waitsOfInput(I);
+}
+
+/// A lookup in a handle or in a read.
+bool PartitionChecker::isLookup(NodeId I, NodeId P) {
+  if (G.node(P).NumData == 0 || In.numData(I) < 2)
+    return false;
+  // The last node of the lookup has the name of the whole one.
+  const PartTerm *X = nullptr;
+  if (G.isOp(P, "Identity") && G.node(P).NumInputs == 1) {
+    X = &term(G.input(P, 0));
+  } else if (G.isOp(P, "Reshape") && G.node(P).NumInputs == 2) {
+    const PartTerm &Rows = term(G.input(P, 0)), &To = term(G.input(P, 1));
+    const PartedVariable *C =
+        Rows.Kind == PartTerm::FlatLookup ? cutOf(Rows.E) : nullptr;
+    ArrayRef<int64_t> Row = C ? ArrayRef(C->Shape).drop_front() : std::nullopt;
+    if (!C || To.E != Rows.By ||
+        !(To.Kind == PartTerm::RowsShape
+              ? ArrayRef<int64_t>(To.List) == Row
+              : To.Kind == PartTerm::Shape && Row.empty()))
+      return false;
+    X = &Rows;
+  }
+  if (!X || (X->Kind != PartTerm::Lookup && X->Kind != PartTerm::FlatLookup) ||
+      X->By != resolve(In.inputs(I)[1]) || X->RunsAfter != waitsOfInput(I))
+    return false;
+  Endpoint Table = firstAlias(In.inputs(I)[0]);
+  if (inputOp(I) == "ResourceGather") {
+    auto Batch = In.attr(I, "batch_dims");
+    return !X->OfValue && X->E == Table &&
+           (!Batch || varintField(*Batch, AttrInt).value_or(0) == 0);
+  }
+  Endpoint From = readHandle(Table);
+  if (!X->OfValue || From.Node == NoNode || X->E != firstAlias(From) ||
+      (X->Waits != waitsOfInput(Table.Node) && !isLateRead(I, 0, *X)))
+    return false;
+  if (inputOp(I) == "Gather")
+    return true;
+  auto Batch = In.attr(I, "batch_dims");
+  Endpoint AxisFrom = In.inputs(I).size() > 2 ? In.inputs(I)[2] : Endpoint();
+  NodeId Axis = AxisFrom.Node == NoNode ? NoNode : PartsOf[AxisFrom.Node];
+  auto At = Axis == NoNode ? std::nullopt : ints({Axis, 0});
+  return inputOp(I) == "GatherV2" && At && *At == ArrayRef<int64_t>{0} &&
+         (!Batch || varintField(*Batch, AttrInt).value_or(0) == 0);
+}
+
+/// A constant that is the shape of a variable.
+bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
+  Handle = firstAlias(Handle);
+  const PartedVariable *C = cutOf(Handle);
+  auto Value = ints({P, 0});
+  if (!C || !Value || *Value != C->Shape)
+    return false;
+  // It runs where the shape was asked for.
+  SmallVector<NodeId, 4> Waits;
+  bool Context = Handle.Node == C->Var;
+  for (Endpoint E : G.controlInputs(P)) {
+    NodeId Its = InputOf[E.Node];
+    const PartTerm &X = term({E.Node, 0});
+    const PartTerm *From =
+        Its == NoNode && G.node(E.Node).NumInputs == 1 &&
+                (G.isOp(E.Node, "Identity") || G.isOp(E.Node, "RefIdentity"))
+            ? &term(G.input(E.Node, 0))
+            : nullptr;
+    if (Its != NoNode) {
+      Waits.push_back(Its);
+    } else if (X.Kind == PartTerm::Handle && X.E.Node == Handle.Node) {
+      Context = true;
+    } else if (From && From->Kind == PartTerm::Handle && From->E == Handle) {
+      Context = Explained[E.Node] = true;
+    } else {
+      return false;
+    }
+  }
+  for (Endpoint E : In.inputs(I).drop_front(In.numData(I)))
+    if (!is_contained(Waits, E.Node))
+      return false;
+  return Context && Waits.size() == In.inputs(I).size() - In.numData(I);
+}
+
+/// A lookup of a handle that no part can do for itself, of the whole value.
+bool PartitionChecker::isDenseLookup(NodeId I, NodeId P) {
+  bool Nd = inputOp(I) == "ResourceGatherNd";
+  if (!G.isOp(P, Nd ? "GatherNd" : "GatherV2") || G.node(P).NumData < 2)
+    return false;
+  const PartTerm &X = term(G.input(P, 0));
+  if (X.Kind != PartTerm::WholeRead || X.E != firstAlias(In.inputs(I)[0]) ||
+      X.Waits != waitsOfInput(I) || waitsOf(P) != waitsOfInput(I) ||
+      !reads(P, 1, In.inputs(I)[1]))
+    return false;
+  if (Nd)
+    return true;
+  auto Batch = In.attr(I, "batch_dims");
+  int64_t Lead =
+      Batch ? static_cast<int64_t>(varintField(*Batch, AttrInt).value_or(0))
+            : 0;
+  auto Axis = ints(G.input(P, 2));
+  return Axis && *Axis == ArrayRef<int64_t>{Lead} &&
+         G.intAttr(P, "batch_dims").value_or(0) == Lead;
+}
+
+bool PartitionChecker::isInitialized(NodeId I, NodeId P) {
+  const PartedVariable *C = cutOf(In.inputs(I)[0]);
+  if (!G.isOp(P, "LogicalAnd") || G.node(P).NumInputs != 2)
+    return false;
+  const PartTerm &X = term(G.input(P, 0)), &Y = term(G.input(P, 1));
+  SmallBitVector Has(C->Parts.size());
+  for (const PartTerm *One : {&X, &Y}) {
+    if (One->Kind != PartTerm::Initialized ||
+        One->E != firstAlias(In.inputs(I)[0]) || One->Waits != waitsOfInput(I))
+      return false;
+    for (int64_t Part : One->List)
+      Has.set(static_cast<unsigned>(Part));
+  }
+  return Has.all();
+}
+
+/// Waits for what \p I does, done to each part.
+bool PartitionChecker::isForEach(NodeId I, NodeId P) {
+  const PartedVariable *C = cutOf(In.inputs(I)[0]);
+  if (!G.isOp(P, "NoOp"))
+    return false;
+  SmallBitVector Has(C->Parts.size());
+  for (Endpoint E : G.controlInputs(P)) {
+    if (InputOf[E.Node] != NoNode || G.opName(E.Node) != inputOp(I))
+      return false;
+    const PartTerm &X = term(G.input(E.Node, 0));
+    if (X.Kind != PartTerm::Handle || X.E != firstAlias(In.inputs(I)[0]) ||
+        waitsOf(E.Node) != waitsOfInput(I) ||
+        !sameAttrs(In.attrBytes(I), E.Node))
+      return false;
+    Explained[E.Node] = true;
+    Has.set(X.Index);
+  }
+  return Has.all();
+}
+
+/// The node of an update in parts waits for one update of each part.
+void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
+  const PartedVariable &C = *cutOf(In.inputs(I)[0]);
+  ArrayRef<Endpoint> Updates = updatesOf(P);
+  // References of the parts, in order, are that of the whole.
+  bool Joins = !G.isOp(P, "NoOp");
+  auto Axis = Joins && !Updates.empty()
+                  ? ints(G.input(G.input(P, 0).Node, Updates.size()))
+                  : std::nullopt;
+  if (Joins && (!Axis || Axis->size() != 1 ||
+                (*Axis)[0] != static_cast<int64_t>(C.Axis)))
+    return error(P, "does not stand for updates of all parts of '" +
+                        In.name(C.Var) + "'");
+  SmallBitVector Has(C.Parts.size());
+  bool Good = true;
+  for (Endpoint E : Updates) {
+    auto It = UpdateOf.find(E.Node);
+    const PartTerm *X = It != UpdateOf.end() && It->second == I
+                            ? &term(G.input(E.Node, 0))
+                            : nullptr;
+    if (!X || X->Kind != PartTerm::Handle ||
+        X->E != firstAlias(In.inputs(I)[0]) || Has.test(X->Index) ||
+        (Joins && X->Index != Has.count())) {
+      error(E.Node, "is not the one update of a part that belongs to '" +
+                        In.name(I) + "'");
+      continue;
+    }
+    Has.set(X->Index);
+    Explained[E.Node] = true;
+    // What is wrong with one part is wrong with the others.
+    Good = Good && checkPartUpdate(I, E.Node, C, X->Index);
+  }
+  for (unsigned Part = 0; Part < Has.size() && Good; ++Part)
+    if (!Has.test(Part)) {
+      error(P, "does not update '" + G.name(C.Parts[Part]) + "'");
+      Good = false;
+    }
+}
+
+/// Whether \p E is brought into the shape of \p C, or was saved with it.
+bool PartitionChecker::hasShape(Endpoint E, const PartedVariable &C) const {
+  if (inputOp(E.Node) == "RestoreV2")
+    return true;
+  NodeId To = inputOp(E.Node) == "Reshape" ? PartsOf[In.inputs(E.Node)[1].Node]
+                                           : NoNode;
+  auto Shape = To == NoNode ? std::nullopt : ints({To, 0});
+  return Shape && *Shape == C.Shape;
+}
+
+/// Whether \p U does to part \p Index of \p C what \p I does; reports the first
+/// thing that it does not.
+bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
+                                       const PartedVariable &C,
+                                       unsigned Index) {
+  auto Fail = [&](const Twine &Why) {
+    error(U, Why);
+    return false;
+  };
+  UpdateDef Def = findOp(inputOp(I))->update();
+  StringRef Op = inputOp(I);
+  bool Known = Def.Grad >= 0 && Def.Kind != UpdateKind::Count &&
+               Def.Kind != UpdateKind::StridedSliceAssign &&
+               !Op.contains("ScatterNd");
+  if (!Known || G.node(U).NumData != In.numData(I))
+    return Fail("is no update that parts can have");
+  if (auto Validates = In.attr(I, "validate_shape");
+      Op == "Assign" && Validates &&
+      varintField(*Validates, AttrBool).value_or(0) == 0 &&
+      !hasShape(resolve(In.inputs(I)[Def.Grad]), C))
+    return Fail("may give a part another shape");
+  if (!sameAttrs(In.attrBytes(I), U))
+    return Fail("its attributes are not those of '" + In.name(I) + "'");
+  if (waitsOf(U) != waitsOfInput(I))
+    return Fail("does not wait for what '" + In.name(I) + "' waits for");
+  ArrayRef<Endpoint> Was = In.inputs(I);
+  Endpoint Ids = Def.Indices >= 0 ? resolve(Was[Def.Indices]) : Endpoint();
+  for (unsigned K = 0; K < In.numData(I); ++K) {
+    const PartTerm &X = term(G.input(U, K));
+    Endpoint Want = resolve(Was[K]);
+    bool Good = X.Kind == PartTerm::Same && X.E == Want;
+    if (K < Def.NumVars) {
+      const PartedVariable *Its = cutOf(Was[K]);
+      Good = Its && Its->isLike(C) && X.Kind == PartTerm::Handle &&
+             X.E == firstAlias(Was[K]) && X.Index == Index;
+    } else if (int(K) == Def.Indices && C.Axis == 0) {
+      Good = X.Kind == PartTerm::SentLocal && X.By == Ids && X.Index == Index &&
+             ArrayRef<int64_t>(X.List) == ArrayRef<int64_t>(C.Offsets);
+    } else if (int(K) == Def.Grad && Def.Indices >= 0 && C.Axis == 0 &&
+               X.Kind == PartTerm::SentRows) {
+      Good = X.E == Want && X.By == Ids && X.Index == Index &&
+             ArrayRef<int64_t>(X.List) == ArrayRef<int64_t>(C.Offsets);
+    } else if (int(K) == Def.Grad && Good) {
+      // One number for all elements.
+      NodeId From = PartsOf[Want.Node];
+      auto Value = From != NoNode && G.isOp(From, "Const") ? constValue(G, From)
+                                                           : std::nullopt;
+      Good = Def.Kind == UpdateKind::Scatter && Value &&
+             !Value->Shape.UnknownRank && Value->Shape.Dims.empty();
+    } else if (int(K) == Def.Grad) {
+      // Rows of a scatter may have more axes in front.
+      int64_t FromEnd = int64_t(C.Axis) - int64_t(C.Shape.size());
+      bool Along = X.Axis == FromEnd || (X.Axis == int64_t(C.Axis) &&
+                                         Def.Kind != UpdateKind::Scatter);
+      bool Its = !X.OfValue                  ? X.E == Want
+                 : X.E == firstAlias(Was[K]) ? isInTime(I, K, X.Waits)
+                                             : isLateRead(I, K, X);
+      Good = X.Kind == PartTerm::Slice && Its && Along &&
+             X.Offset == C.Offsets[Index] && X.Size == C.Sizes[Index] &&
+             X.Total == C.Shape[C.Axis] && (Def.Indices < 0 || C.Axis != 0);
+    }
+    if (!Good)
+      return Fail("its input " + Twine(K) + " is not what part " +
+                  Twine(Index) + " of '" + In.name(C.Var) + "' gets from '" +
+                  In.name(I) + "'");
+  }
+  return true;
+}
+
+bool PartitionChecker::isSame(NodeId I, NodeId P) {
+  if (G.opName(P) != inputOp(I) || G.node(P).NumData != In.numData(I) ||
+      waitsOf(P) != waitsOfInput(I)) {
+    error(P, "has another op, or other inputs, than in the input");
+    return false;
+  }
+  for (unsigned K = 0; K < In.numData(I); ++K)
+    if (!reads(P, K, In.inputs(I)[K]))
+      error(P, "its input " + Twine(K) + " is not that of the input");
+  if (SaverConsts.contains(P))
+    return true;
+  if (In.attrBytes(I) != StringRef(G.node(P).AttrData, G.node(P).AttrSize) &&
+      !sameAttrs(In.attrBytes(I), P))
+    error(P, "its attributes are not those of the input");
+  return true;
+}
+
+void PartitionChecker::compare(NodeId I, NodeId P) {
+  StringRef Op = inputOp(I);
+  if (In.numData(I) == 0) {
+    isSame(I, P);
+    return;
+  }
+  Endpoint First = In.inputs(I)[0];
+  const PartedVariable *C = cutOf(First);
+  const OpDef *Def = findOp(Op);
+  auto Must = [&](bool Good) {
+    if (!Good)
+      error(P, "does not have the value of the node of the input");
+  };
+  if (C && Def && Def->update().NumVars > 0)
+    return checkUpdate(I, P);
+  if (C && readHandle({I, 0}).Node != NoNode)
+    return Must(isRead(I, P));
+  if (C && Op == "ResourceGather")
+    return Must(isLookup(I, P) || isDenseLookup(I, P));
+  if (C && Op == "ResourceGatherNd")
+    return Must(isDenseLookup(I, P));
+  if (C && Op == "VariableShape")
+    return Must(isShape(P, First, I));
+  if (C && (Op == "VarIsInitializedOp" || Op == "IsVariableInitialized"))
+    return Must(isInitialized(I, P));
+  if (C && (Op == "DestroyResourceOp" || Op == "DisableCopyOnRead"))
+    return Must(isForEach(I, P));
+  if (Endpoint From = readHandle(First);
+      From.Node != NoNode && G.opName(P) != Op)
+    return Must(Op == "Shape" ? isShape(P, From, I) : isLookup(I, P));
+  if (Op == "SaveV2" || Op == "RestoreV2")
+    return;
+  isSame(I, P);
+}
+
+bool PartitionChecker::run() {
+  if (!match())
+    return false;
+  findUpdates();
+  // What is restored has terms.
+  for (bool Saves : {false, true})
+    for (NodeId P = 0; P < G.size(); ++P)
+      if (NodeId I = InputOf[P];
+          I != NoNode && inputOp(I) == (Saves ? "SaveV2" : "RestoreV2"))
+        checkSaver(*this, I, P);
+  for (NodeId I = 0; I < In.size(); ++I) {
+    if (!In.isLive(I))
+      continue;
+    if (PartsOf[I] == NoNode)
+      checkMissing(I);
+    else
+      compare(I, PartsOf[I]);
+  }
+  // What is new and in no term may look at values, and no more.
+  for (NodeId P = 0; P < G.size(); ++P) {
+    if (!G.isLive(P) || InputOf[P] != NoNode || Explained[P])
+      continue;
+    const OpDef *Def = G.opDef(P);
+    bool Looks = Def && Def->update().Kind == UpdateKind::None &&
+                 (!Def->isStateful() || Def->readsVariable()) &&
+                 !isVariableOp(G.opName(P));
+    if (!Looks)
+      error(P, "is neither of the input nor part of what is");
+  }
+  return Errors == 0;
+}
+
+} // namespace
+
+bool checkPartition(const InputGraph &Whole, const Graph &Parts,
+                    DiagnosticEngine &Diags) {
+  return PartitionChecker(Whole, Parts, Diags).run();
+}
+
+std::vector<NewPartition> newPartitions(const Graph &Whole,
+                                        const Graph &Parts) {
+  std::map<StringRef, std::map<int64_t, SliceSpec>> Slices;
+  for (NodeId N = 0; N < Parts.size(); ++N) {
+    if (!Parts.isLive(N) || !(Parts.node(N).Flags & NF_MayHaveGraft) ||
+        !isVariableOp(Parts.opName(N)))
+      continue;
+    auto Text = Parts.stringAttr(N, PartAttr);
+    if (!Text || Whole.find(Parts.name(N)) != NoNode)
+      continue;
+    auto [Name, Rest] = Text->split(' ');
+    auto Spec = SliceSpec::parse(Rest);
+    if (!Spec || Whole.find(Name) == NoNode)
+      continue;
+    // Its offset among all elements: copies have the same.
+    int64_t At = 0;
+    for (auto [Offset, Size] : zip_equal(Spec->Offsets, Spec->Shape))
+      At = At * Size + Offset;
+    Slices[Name].try_emplace(At, std::move(*Spec));
+  }
+  std::vector<NewPartition> Result;
+  for (auto &[Name, Specs] : Slices) {
+    NewPartition &P = Result.emplace_back();
+    P.Variable = Whole.find(Name);
+    const SliceSpec &First = Specs.begin()->second;
+    while (P.Axis + 1 < First.Shape.size() &&
+           First.Sizes[P.Axis] == First.Shape[P.Axis])
+      ++P.Axis;
+    for (auto &[At, Spec] : Specs)
+      P.Sizes.push_back(P.Axis < Spec.Sizes.size() ? Spec.Sizes[P.Axis] : 0);
+  }
+  llvm::sort(Result, [](const NewPartition &A, const NewPartition &B) {
+    return A.Variable < B.Variable;
+  });
+  return Result;
+}
+
+} // namespace graft

@@ -1,0 +1,39 @@
+//===- lib/graph/PerOp.h - what is asked of every node's op -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_GRAPH_PEROP_H
+#define GRAFT_LIB_GRAPH_PEROP_H
+
+#include "lib/graph/Graph.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace graft {
+
+/// A byte for each op of a graph, so that a walk over all nodes compares no
+/// names. Nodes that got their op later are not covered.
+class PerOp {
+public:
+  /// \p F(op's name, op's definition or null) gives the byte.
+  template <typename Fn> PerOp(const Graph &G, Fn F) : Bytes(G.numOps()) {
+    for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+      Bytes[Op] = static_cast<uint8_t>(F(G.opNameOf(Op), G.opDefOf(Op)));
+  }
+
+  /// Whether an op of the graph has a byte other than 0.
+  bool any() const {
+    return llvm::any_of(Bytes, [](uint8_t B) { return B; });
+  }
+
+  uint8_t operator[](const Node &N) const { return Bytes[N.Op]; }
+
+private:
+  std::vector<uint8_t> Bytes;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_GRAPH_PEROP_H

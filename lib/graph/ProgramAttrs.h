@@ -1,0 +1,35 @@
+//===- lib/graph/ProgramAttrs.h - program state as attributes ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fields of Node that only exist between passes are written as attributes
+// when a program is printed; Graph::parse turns them into fields again.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_GRAPH_PROGRAMATTRS_H
+#define GRAFT_LIB_GRAPH_PROGRAMATTRS_H
+
+#include "lib/graph/Graph.h"
+
+namespace graft {
+
+/// One attribute: its key and its AttrValue in wire form.
+struct ProgramAttr {
+  llvm::StringRef Key;
+  std::string Value;
+};
+
+/// Whether \p N has state that differs from a node's of a plain graph.
+bool hasProgramState(const Node &N);
+
+/// The attributes that stand for the program state of \p N, the
+/// policy first, which is decided first, then sorted by key.
+llvm::SmallVector<ProgramAttr, 4> programAttrs(const Node &N);
+
+/// "split", "merge", ...; empty for Inserted::No.
+llvm::StringRef insertedName(Inserted Kind);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_GRAPH_PROGRAMATTRS_H

@@ -1,0 +1,396 @@
+//===- lib/infer/batch/Feeds.cpp - which feeds hold the batch ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/batch/Feeds.h"
+
+#include "lib/infer/batch/SparseFeeds.h"
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/infer/rules/OpRules.h"
+#include "lib/infer/sizes/Dims.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <map>
+#include <set>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class Chooser {
+public:
+  Chooser(const Graph &G, DiagnosticEngine &Diags) : G(G), Diags(Diags) {}
+
+  bool run(StringRef Option);
+
+  std::vector<Feed> Feeds;
+
+private:
+  void collect();
+  std::vector<bool> reaching(function_ref<bool(NodeId)> Is) const;
+  Feed *find(StringRef Name);
+  bool named(StringRef Option);
+  bool named(StringRef Name, StringRef How, int Batch);
+  bool isScalar(Endpoint Feed) const;
+  bool fromStatic(std::vector<Feed *> Candidates);
+
+  const Graph &G;
+  DiagnosticEngine &Diags;
+};
+
+/// Placeholders, and what the step takes from queues and iterators. What only
+/// fills those, or a table, is a stage of the input pipeline and no feed.
+void Chooser::collect() {
+  enum : uint8_t { Other, Placeholder, Read, Fills, Updates };
+  SmallVector<uint8_t, 64> Roles;
+  bool AnyFills = false;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    StringRef Name = G.opNameOf(Op);
+    const OpDef *Def = G.opDefOf(Op);
+    Roles.push_back(Name.starts_with("Placeholder") ? Placeholder
+                    : isBatchRead(Name)             ? Read
+                    : fillsPipeline(Name)           ? Fills
+                    : Def && Def->update().Kind != UpdateKind::None ? Updates
+                                                                    : Other);
+    AnyFills |= Roles.back() == Fills;
+  }
+  std::vector<bool> Filling, Stepping;
+  if (AnyFills) {
+    auto RoleIs = [&](uint8_t Role) {
+      return [&, Role](NodeId N) { return Roles[G.node(N).Op] == Role; };
+    };
+    Filling = reaching(RoleIs(Fills));
+    Stepping = reaching(RoleIs(Updates));
+  }
+  for (NodeId N = 0; N < G.size(); ++N) {
+    uint8_t Role = Roles[G.node(N).Op];
+    if ((Role != Placeholder && Role != Read) || !G.isLive(N) || !G.hasUses(N))
+      continue;
+    if (AnyFills && Filling[N] && !Stepping[N])
+      continue;
+    if (Role == Placeholder) {
+      Feeds.push_back({{N, 0}, -1});
+      continue;
+    }
+    std::set<uint32_t> Ports;
+    G.forEachUse(N, [&](Use U) {
+      if (Endpoint E = G.input(U.User, U.Index); !E.isControl())
+        Ports.insert(E.Port);
+    });
+    for (uint32_t Port : Ports)
+      Feeds.push_back({{N, Port}, -1});
+  }
+}
+
+/// The nodes from which data goes to a node that \p Is is true of.
+std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is) const {
+  std::vector<bool> Result(G.size());
+  std::vector<NodeId> Work;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && Is(N))
+      Work.push_back(N);
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    for (Endpoint E : G.dataInputs(N))
+      if (!Result[E.Node]) {
+        Result[E.Node] = true;
+        Work.push_back(E.Node);
+      }
+  }
+  return Result;
+}
+
+/// The feed called \p Name, which may be any tensor of the graph.
+Feed *Chooser::find(StringRef Name) {
+  auto E = G.findEndpoint(Name);
+  if (!E || E->isControl()) {
+    std::vector<std::string> Known;
+    Known.reserve(Feeds.size());
+    for (const Feed &F : Feeds)
+      Known.push_back(feedName(G, F));
+    Name.consume_back(":0");
+    std::string Near = nearest(Name, Known);
+    Diags.error("", ("--feed: the graph has no tensor '" + Name + "'" +
+                     (Near.empty() ? "" : "; did you mean '" + Near + "'?"))
+                        .str());
+    return nullptr;
+  }
+  if (G.outputType(E->Node, E->Port) == DT_INVALID ||
+      G.outputType(E->Node, E->Port) == DT_RESOURCE ||
+      G.isRefOutput(E->Node, E->Port)) {
+    Diags.error(G.name(E->Node), formatv("--feed: output {0} is no tensor that "
+                                         "can be fed",
+                                         E->Port));
+    return nullptr;
+  }
+  auto It = find_if(Feeds, [&](const Feed &F) { return F.At == *E; });
+  if (It != Feeds.end())
+    return &*It;
+  Feeds.push_back({*E, -1});
+  return &Feeds.back();
+}
+
+bool Chooser::named(StringRef Option) {
+  SmallVector<StringRef, 8> Rules;
+  Option.split(Rules, ';', -1, false);
+  for (auto [I, Rule] : enumerate(Rules)) {
+    auto [Names, How] = Rule.split('=');
+    SmallVector<StringRef, 2> Each;
+    Names.split(Each, '+');
+    for (StringRef Name : Each)
+      if (!named(Name, How, Each.size() > 1 ? static_cast<int>(I) : -1))
+        return false;
+  }
+  return true;
+}
+
+bool Chooser::named(StringRef Name, StringRef How, int Batch) {
+  Feed *F = find(Name);
+  if (!F)
+    return false;
+  F->Named = true;
+  F->Batch = Batch;
+  StringRef Axis = How;
+  F->Sparse = How == "sparse";
+  if (How == "copy" || F->Sparse) {
+    F->Axis = -1;
+  } else if (How.empty() || How == "split") {
+    F->Axis = 0;
+  } else if (!Axis.consume_front("split(") || !Axis.consume_back(")") ||
+             Axis.getAsInteger(10, F->Axis) || F->Axis < 0) {
+    Diags.error("", ("--feed: '" + How +
+                     "' is not a way to feed; use split, split(AXIS), copy or "
+                     "sparse")
+                        .str());
+    return false;
+  }
+  auto Shape = sourceShape(G, F->At);
+  if (F->Axis >= 0 && Shape && !Shape->UnknownRank &&
+      size_t(F->Axis) >= Shape->Dims.size()) {
+    Diags.error(G.name(F->At.Node),
+                formatv("--feed: axis {0} does not exist: the feed has "
+                        "{1} axes",
+                        F->Axis, Shape->Dims.size()));
+    return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Feeds of unknown rank
+//===----------------------------------------------------------------------===//
+
+/// Whether the op of \p U refuses anything but a scalar there.
+static bool needsScalar(const Graph &G, Use U) {
+  const OpDef *Def = G.opDef(U.User);
+  UpdateDef Update = Def ? Def->update() : UpdateDef();
+  if (Update.Kind == UpdateKind::Apply) // a rate, a momentum, ...
+    return U.Index >= Update.NumVars && int(U.Index) != Update.Grad &&
+           int(U.Index) != Update.Indices;
+  StringRef Op = G.opName(U.User);
+  return ((Op == "Switch" || Op == "RefSwitch" || Op == "Fill" ||
+           Op == "ScalarSummary") &&
+          U.Index == 1) ||
+         Op == "LoopCond" || Op == "Range";
+}
+
+static bool isScalarConst(const Graph &G, Endpoint E) {
+  return G.isOp(E.Node, "Const") && constScalar(G, E.Node);
+}
+
+/// Whether \p E is a draw, or one in another range.
+static bool isDraw(const Graph &G, Endpoint E) {
+  for (unsigned Depth = 0; Depth < 8; ++Depth) {
+    StringRef Op = G.opName(E.Node);
+    if (isRandomOp(Op))
+      return true;
+    if (Op != "Add" && Op != "AddV2" && Op != "Mul" && Op != "Identity")
+      return false;
+    E = G.input(E.Node, 0);
+  }
+  return false;
+}
+
+/// Whether \p Feed, of which the graph does not say the rank, is a scalar: an
+/// op needs one, where it or what is computed of it and numbers goes; or it is
+/// the rate of a dropout: what is computed of it is compared with, or added to,
+/// random numbers, and is a factor, and nothing else.
+bool Chooser::isScalar(Endpoint Feed) const {
+  SmallVector<Endpoint, 8> Work{Feed};
+  bool IsRate = false, IsOther = false;
+  for (size_t I = 0; I < Work.size() && I < 64; ++I) {
+    Endpoint E = Work[I];
+    SmallVector<Use, 8> Uses;
+    G.forEachUse(E.Node, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData && G.input(U.User, U.Index) == E)
+        Uses.push_back(U);
+    });
+    for (Use U : Uses) {
+      if (needsScalar(G, U))
+        return true;
+      StringRef Op = G.opName(U.User);
+      bool Compares = Op.starts_with("Greater") || Op.starts_with("Less");
+      bool Adds = Op == "Add" || Op == "AddV2" || Op == "Sub";
+      bool Scales = Op == "Mul" || Op == "RealDiv" || Op == "Div";
+      if (Op == "Identity" || Op == "Cast" || Op == "LogicalNot") {
+        Work.push_back({U.User, 0});
+        continue;
+      }
+      if (!Compares && !Adds && !Scales) {
+        IsOther |= Op != "Shape";
+        continue;
+      }
+      Endpoint Other = G.input(U.User, 1 - U.Index);
+      if (isScalarConst(G, Other) || is_contained(Work, Other))
+        Work.push_back({U.User, 0});
+      else if (!Scales && isDraw(G, Other))
+        IsRate = true;
+      else
+        IsOther |= !Scales;
+    }
+  }
+  return IsRate && !IsOther;
+}
+
+//===----------------------------------------------------------------------===//
+// Static feeds
+//===----------------------------------------------------------------------===//
+
+/// Candidates are static: those that have rows where what is split has some;
+/// if nothing is, the dimension that most of them begin with.
+bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
+  DimOptions Options;
+  Options.Unpatched = true;
+  std::vector<NodeId> Order = topologicalOrder(G);
+  for (Feed &F : Feeds)
+    if (F.Axis >= 0)
+      Options.Suppose.push_back({F.At, static_cast<unsigned>(F.Axis)});
+  bool AnySplit = !Options.Suppose.empty();
+  DimAnalysis Dims(G, Order, Options);
+  std::map<DimId, std::vector<Feed *>> Classes;
+  for (Feed *F : Candidates) {
+    auto Shape = Dims.shape(F->At);
+    if (!Shape || Shape->empty())
+      continue;
+    Classes[Dims.table().find((*Shape)[0])].push_back(F);
+    if (auto S = Dims.table().sym((*Shape)[0]);
+        AnySplit && S && S->isLocal() && S->B == 1)
+      F->Axis = 0;
+  }
+  if (AnySplit)
+    return true;
+  size_t Most = 0;
+  for (auto &[Dim, Members] : Classes)
+    Most = std::max(Most, Members.size());
+  std::vector<std::vector<Feed *>> Best;
+  for (auto &[Dim, Members] : Classes)
+    if (Members.size() == Most)
+      Best.push_back(Members);
+  // A tie: suppose each in turn to be the batch and see which other feeds it
+  // reaches through products of sizes.
+  std::vector<Feed *> Chosen = Best.front();
+  bool Clear = Best.size() == 1;
+  for (size_t I = 0; Best.size() > 1 && I < Best.size() && I < 8; ++I) {
+    Options.Suppose = {{Best[I].front()->At, 0}};
+    DimAnalysis Supposed(G, Order, Options);
+    std::vector<Feed *> Reached;
+    for (Feed *F : Candidates)
+      if (auto Shape = Supposed.shape(F->At); Shape && !Shape->empty())
+        if (auto S = Supposed.table().sym((*Shape)[0]); S == Sym{1, 1, 0})
+          Reached.push_back(F);
+    if (Reached.size() < Chosen.size() || Reached == Chosen)
+      continue;
+    Clear = Reached.size() > Chosen.size();
+    Chosen = Reached;
+  }
+  if (!Clear) {
+    Diags.error(G.name(Candidates.front()->At.Node),
+                "which feeds hold the batch is not clear: their first "
+                "dimensions are not known to be one; name them with "
+                "--feed=NAME=split");
+    return false;
+  }
+  for (Feed *F : Chosen)
+    F->Axis = 0;
+  return true;
+}
+
+bool Chooser::run(StringRef Option) {
+  collect();
+  if (!named(Option))
+    return false;
+  findSparseFeeds(G, Feeds);
+  std::vector<Feed *> Static;
+  for (Feed &F : Feeds) {
+    auto Shape = sourceShape(G, F.At);
+    if (F.Named || F.Sparse ||
+        (Shape && !Shape->UnknownRank && Shape->Dims.empty()))
+      continue;
+    if (!Shape || Shape->UnknownRank) {
+      // Nothing is known of it: a value that restores a file name, say.
+      F.Scalar = isScalar(F.At);
+      F.Guessed =
+          !F.Scalar && (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
+                        isBatchRead(G.opName(F.At.Node)));
+    } else if (Shape->Dims[0] < 0) {
+      F.Axis = 0;
+    } else {
+      Static.push_back(&F);
+    }
+  }
+  if (!Static.empty() && !fromStatic(Static))
+    return false;
+  // A graph whose examples are constants has nothing to split, and still its
+  // variables can be placed.
+  if (all_of(Feeds, [&](const Feed &F) {
+        auto Shape = sourceShape(G, F.At);
+        return !F.Named && Shape && !Shape->UnknownRank && Shape->Dims.empty();
+      })) {
+    Diags.unproved("no-batch", "",
+                   "no feed, queue or iterator holds a batch: nothing is "
+                   "spread over the replicas but variables");
+    return true;
+  }
+  if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; })) {
+    Diags.error("", "no feed holds a batch, so there is nothing to spread over "
+                    "replicas; name it with --feed=NAME=split");
+    return false;
+  }
+  return true;
+}
+
+} // namespace
+
+std::string feedName(const Graph &G, const Feed &F) {
+  std::string Name = G.name(F.At.Node).str();
+  return F.At.Port == 0 ? Name : Name + ":" + std::to_string(F.At.Port);
+}
+
+void warnOfRanks(const Graph &G, ArrayRef<Feed> Feeds,
+                 DiagnosticEngine &Diags) {
+  for (const Feed &F : Feeds)
+    if (F.Guessed)
+      Diags.unproved("feed", G.name(F.At.Node),
+                     "the rank of this feed is not known, so it is taken for a "
+                     "scalar, which every replica reads; say what it is with "
+                     "--feed=" +
+                         feedName(G, F) + "=split or =copy");
+}
+
+std::optional<std::vector<Feed>> chooseFeeds(const Graph &G, StringRef Option,
+                                             DiagnosticEngine &Diags) {
+  Chooser C(G, Diags);
+  if (!C.run(Option)) {
+    warnOfRanks(G, C.Feeds, Diags);
+    return std::nullopt;
+  }
+  return std::move(C.Feeds);
+}
+
+} // namespace graft

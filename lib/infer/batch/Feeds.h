@@ -1,0 +1,53 @@
+//===- lib/infer/batch/Feeds.h - which feeds hold the batch -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_BATCH_FEEDS_H
+#define GRAFT_LIB_INFER_BATCH_FEEDS_H
+
+#include "lib/graph/Graph.h"
+#include "lib/support/Diagnostics.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// A feed, and the axis along which it is split, or -1: every replica reads it
+/// whole.
+struct Feed {
+  Endpoint At;
+  int Axis;
+  bool Named = false;   ///< By the user.
+  bool Sparse = false;  ///< A part of a sparse tensor, read whole.
+  bool Scalar = false;  ///< Of unknown rank, and a scalar as the graph uses it.
+  bool Guessed = false; ///< Of unknown rank, and only taken for a scalar.
+  int Batch = -1; ///< Which feeds have as many rows, as the user says, or -1.
+};
+
+/// What the user calls \p F: NAME, or NAME:PORT.
+std::string feedName(const Graph &G, const Feed &F);
+
+/// Decides for every placeholder of \p G that is used, and for every tensor
+/// that the step takes from a queue or an iterator. \p Option has the user's
+/// rules, NAME[:PORT][+NAME...]=split|split(AXIS)|copy separated by `;`, for
+/// these or any other tensor; feeds that one rule splits have equally many
+/// rows. Else a feed is split whose axis 0 is unknown, or has rows where those
+/// that are split have some; when all are static, the dimension that most of
+/// them begin with is the batch. A feed of unknown rank is taken for a scalar.
+/// Nothing after an error: no such tensor, or it is not clear which dimension
+/// it is. Who called is to warn of ranks (warnOfRanks) unless there is an error
+/// that makes them irrelevant.
+std::optional<std::vector<Feed>>
+chooseFeeds(const Graph &G, llvm::StringRef Option, DiagnosticEngine &Diags);
+
+/// Warns of those of \p Feeds that are only taken for scalars.
+void warnOfRanks(const Graph &G, llvm::ArrayRef<Feed> Feeds,
+                 DiagnosticEngine &Diags);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_BATCH_FEEDS_H

@@ -1,0 +1,72 @@
+//===- lib/infer/batch/LocalSizes.cpp - sizes of one replica ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/batch/LocalSizes.h"
+
+#include "lib/certify/forms/LoopCheck.h"
+#include "lib/infer/facts/ProgramFacts.h"
+
+using namespace llvm;
+
+namespace graft {
+
+int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas) {
+  int64_t Times = 1;
+  auto S = Table.sym(D);
+  for (int P = 0; S && Table.isOfSplit(*S) && P < S->globalPower(); ++P)
+    Times *= Replicas;
+  return Times;
+}
+
+/// \p Shape with the rows of one replica where \p Sizes follow the batch.
+static SmallVector<int64_t, 4> localShape(const DimTable &Table,
+                                          ArrayRef<DimId> Sizes,
+                                          ArrayRef<int64_t> Shape,
+                                          unsigned Replicas) {
+  SmallVector<int64_t, 4> Result(Shape);
+  for (size_t I = 0; I < Result.size() && I < Sizes.size(); ++I)
+    if (Result[I] > 0)
+      Result[I] /= timesLarger(Table, Sizes[I], Replicas);
+  return Result;
+}
+
+bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
+                 unsigned Replicas) {
+  auto Tensor = constValue(G, N);
+  auto Sizes = Dims.shape({N, 0});
+  if (!Tensor || !Sizes)
+    return false;
+  auto Value = resizeSplat(
+      *G.attr(N, "value"),
+      localShape(Dims.table(), *Sizes, Tensor->Shape.Dims, Replicas));
+  if (!Value)
+    return false;
+  G.setAttr(N, OriginalAttr, *G.attr(N, "value"));
+  G.setAttr(N, "value", *Value);
+  G.node(N).Count = Copies::PerReplica;
+  return true;
+}
+
+void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
+                      unsigned Replicas) {
+  auto Sizes = elementSizes(G, Dims, N);
+  for (StringRef Key : {"element_shape", "element_shape_except0", "shape"}) {
+    auto Shape =
+        isElementShape(G.opName(N), Key) ? G.shapeAttr(N, Key) : std::nullopt;
+    if (!Shape || Shape->UnknownRank || !Sizes)
+      continue;
+    ShapeValue Local;
+    Local.Dims = localShape(Dims.table(), *Sizes, Shape->Dims, Replicas);
+    if (Local.Dims == Shape->Dims)
+      continue;
+    // What an array says of its elements is read again, and what is checked.
+    if (G.isOp(N, "TensorArrayV3") || G.isOp(N, "EnsureShape"))
+      G.setAttr(N, OriginalAttr, *G.attr(N, Key));
+    G.setAttr(N, Key, encodeShapeAttr(Local));
+  }
+}
+
+} // namespace graft

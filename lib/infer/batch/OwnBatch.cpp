@@ -1,0 +1,182 @@
+//===- lib/infer/batch/OwnBatch.cpp - a batch for each replica --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// With N replicas that each take a batch the step is the single-device step on
+// N batches, row by row. Sizes that the graph reads from shapes are those of
+// one replica, as after a split. Shapes in constants fit as they are. A number
+// that is the size of the batch, as the gradient of a mean over a static batch
+// has it, does not: the step on N batches has N times as many rows. Which
+// numbers those are cannot be seen, so every number that may be one is refused.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/batch/OwnBatch.h"
+
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/sizes/Dims.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+
+std::optional<std::vector<NodeId>>
+giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
+  std::map<NodeId, SmallVector<int64_t, 4>> Axes;
+  auto IsRead = [&](const Feed &F) {
+    return F.Axis >= 0 && isBatchRead(G.opName(F.At.Node));
+  };
+  for (const Feed &F : Feeds) {
+    if (!IsRead(F))
+      continue;
+    SmallVector<int64_t, 4> &List = Axes[F.At.Node];
+    List.resize(std::max<size_t>(List.size(), F.At.Port + 1), -1);
+    List[F.At.Port] = F.Axis;
+    // A number of rows that is the same for all, or at most that many?
+    auto Shape = sourceShape(G, F.At);
+    bool Many = G.opName(F.At.Node).starts_with("QueueDequeueMany");
+    for (size_t I = 0; Shape && I < Shape->Dims.size(); ++I)
+      if (Shape->Dims[I] < 0 && !(Many && I == 0))
+        Diags.unproved(
+            "batch", feedName(G, F),
+            formatv("that axis {0} of it has the same size on every replica is "
+                    "not known; a read of a fixed number of rows, or a dataset "
+                    "that drops the remainder, makes it so",
+                    I)
+                .str());
+    if (!Shape || Shape->UnknownRank)
+      Diags.unproved("batch", feedName(G, F),
+                     "that it has the same shape on every replica is not "
+                     "known");
+  }
+  if (Axes.empty()) {
+    Diags.error("", "--batch=per-replica: the step takes no batch from a queue "
+                    "or an iterator");
+    return std::nullopt;
+  }
+  std::vector<NodeId> Reads;
+  for (auto &[N, List] : Axes) {
+    G.setAttr(N, BatchAttr, encodeIntListAttr(List));
+    G.node(N).Count = Copies::PerReplica;
+    // The queue is on one device, and who reads it is there, too.
+    G.node(N).Flags |= NF_FixedDevice;
+    Reads.push_back(N);
+    if (Diags.wantsRemarks())
+      Diags.remark("batch", G.name(N),
+                   "every replica takes a batch of its own: the step is that "
+                   "of all of them together, and a mean over the batch is one "
+                   "over N times as many rows");
+  }
+  // A replica may get the first element of one and the second of the other.
+  if (Reads.size() > 1)
+    Diags.unproved("batch", G.name(Reads[1]),
+                   "--batch=per-replica: which of its elements a replica gets "
+                   "together with which of '" +
+                       G.name(Reads[0]).str() +
+                       "' is up to chance; take both from one queue or "
+                       "iterator if they belong together");
+  G.markModified();
+  erase_if(Feeds, IsRead);
+  return Reads;
+}
+
+/// The number that every element of \p E is, if constants say so; \p At is the
+/// first of them.
+static std::optional<double> numberAt(const Graph &G, Endpoint E, NodeId &At,
+                                      unsigned Depth = 8) {
+  StringRef Op = G.opName(E.Node);
+  if (Op == "Const") {
+    At = E.Node;
+    return constScalar(G, E.Node);
+  }
+  bool IsProduct = Op == "Mul", IsQuotient = Op == "RealDiv" || Op == "Div";
+  if (Depth == 0 || G.node(E.Node).NumData == 0)
+    return std::nullopt;
+  if (Op == "Fill")
+    return numberAt(G, G.input(E.Node, 1), At, Depth - 1);
+  if (Op == "Cast" || Op == "Identity" || Op == "Reshape" || Op == "Tile" ||
+      Op == "ExpandDims" || Op == "BroadcastTo")
+    return numberAt(G, G.input(E.Node, 0), At, Depth - 1);
+  if (!IsProduct && !IsQuotient)
+    return std::nullopt;
+  auto Y = numberAt(G, G.input(E.Node, 1), At, Depth - 1);
+  auto X = Y ? numberAt(G, G.input(E.Node, 0), At, Depth - 1) : std::nullopt;
+  if (!X)
+    return std::nullopt;
+  return IsProduct ? *X * *Y : *X / *Y;
+}
+
+bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
+                     ArrayRef<NodeId> Reads, DiagnosticEngine &Diags) {
+  int64_t Rows = UnknownSize;
+  for (NodeId N : Reads)
+    for (auto [Port, Axis] : enumerate(*ownBatchAxes(G, N))) {
+      auto Shape = sourceShape(G, {N, static_cast<uint32_t>(Port)});
+      if (Axis >= 0 && Shape && size_t(Axis) < Shape->Dims.size() &&
+          Shape->Dims[Axis] >= 0)
+        Rows = Shape->Dims[Axis];
+    }
+  if (Rows == UnknownSize)
+    return true;
+  std::vector<NodeId> Order = topologicalOrder(G);
+  DimAnalysis Dims(G, Order, {});
+  for (const DimAnalysis::Conflict &C : Dims.conflicts()) {
+    Diags.error(G.name(C.Node), "two sizes meet here that the batch tells "
+                                "apart (" +
+                                    Dims.describe(C.A) + " and " +
+                                    Dims.describe(C.B) + ")");
+    return false;
+  }
+  std::vector<NodeId> Sizes;
+  for (NodeId N : Order) {
+    bool IsConst = G.isOp(N, "Const");
+    if ((IsConst || isVariableOp(G.opName(N))) && Dims.batchAxis({N, 0}) >= 0) {
+      Diags.error(G.name(N),
+                  "--batch=per-replica: it has a row for each example of the "
+                  "batch");
+      return false;
+    }
+    if (IsConst && Dims.isLocal({N, 0})) {
+      G.node(N).Count = Copies::PerReplica;
+      Sizes.push_back(N);
+    }
+  }
+  spreadCopies(G, Vars, std::move(Sizes));
+  for (NodeId N : Order) {
+    StringRef Op = G.opName(N);
+    if (G.node(N).Count != Copies::PerReplica || Dims.value({N, 0}) ||
+        (Op != "Mul" && Op != "MulNoNan" && Op != "DivNoNan" &&
+         !Op.ends_with("Div")))
+      continue;
+    for (Endpoint E : G.dataInputs(N)) {
+      NodeId At = NoNode;
+      auto Number = numberAt(G, E, At);
+      if (!Number || *Number == 0)
+        continue;
+      // The size of the batch, of all its elements, or one over that.
+      for (double Value : {std::abs(*Number), 1 / std::abs(*Number)}) {
+        double Times = Value / static_cast<double>(Rows);
+        if (Times < 0.5 || std::abs(Times - std::round(Times)) > 1e-5 * Times)
+          continue;
+        Diags.error(G.name(At),
+                    formatv("--batch=per-replica: this number may be the size "
+                            "of the batch, {0}, but the step on the batches of "
+                            "all replicas has more rows; export the graph with "
+                            "an unknown size of the batch, or use "
+                            "--batch=global with larger batches",
+                            Rows)
+                        .str());
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+} // namespace graft

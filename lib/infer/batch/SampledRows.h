@@ -1,0 +1,24 @@
+//===- lib/infer/batch/SampledRows.h - rows of the batch and others -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_BATCH_SAMPLEDROWS_H
+#define GRAFT_LIB_INFER_BATCH_SAMPLEDROWS_H
+
+#include "lib/infer/graph/Variables.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace graft {
+
+/// Marks samplers of candidates, and lookups by the numbers of the batch joined
+/// with others, as what exists once. \p Split splits what has a row for each
+/// row of the batch along axis 0.
+void keepSampledOnce(Graph &G, const VariableIndex &Vars,
+                     llvm::function_ref<void(Endpoint)> Split);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_BATCH_SAMPLEDROWS_H

@@ -1,0 +1,27 @@
+//===- lib/infer/batch/SparseFeeds.h - feeds of sparse tensors --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_BATCH_SPARSEFEEDS_H
+#define GRAFT_LIB_INFER_BATCH_SPARSEFEEDS_H
+
+#include "lib/infer/batch/Feeds.h"
+#include "lib/infer/graph/Variables.h"
+
+namespace graft {
+
+/// Says of the feeds that are the indices, the values and the shape of a sparse
+/// tensor that they are: an op takes all three as such. Those that the user
+/// named are left alone.
+void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds);
+
+/// Marks what is made of the sparse \p Feeds as what exists once, up to the
+/// dense rows that it gives. Returns those, to be split along axis 0.
+std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
+                                     llvm::ArrayRef<Feed> Feeds);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_BATCH_SPARSEFEEDS_H

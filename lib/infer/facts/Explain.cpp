@@ -1,0 +1,166 @@
+//===- lib/infer/facts/Explain.cpp - why a type is what it is ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/facts/Explain.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+const char *ruleName(TypeRule Rule) {
+  static constexpr const char *Names[] = {
+      "None",
+#define GRAFT_TYPE_RULE(Name) #Name,
+#include "lib/infer/rules/RuleFamilies.def"
+  };
+  return Names[static_cast<size_t>(Rule)];
+}
+
+std::string text(const RType &Type) {
+  return Type.str() + (Type.Symbolic ? " (a local size)" : "");
+}
+
+std::string tensorName(const Graph &G, Endpoint E) {
+  std::string Name = originName(G, E.Node).str();
+  return E.Port == 0 ? Name : Name + ":" + std::to_string(E.Port);
+}
+
+class Explainer {
+public:
+  Explainer(const Graph &G, const ProgramFacts &Facts) : G(G), Facts(Facts) {}
+
+  /// The line of \p N.
+  std::string line(NodeId N) const;
+  /// Whether input \p E bears on the type of its user.
+  bool matters(Endpoint E) const {
+    return !Facts.Types.type(E).isTrue() || G.node(E.Node).Kind != Inserted::No;
+  }
+  /// Whether the chain ends at \p N.
+  bool isEnd(NodeId N) const { return G.node(N).Kind == Inserted::Split; }
+
+private:
+  std::string types(NodeId N) const;
+  std::string because(NodeId N) const;
+
+  const Graph &G;
+  const ProgramFacts &Facts;
+};
+
+/// The type of output 0, and those of others that are not the same.
+std::string Explainer::types(NodeId N) const {
+  unsigned Outputs = Facts.Dims.numOutputs(N);
+  if (Outputs == 0)
+    return "no value";
+  RType First = Facts.Types.type({N, 0});
+  std::string Out = text(First);
+  for (unsigned Port = 1; Port < Outputs; ++Port)
+    if (RType Type = Facts.Types.type({N, Port}); text(Type) != text(First))
+      Out += ", output " + std::to_string(Port) + " is " + text(Type);
+  return Out;
+}
+
+std::string Explainer::because(NodeId N) const {
+  const Node &This = G.node(N);
+  constexpr unsigned Shown = 4;
+  unsigned Count = 0;
+  std::string Inputs;
+  for (unsigned I = 0; I < This.NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    if (!matters(E) || ++Count > Shown)
+      continue;
+    Inputs += (Inputs.empty() ? "" : ", ") + ("input " + std::to_string(I)) +
+              " '" + tensorName(G, E) + "' is " + text(Facts.Types.type(E));
+  }
+  if (Count > Shown)
+    Inputs += " and " + std::to_string(Count - Shown) + " more";
+  auto With = [&](const std::string &Why) {
+    return Inputs.empty() ? Why : Why + ": " + Inputs;
+  };
+  TypeRule Rule = rulesOf(G.opName(N)).Type;
+  std::string Named = Rule == TypeRule::None
+                          ? std::string("the op has no rule")
+                          : std::string("rule ") + ruleName(Rule);
+  if (Facts.Vars.isUpdate(G, N))
+    return With("it writes a variable, which takes true values");
+  if (isEnd(N))
+    return Named + ": '" + tensorName(G, G.input(N, 0)) +
+           "' is split over the replicas";
+  RType Type = Facts.Dims.numOutputs(N) != 0 ? Facts.Types.type({N, 0})
+                                             : RType::replicated();
+  if (Type.isVarying() && Type.Cause == N) {
+    std::string Why = "it " + Facts.Types.reason(N);
+    if (Rule == TypeRule::None)
+      return With(Facts.Types.reason(N));
+    return With(Named + ", " + Why);
+  }
+  if (!Inputs.empty())
+    return With(Named);
+  if (This.NumData != 0)
+    return (Rule == TypeRule::None ? "" : Named + ": ") +
+           "all inputs are Replicated";
+  if (Facts.Dims.numOutputs(N) == 0)
+    return "it only orders others";
+  return Type.Symbolic ? "it holds a size of one replica"
+                       : "it reads nothing that is split";
+}
+
+std::string Explainer::line(NodeId N) const {
+  std::string Out = (originName(G, N) + " = " + G.opName(N) + ": ").str() +
+                    types(N) + ", because " + because(N);
+  for (auto [Source, Bits] : Facts.Types.assumptions()) {
+    if (Source != N)
+      continue;
+    if (Bits & AssumesLocalBatchNorm)
+      Out += "; assumes the statistics of each replica's rows";
+    if (Bits & AssumesRandomDraw)
+      Out += "; assumes that equal in distribution is enough";
+    if (Bits & AssumesReduction)
+      Out += "; assumes the reduction that was asked for";
+  }
+  return Out + "\n";
+}
+
+} // namespace
+
+NodeId findOrigin(const Graph &G, StringRef Name) {
+  NodeId Found = G.find(Name);
+  if (Found != NoNode && G.node(Found).Kind == Inserted::No)
+    return Found;
+  // A node of the input may have lost its name to its merged value.
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Kind == Inserted::No &&
+        originName(G, N) == Name)
+      return N;
+  return Found;
+}
+
+std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
+                        unsigned MaxLines) {
+  Explainer E(G, Facts);
+  DenseSet<NodeId> Seen = {N};
+  std::vector<NodeId> Queue = {N};
+  std::string Out;
+  for (size_t I = 0; I < Queue.size(); ++I) {
+    NodeId At = Queue[I];
+    if (I < MaxLines)
+      Out += E.line(At);
+    if (E.isEnd(At))
+      continue;
+    for (Endpoint In : G.dataInputs(At))
+      if (E.matters(In) && Seen.insert(In.Node).second)
+        Queue.push_back(In.Node);
+  }
+  if (Queue.size() > MaxLines)
+    Out += "and " + std::to_string(Queue.size() - MaxLines) +
+           " more nodes: explain one of those above to see them\n";
+  return Out;
+}
+
+} // namespace graft

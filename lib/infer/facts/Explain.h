@@ -1,0 +1,30 @@
+//===- lib/infer/facts/Explain.h - why a type is what it is -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_FACTS_EXPLAIN_H
+#define GRAFT_LIB_INFER_FACTS_EXPLAIN_H
+
+#include "lib/infer/facts/ProgramFacts.h"
+
+namespace graft {
+
+/// The node of a program that is called \p Name in the input, or, when there is
+/// none, the inserted node of that name; NoNode when there is neither.
+NodeId findOrigin(const Graph &G, llvm::StringRef Name);
+
+/// How the replication type of \p N was inferred, a line for each node:
+///
+///     grad = MatMul: Partial(sum) k=1, because rule MatMul: input 0 'x/split'
+///     is Sharded(0), ...
+///
+/// The node comes first and then, breadth first, what made it not Replicated,
+/// up to the feeds that are split. After \p MaxLines nodes the rest is counted.
+std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
+                        unsigned MaxLines = 20);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_FACTS_EXPLAIN_H

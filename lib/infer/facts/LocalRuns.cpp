@@ -1,0 +1,731 @@
+//===- lib/infer/facts/LocalRuns.cpp - what replicas do by themselves -----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/facts/LocalRuns.h"
+
+#include "lib/program/forms/LengthGather.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
+    : G(G), Facts(Facts) {
+  const TypeAnalysis &Types = Facts.Types;
+  // One replica has all rows.
+  if (Facts.Dims.replicas() < 2)
+    return;
+  if (none_of(Facts.Order,
+              [&](NodeId N) {
+                return Facts.Dims.numOutputs(N) != 0 && isUnproved(N);
+              }) &&
+      Types.unprovedWrites().empty())
+    return;
+  Ops.reserve(G.numOps());
+  bool AnyBackEdge = false;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    StringRef Name = G.opNameOf(Op);
+    const OpDef *Def = G.opDefOf(Op);
+    OpInfo Info;
+    Info.Rules = rulesOf(Name);
+    // As TypeRules has it: draws, what TensorFlow does not know, what keeps a
+    // state; and arrays and stacks, to whose elements no edges lead.
+    Info.Starts =
+        isRandomOp(Name) || Info.Rules.Type == TypeRule::LocalHandle ||
+        Info.Rules.Type == TypeRule::Source ||
+        (!Def ? Info.Rules.Type == TypeRule::None
+              : Def->isStateful() && !Def->readsVariable() &&
+                    Def->update().Kind == UpdateKind::None &&
+                    !isVariableOp(Name) && Info.Rules.Type == TypeRule::None);
+    AnyBackEdge |= isBackEdgeOp(Name);
+    Ops.push_back(Info);
+  }
+  const DimTable &Table = Facts.Dims.table();
+  IsStatic = any_of(Facts.Order, [&](NodeId N) {
+    if (G.node(N).Kind != Inserted::Split)
+      return false;
+    auto Axis = static_cast<size_t>(G.intAttr(N, "axis").value_or(0));
+    auto Shape = Facts.Dims.shape(G.input(N, 0));
+    return Shape && Axis < Shape->size() &&
+           Table.number((*Shape)[Axis]) != UnknownSize;
+  });
+  Bits.resize(Facts.Dims.totalOutputs());
+  while (sweep() && AnyBackEdge)
+    ;
+}
+
+/// Whether no rule relates what \p N gives, or what it takes if it gives
+/// nothing.
+bool LocalRuns::isUnproved(NodeId N) const {
+  unsigned Outputs = Facts.Dims.numOutputs(N);
+  for (unsigned Port = 0; Port < Outputs; ++Port)
+    if (Facts.Types.natural({N, Port}).isVarying())
+      return true;
+  return Outputs == 0 && any_of(G.dataInputs(N), [&](Endpoint E) {
+           return Facts.Types.natural(E).isVarying();
+         });
+}
+
+bool LocalRuns::differs(Endpoint E) const {
+  if (G.node(E.Node).Count != Copies::PerReplica || Facts.Dims.replicas() < 2)
+    return false;
+  return Bits.empty() ? !Facts.Types.type(E).isReplicated() : bits(E) & Differs;
+}
+
+bool LocalRuns::drifts(NodeId N, unsigned I) const {
+  if (G.node(N).Count != Copies::PerReplica)
+    return false;
+  auto Predicate = Facts.Types.localPredicate(N);
+  return (Predicate && differs(*Predicate)) || differs(G.input(N, I));
+}
+
+//===----------------------------------------------------------------------===//
+// What follows what
+//===----------------------------------------------------------------------===//
+
+bool LocalRuns::sweep() {
+  bool Changed = false;
+  for (NodeId N : Facts.Order)
+    for (unsigned Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
+      uint8_t &Mine = Bits[Facts.Dims.outputIndex({N, Port})];
+      uint8_t Next = Mine | infer(N, Port);
+      Changed |= Next != Mine;
+      Mine = Next;
+    }
+  return Changed;
+}
+
+/// Adds what the sizes \p List follow, as sizes; whether all of them are known.
+bool LocalRuns::ofDims(ArrayRef<DimId> List, uint8_t &Result) const {
+  const DimTable &Table = Facts.Dims.table();
+  bool Complete = true;
+  for (DimId D : List) {
+    auto S = Table.sym(D);
+    if (!S)
+      Complete &= Table.isSame(D);
+    else if (S->R > 0)
+      Result |= AllSize;
+    else if (S->B != 0)
+      Result |= OwnSize | Rows | (S->Ragged != 0 ? Length : 0);
+  }
+  return Complete;
+}
+
+/// Whether replicas have other values of what \p N gives although they have one
+/// of all that it takes.
+bool LocalRuns::startsToDiffer(NodeId N) const {
+  // How many elements an array has is how often the loop ran that filled it.
+  if (G.isOp(N, "TensorArraySizeV3"))
+    return isOfOwnLoop(G.input(N, 1));
+  if (Ops[G.node(N).Op].Starts || G.node(N).Kind == Inserted::Split ||
+      Facts.Types.usesState(N))
+    return true;
+  auto Predicate = Facts.Types.localPredicate(N);
+  return Predicate && differs(*Predicate);
+}
+
+/// Whether replicas exchange something at \p N, so that all have one value.
+static bool exchanges(const Graph &G, NodeId N) {
+  Inserted Kind = G.node(N).Kind;
+  return (Kind == Inserted::Reduce &&
+          (G.isOp(N, "_Reduce") || G.isOp(N, "CollectiveReduce"))) ||
+         (Kind == Inserted::Gather &&
+          (G.isOp(N, "_Gather") || G.isOp(N, "CollectiveGather") ||
+           (isLengthGatherOp(G, N) &&
+            lengthGatherSource(G, N).Node != NoNode)));
+}
+
+uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
+  const Node &This = G.node(N);
+  uint8_t In = 0, Result = 0;
+  for (Endpoint E : G.dataInputs(N))
+    In |= bits(E);
+  bool Exchanged = exchanges(G, N);
+  RType Type = Facts.Types.type({N, Port});
+  if (This.Count == Copies::PerReplica && !Exchanged) {
+    // Sizes are not values.
+    bool Other = In & (Ops[This.Op].Rules.Type == TypeRule::ShapeOf &&
+                               !G.isOp(N, "ConcatOffset") &&
+                               !G.isOp(N, "BroadcastGradientArgs")
+                           ? Length
+                           : Differs);
+    bool Does = Type.isVarying()      ? Other || startsToDiffer(N)
+                : Type.isReplicated() ? Type.Symbolic && Other
+                                      : true;
+    if (Does)
+      Result |= Differs;
+  }
+  auto Shape = Facts.Dims.shape({N, Port});
+  uint8_t Known = 0;
+  bool Complete = Shape && ofDims(*Shape, Known);
+  if (!Complete) {
+    Known |= sizes(N, In);
+    if (Type.isSharded())
+      Known |= OwnSize | Rows;
+  }
+  // What is compared with a size that all replicas have is taken to have it.
+  bool IsOpen = !Shape || any_of(*Shape, [&](DimId D) {
+    return !Facts.Dims.table().sym(D);
+  });
+  if (IsOpen && !Type.isReplicated() && keepsRows(N, Port, In))
+    Known |= OwnSize | Rows;
+  auto Value = Facts.Dims.value({N, Port});
+  uint8_t Elements = 0;
+  Complete = Value && ofDims(*Value, Elements);
+  Elements = asNumbers(Elements);
+  // Numbers up to a size are not told from others once it is a number, too.
+  if (!Complete || Ops[This.Op].Rules.Type == TypeRule::Range)
+    Elements |= numbers(N, Port, In);
+  // What is exchanged is that of all replicas.
+  bool Gathers = (This.Kind == Inserted::Gather && Exchanged) ||
+                 (G.isOp(N, "_FromReplicas") &&
+                  G.stringAttr(N, "combine") == StringRef("concat"));
+  if (Gathers && Known & OwnSize)
+    Known = AllSize;
+  if ((This.Kind == Inserted::Reduce || This.Kind == Inserted::Scale ||
+       (This.Kind == Inserted::Merge && !Gathers && !Type.isVarying())) &&
+      Elements & OwnNumber)
+    Elements = AllNumber;
+  return Result | Known | Elements;
+}
+
+/// What the operands of \p N that give sizes, or where parts begin, follow.
+uint8_t LocalRuns::sizeOperands(NodeId N) const {
+  int Data = -1;
+  uint8_t Result = 0;
+  switch (Ops[G.node(N).Op].Rules.Type) {
+  case TypeRule::Relayout:
+  case TypeRule::Tile:
+  case TypeRule::TopK:
+  case TypeRule::OneHot:
+    Data = 0;
+    break;
+  case TypeRule::Part:
+    Data = G.isOp(N, "Split") ? 1 : G.isOp(N, "StridedSliceGrad") ? 4 : 0;
+    break;
+  case TypeRule::None:
+  case TypeRule::Fill:
+  case TypeRule::Random:
+  case TypeRule::Range:
+  case TypeRule::ConvBackpropInput:
+  case TypeRule::ConvBackpropFilter:
+  case TypeRule::GradSecond:
+  case TypeRule::Whole:
+    break;
+  case TypeRule::ScatterNd:
+  case TypeRule::UnsortedSegmentSum:
+  case TypeRule::UnsortedSegmentMax:
+  case TypeRule::UnsortedSegmentMin:
+    return asSizes(in(N, 2));
+  default:
+    return 0;
+  }
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    unsigned Type = G.outputType(G.input(N, I).Node, G.input(N, I).Port);
+    if (int(I) != Data && (Type == DT_INT32 || Type == DT_INT64))
+      Result |= asSizes(in(N, I));
+  }
+  return Result;
+}
+
+/// Whether \p Flow comes out of a loop that replicas may run through another
+/// number of times.
+bool LocalRuns::isOfOwnLoop(Endpoint Flow) const {
+  if (!G.isOp(Flow.Node, "Exit"))
+    return false;
+  NodeId Switch = G.input(Flow.Node, 0).Node;
+  return G.isOp(Switch, "Switch") && differs(G.input(Switch, 1));
+}
+
+/// Length if replicas have other values of what gives \p N its sizes.
+uint8_t LocalRuns::lengths(NodeId N) const {
+  auto Any = [&](std::initializer_list<unsigned> Operands) -> uint8_t {
+    for (unsigned I : Operands)
+      if (in(N, I) & Differs)
+        return Length;
+    return 0;
+  };
+  switch (Ops[G.node(N).Op].Rules.Type) {
+  case TypeRule::LocalHandle:
+    return G.isOp(N, "TensorArrayConcatV3") && isOfOwnLoop(G.input(N, 1))
+               ? Length
+               : 0;
+  case TypeRule::Range:
+    return Any({0, 1, 2});
+  case TypeRule::Fill:
+  case TypeRule::Random:
+    return Any({0});
+  case TypeRule::Relayout:
+    return G.isOp(N, "Reshape") ? Any({1}) : 0;
+  case TypeRule::Tile:
+  case TypeRule::OneHot:
+  case TypeRule::TopK:
+    return Any({1});
+  case TypeRule::Part:
+    return G.isOp(N, "Slice") ? Any({2})
+           : G.isOp(N, "Pad") || G.isOp(N, "PadV2") || G.isOp(N, "SplitV")
+               ? Any({1})
+           : G.isOp(N, "StridedSlice") &&
+                   G.intAttr(N, "shrink_axis_mask").value_or(0) == 0
+               ? Any({1, 2})
+               : 0;
+  default:
+    return 0;
+  }
+}
+
+/// What sizes of the results of \p N follow, where they are not known.
+uint8_t LocalRuns::sizes(NodeId N, uint8_t In) const {
+  if (G.node(N).Kind == Inserted::Split)
+    return OwnSize | Rows;
+  return (In & (OwnSize | AllSize | Length)) | sizeOperands(N) | lengths(N);
+}
+
+/// What elements of the results of \p N follow, where they are not known.
+uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
+  constexpr uint8_t Mask = OwnNumber | AllNumber;
+  switch (Ops[G.node(N).Op].Rules.Type) {
+  case TypeRule::ShapeOf:
+    if (G.isOp(N, "ConcatOffset"))
+      return In & Mask;
+    return G.isOp(N, "Rank") || G.isOp(N, "BroadcastGradientArgs")
+               ? 0
+               : asNumbers(in(N, G.isOp(N, "ShapeN") ? Port : 0));
+  case TypeRule::ReadVariable:
+  case TypeRule::OneHot:
+    return 0;
+  case TypeRule::Where:
+    return asNumbers(in(N, 0));
+  case TypeRule::Unique:
+    return Port == 0 ? in(N, 0) & Mask : asNumbers(in(N, 0));
+  case TypeRule::TopK:
+    return Port == 0 ? in(N, 0) & Mask : asNumbers(in(N, 0));
+  case TypeRule::ArgReduction:
+  case TypeRule::SumReduction:
+    // Positions along an axis, and how many rows there are of something.
+    return isFloating(G.outputType(N, 0))
+               ? in(N, 0) & Mask
+               : (in(N, 0) & Mask) | asNumbers(in(N, 0));
+  case TypeRule::Gather:
+  case TypeRule::GatherNd:
+  case TypeRule::UnsortedSegmentSum:
+  case TypeRule::UnsortedSegmentMax:
+  case TypeRule::UnsortedSegmentMin:
+    return in(N, 0) & Mask;
+  case TypeRule::Range:
+    return (In & Mask) | asNumbers(In);
+  case TypeRule::Pass:
+    return in(N, Port) & Mask;
+  default:
+    return In & Mask;
+  }
+}
+
+/// Whether the results of \p N have as many elements for each row as what it
+/// takes, or more.
+bool LocalRuns::keepsRows(NodeId N, unsigned Port, uint8_t In) const {
+  switch (Ops[G.node(N).Op].Rules.Type) {
+  case TypeRule::Pass:
+    return in(N, Port) & Rows;
+  case TypeRule::Linear:
+  case TypeRule::LinearFirst:
+  case TypeRule::LinearSecond:
+  case TypeRule::NonLinear:
+  case TypeRule::Add:
+  case TypeRule::Mul:
+  case TypeRule::Div:
+  case TypeRule::Select:
+  case TypeRule::Zeros:
+  case TypeRule::Ones:
+  case TypeRule::Cast:
+  case TypeRule::LastAxis:
+  case TypeRule::Relayout:
+  case TypeRule::Join:
+  case TypeRule::Switch:
+  case TypeRule::AlongAxes:
+  case TypeRule::AlongAxesNonLinear:
+    return In & Rows;
+  case TypeRule::MatMul: {
+    // Rows that are not added up.
+    bool Turned = G.boolAttr(N, "transpose_a").value_or(false);
+    auto Shape = Facts.Dims.shape(G.input(N, 0));
+    uint8_t Contracted = 0;
+    return in(N, 0) & Rows && Shape && Shape->size() == 2 &&
+           ofDims((*Shape)[Turned ? 0 : 1], Contracted) && Contracted == 0;
+  }
+  default:
+    return false;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What may fail
+//===----------------------------------------------------------------------===//
+
+/// The size along \p Axis if it is known.
+std::optional<Sym> LocalRuns::size(Endpoint E, unsigned Axis) const {
+  auto Shape = Facts.Dims.shape(E);
+  return Shape && Axis < Shape->size() ? Facts.Dims.table().sym((*Shape)[Axis])
+                                       : std::nullopt;
+}
+
+/// How many rows a replica has along \p Axis, if the graph says so.
+int64_t LocalRuns::knownRows(Endpoint E, unsigned Axis) const {
+  auto Shape = Facts.Dims.shape(E);
+  return IsStatic && Shape && Axis < Shape->size()
+             ? Facts.Dims.table().number((*Shape)[Axis])
+             : UnknownSize;
+}
+
+/// Whether axis \p Axis of \p E, or one that is not known (-1), may be as long
+/// as the rows of one replica.
+bool LocalRuns::hasOwnAxis(Endpoint E, int Axis) const {
+  if (auto Shape = Facts.Dims.shape(E); Shape && Axis >= 0) {
+    uint8_t Known = 0;
+    if (static_cast<size_t>(Axis) >= Shape->size())
+      return false;
+    if (ofDims((*Shape)[Axis], Known))
+      return Known & OwnSize;
+  }
+  return hasOwnSize(E);
+}
+
+/// Whether \p Index finds elements along \p Axis of \p Table on every replica
+/// if it does so in the single-device step.
+bool LocalRuns::isOfRows(Endpoint Index, Endpoint Table, int Axis) const {
+  if (!hasOwnAxis(Table, Axis) || Facts.Types.type(Index).Zero)
+    return true;
+  if (auto Numbers = Facts.Dims.numbers(Index)) {
+    int64_t Known =
+        Axis < 0 ? UnknownSize : knownRows(Table, static_cast<unsigned>(Axis));
+    return all_of(*Numbers, [&](int64_t I) {
+      return I == 0 || (Known != UnknownSize && I > 0 && I < Known);
+    });
+  }
+  return (bits(Index) & (OwnNumber | AllNumber)) == OwnNumber;
+}
+
+/// Lookups, and what goes to rows by number.
+std::string LocalRuns::faultOfLookup(NodeId N) const {
+  auto Input = [&](unsigned I) { return G.input(N, I); };
+  // Along the first axes, as many as the indices have columns.
+  auto IsOfAll = [&](Endpoint Index, Endpoint Table) {
+    auto Shape = Facts.Dims.shape(Index);
+    auto Depth = Shape && !Shape->empty()
+                     ? Facts.Dims.table().sym(Shape->back())
+                     : std::nullopt;
+    if (!Depth || !Depth->isNumber())
+      return isOfRows(Index, Table, -1);
+    for (int Axis = 0; Axis < Depth->C; ++Axis)
+      if (!isOfRows(Index, Table, Axis))
+        return false;
+    return true;
+  };
+  // Where the sizes of the result are numbers.
+  auto IsOfSizes = [&](Endpoint Index) { return isOfRows(Index, {N, 0}, 0); };
+  bool Fits = true;
+  switch (Ops[G.node(N).Op].Rules.Type) {
+  case TypeRule::Gather: {
+    if (G.intAttr(N, "batch_dims").value_or(0) != 0)
+      break;
+    int Axis = 0;
+    if (G.isOp(N, "GatherV2")) {
+      auto V = Facts.Dims.numbers(Input(2));
+      auto Shape = Facts.Dims.shape(Input(0));
+      Axis = V && V->size() == 1 ? static_cast<int>(V->front()) : -1;
+      if (V && Axis < 0 && Shape)
+        Axis += static_cast<int>(Shape->size());
+    }
+    Fits = isOfRows(Input(1), Input(0), Axis);
+    break;
+  }
+  case TypeRule::GatherNd:
+  case TypeRule::TensorScatter:
+    Fits = IsOfAll(Input(1), Input(0));
+    break;
+  case TypeRule::ScatterNd:
+    Fits = IsOfAll(Input(0), {N, 0});
+    break;
+  case TypeRule::UnsortedSegmentSum:
+  case TypeRule::UnsortedSegmentMax:
+  case TypeRule::UnsortedSegmentMin:
+    Fits = IsOfSizes(Input(1));
+    break;
+  case TypeRule::Whole:
+    Fits = !G.isOp(N, "SparseToDense") || IsOfSizes(Input(0));
+    break;
+  case TypeRule::Xent: {
+    auto Shape = Facts.Dims.shape(Input(0));
+    Fits = !G.isOp(N, "SparseSoftmaxCrossEntropyWithLogits") ||
+           isOfRows(Input(1), Input(0),
+                    Shape ? static_cast<int>(Shape->size()) - 1 : -1);
+    break;
+  }
+  default:
+    break;
+  }
+  return Fits ? ""
+              : "takes rows of one replica by numbers that are not those of "
+                "its rows, and may find none when the graph runs";
+}
+
+/// Whether elements \p Begin to \p Begin + \p Size are there along an axis of
+/// what \p N takes, as many rows as one replica has.
+bool LocalRuns::fitsInto(NodeId N, unsigned Axis, int64_t Begin,
+                         int64_t Size) const {
+  int64_t Known = knownRows(G.input(N, 0), Axis);
+  return Known == UnknownSize ? Begin + Size <= 1 : Begin + Size <= Known;
+}
+
+/// Parts of rows.
+std::string LocalRuns::faultOfPart(NodeId N) const {
+  auto Number = [&](unsigned I) -> std::optional<int64_t> {
+    auto V = Facts.Dims.numbers(G.input(N, I));
+    return V && V->size() == 1 ? std::optional(V->front()) : std::nullopt;
+  };
+  const DimTable &Table = Facts.Dims.table();
+  constexpr StringRef TooShort = "takes a fixed number of rows, which one "
+                                 "replica need not have";
+  if (G.isOp(N, "Split") || G.isOp(N, "Unpack")) {
+    bool Even = G.isOp(N, "Split");
+    Endpoint X = G.input(N, Even ? 1 : 0);
+    auto Shape = Facts.Dims.shape(X);
+    auto At =
+        Even ? Number(0) : std::optional(G.intAttr(N, "axis").value_or(0));
+    if (!Shape || !At)
+      return "";
+    int64_t Axis = *At < 0 ? *At + int64_t(Shape->size()) : *At;
+    auto S = Axis < 0 ? std::nullopt : size(X, static_cast<unsigned>(Axis));
+    if (!S || !S->isLocal())
+      return "";
+    int64_t Parts = Facts.Dims.numOutputs(N),
+            Known = knownRows(X, static_cast<unsigned>(Axis));
+    if (Even ? S->C % Parts == 0 || (Known != UnknownSize && Known % Parts == 0)
+             : Known == Parts)
+      return "";
+    return "takes apart the rows of one replica, which need not be a multiple "
+           "of the number of parts";
+  }
+  auto Shape = Facts.Dims.shape(G.input(N, 0));
+  if (!Shape)
+    return "";
+  if (G.isOp(N, "Slice")) {
+    auto Begin = Facts.Dims.value(G.input(N, 1)),
+         Size = Facts.Dims.value(G.input(N, 2));
+    for (unsigned I = 0; I < Shape->size() && Size && I < Size->size(); ++I) {
+      auto Dim = Table.sym((*Shape)[I]), Count = Table.sym((*Size)[I]);
+      if (!Dim || !Dim->isLocal() || !Count || !Count->isNumber())
+        continue;
+      auto From =
+          Begin && I < Begin->size() ? Table.sym((*Begin)[I]) : std::nullopt;
+      if (From && !From->isNumber())
+        continue;
+      int64_t First = From ? From->C : 0;
+      if (Count->C == -1 ? First > 0 && !fitsInto(N, I, First, 0)
+                         : !fitsInto(N, I, First, Count->C))
+        return TooShort.str();
+    }
+  }
+  if (G.isOp(N, "StridedSlice") &&
+      G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
+      G.intAttr(N, "new_axis_mask").value_or(0) == 0) {
+    int64_t Shrink = G.intAttr(N, "shrink_axis_mask").value_or(0);
+    auto Begin = Facts.Dims.value(G.input(N, 1));
+    for (unsigned I = 0; I < Shape->size() && Begin && I < Begin->size(); ++I) {
+      auto Dim = Table.sym((*Shape)[I]), From = Table.sym((*Begin)[I]);
+      if (!(Shrink >> I & 1) || !Dim || !Dim->isLocal() || !From ||
+          !From->isNumber())
+        continue;
+      if (!fitsInto(N, I, 0, From->C < 0 ? -From->C : From->C + 1))
+        return TooShort.str();
+    }
+  }
+  return "";
+}
+
+/// Sizes that are given beside a tensor that must have them.
+std::string LocalRuns::faultOfShape(NodeId N) const {
+  const DimTable &Table = Facts.Dims.table();
+  constexpr StringRef Fixed =
+      "takes a size that does not follow the batch for rows of one replica";
+  TypeRule Rule = Ops[G.node(N).Op].Rules.Type;
+  if (G.isOp(N, "Reshape") || G.isOp(N, "BroadcastTo")) {
+    auto Target = Facts.Dims.value(G.input(N, 1));
+    bool Open = Target &&
+                any_of(*Target, [&](DimId D) { return Table.number(D) == -1; });
+    uint8_t To = in(N, 1) & (OwnNumber | AllNumber);
+    // A vector that is not tracked may have a -1.
+    if (in(N, 0) & Rows && Target && !Open && To == 0)
+      return Fixed.str();
+  }
+  if (Rule == TypeRule::ConvBackpropInput || Rule == TypeRule::GradSecond) {
+    auto Sizes = Facts.Dims.value(G.input(N, 0));
+    auto Dy = size(G.input(N, Rule == TypeRule::GradSecond ? 1 : 2), 0);
+    auto Batch =
+        Sizes && !Sizes->empty() ? Table.sym(Sizes->front()) : std::nullopt;
+    if (Dy && Batch && !(*Dy == *Batch) && (Dy->isLocal() || Batch->isLocal()))
+      return Fixed.str();
+  }
+  return "";
+}
+
+/// What sizes follow that \p N compares with each other.
+uint8_t LocalRuns::comparedSizes(NodeId N) const {
+  auto Of = [&](std::initializer_list<unsigned> Operands) {
+    uint8_t Result = 0;
+    for (unsigned I : Operands)
+      Result |= in(N, I);
+    return uint8_t(Result & 3);
+  };
+  uint8_t All = 0;
+  for (Endpoint E : G.dataInputs(N))
+    All |= bits(E);
+  switch (Ops[G.node(N).Op].Rules.Type) {
+  case TypeRule::Relayout:
+    return G.isOp(N, "Reshape") ? Of({0}) | sizeOperands(N) : 0;
+  case TypeRule::Part:
+    return (All & 3) | sizeOperands(N);
+  case TypeRule::ScatterNd:
+  case TypeRule::UnsortedSegmentSum:
+  case TypeRule::UnsortedSegmentMax:
+  case TypeRule::UnsortedSegmentMin:
+    return Of({0, 1});
+  case TypeRule::TensorScatter:
+    return Of({1, 2});
+  case TypeRule::ConvBackpropInput:
+  case TypeRule::GradSecond:
+    return (All & 3) | sizeOperands(N);
+  case TypeRule::LinearFirst:
+  case TypeRule::LinearSecond:
+  case TypeRule::NonLinear:
+  case TypeRule::Add:
+  case TypeRule::Mul:
+  case TypeRule::Div:
+  case TypeRule::Select:
+  case TypeRule::MatMul:
+  case TypeRule::BatchMatMul:
+  case TypeRule::Einsum:
+  case TypeRule::Conv:
+  case TypeRule::ConvBackpropFilter:
+  case TypeRule::PerExample:
+  case TypeRule::BatchNorm:
+  case TypeRule::BatchNormGrad:
+  case TypeRule::Xent:
+  case TypeRule::Join:
+  case TypeRule::Rows:
+  case TypeRule::Whole:
+  case TypeRule::None:
+    return G.node(N).NumData > 1 ? All & 3 : 0;
+  default:
+    return 0;
+  }
+}
+
+/// Whether \p N works element by element on a tensor with a size that follows
+/// the values of one replica, and on one with other sizes.
+bool LocalRuns::comparesLengths(NodeId N) const {
+  switch (Ops[G.node(N).Op].Rules.Type) {
+  case TypeRule::LinearFirst:
+  case TypeRule::LinearSecond:
+  case TypeRule::NonLinear:
+  case TypeRule::Add:
+  case TypeRule::Mul:
+  case TypeRule::Div:
+  case TypeRule::Select:
+  case TypeRule::Xent:
+    break;
+  default:
+    return false;
+  }
+  bool Any = false, Others = false;
+  for (Endpoint E : G.dataInputs(N)) {
+    if (bits(E) & Length) {
+      Any = true;
+      continue;
+    }
+    // A scalar, or a parameter that is broadcast.
+    auto Shape = Facts.Dims.shape(E);
+    Others |= !Shape || any_of(*Shape, [&](DimId D) {
+      auto S = Facts.Dims.table().sym(D);
+      return !S || !S->isNumber();
+    });
+  }
+  return Any && Others;
+}
+
+std::string LocalRuns::fault(NodeId N) const {
+  if (G.node(N).Kind != Inserted::No || Facts.Vars.isUpdate(G, N))
+    return "";
+  if (comparedSizes(N) == (OwnSize | AllSize))
+    return "takes rows of one replica and rows of all replicas, of which there "
+           "are not as many";
+  if (comparesLengths(N))
+    return "takes as many elements as values of one replica make, by a loop or "
+           "a count of its own, beside a number that all replicas have";
+  if (std::string Why = faultOfLookup(N); !Why.empty())
+    return Why;
+  if (std::string Why = faultOfPart(N); !Why.empty())
+    return Why;
+  return faultOfShape(N);
+}
+
+std::vector<LocalRuns::Fault> LocalRuns::faults() const {
+  std::vector<Fault> Result;
+  if (Bits.empty())
+    return Result;
+  std::vector<bool> Fails(G.size());
+  for (NodeId N : Facts.Order) {
+    if (any_of(G.inputs(N), [&](Endpoint E) { return Fails[E.Node]; })) {
+      Fails[N] = true;
+      continue;
+    }
+    if (!isUnproved(N))
+      continue;
+    if (std::string Why = fault(N); !Why.empty()) {
+      Fails[N] = true;
+      Result.push_back({N, std::move(Why)});
+    }
+  }
+  return Result;
+}
+
+std::string LocalRuns::spoiledBy(NodeId N) const {
+  DenseSet<NodeId> Seen{N}, Variables;
+  std::vector<NodeId> Work{N};
+  StringRef Fetch;
+  unsigned Fetches = 0;
+  while (!Work.empty()) {
+    NodeId At = Work.back();
+    Work.pop_back();
+    if (Facts.Vars.isUpdate(G, At)) {
+      for (unsigned I = 0; I < Facts.Vars.update(G, At).NumVars; ++I)
+        if (NodeId Var = Facts.Vars.variableOf(G.input(At, I)); Var != NoNode)
+          Variables.insert(Var);
+      continue;
+    }
+    if (G.node(At).Kind == Inserted::Merge && !G.hasUses(At) && Fetches++ == 0)
+      Fetch = G.name(At);
+    G.forEachUse(At, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData && Seen.insert(U.User).second)
+        Work.push_back(U.User);
+    });
+  }
+  std::string Text;
+  if (!Variables.empty())
+    Text = formatv("{0} variable{1}", Variables.size(),
+                   Variables.size() == 1 ? "" : "s");
+  if (Fetches != 0)
+    Text += formatv("{0}the fetch '{1}'{2}", Text.empty() ? "" : " and ", Fetch,
+                    Fetches == 1 ? ""
+                                 : formatv(" and {0} more", Fetches - 1).str());
+  return Text.empty() ? "" : "; it spoils " + Text;
+}
+
+} // namespace graft

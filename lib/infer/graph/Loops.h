@@ -1,0 +1,108 @@
+//===- lib/infer/graph/Loops.h - frames and local handles -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which nodes are in which loop of version 1 control flow (Enter, Merge,
+// LoopCond, Switch, NextIteration, Exit), and which tensor array or stack an
+// op uses. Found by op and edges: a node is in the frame of what it reads, a
+// constant in that of the node that it waits for.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_GRAPH_LOOPS_H
+#define GRAFT_LIB_INFER_GRAPH_LOOPS_H
+
+#include "lib/graph/Graph.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <memory>
+#include <vector>
+
+namespace graft {
+
+/// Whether \p Op makes or uses a tensor array or a stack: state of one step on
+/// one device, which copies of a node have each for itself.
+bool isLocalHandleOp(llvm::StringRef Op);
+
+class LoopInfo {
+public:
+  /// The loops, arrays and stacks of \p G; null if it has none, which is
+  /// settled by the list of its ops. \p Order is topologicalOrder(G); it is
+  /// computed if it is empty and needed.
+  static std::unique_ptr<LoopInfo> find(const Graph &G,
+                                        llvm::ArrayRef<NodeId> Order = {});
+
+  /// Whether \p N runs once for each iteration of a loop, or is the Exit of
+  /// one.
+  bool isInLoop(NodeId N) const { return frameOf(N) != 0; }
+  /// Whether what \p N gives is read inside a loop only: not so of an Exit of
+  /// an outermost loop.
+  bool givesInside(NodeId N) const {
+    uint32_t F = frameOf(N);
+    return F != 0 && !(IsExit[N] && Frames[F].Parent == 0);
+  }
+  /// All nodes of the outermost loop that \p N is in, which share one fate.
+  llvm::ArrayRef<NodeId> nest(NodeId N) const {
+    uint32_t F = frameOf(N);
+    if (F == 0)
+      return {};
+    return Frames[Frames[F].Outermost].Nodes;
+  }
+  /// The first node of each outermost loop.
+  std::vector<NodeId> nests() const;
+  /// Whether \p N is where an iteration begins: a Merge that a NextIteration
+  /// feeds.
+  bool isLoopMerge(NodeId N) const {
+    return N < IsLoopMerge.size() && IsLoopMerge[N];
+  }
+
+  /// The node that made the tensor array or stack whose handle \p E is, or
+  /// NoNode. Of the nodes that make the gradient of an array for one source,
+  /// which is one array, it is the first.
+  NodeId handleOf(Endpoint E) const {
+    // Beside the handle of an array is its flow.
+    if (E.isControl() || E.Node >= HandleOf.size() ||
+        (E.Port != 0 && Creates[E.Node]))
+      return NoNode;
+    return HandleOf[E.Node];
+  }
+  /// What is made or used by \p N besides passing a handle on: arrays and
+  /// stacks.
+  llvm::SmallVector<NodeId, 2> handlesUsedBy(const Graph &G, NodeId N) const;
+  /// The ops that use the array or stack \p Handle, in order.
+  llvm::ArrayRef<NodeId> usersOf(NodeId Handle) const {
+    auto It = Users.find(Handle);
+    return It == Users.end() ? llvm::ArrayRef<NodeId>()
+                             : llvm::ArrayRef(It->second);
+  }
+  /// All tensor arrays and stacks, in order.
+  llvm::ArrayRef<NodeId> handles() const { return Handles; }
+
+private:
+  struct Frame {
+    uint32_t Parent = 0;
+    uint32_t Outermost = 0;
+    std::vector<NodeId> Nodes; ///< Of an outermost frame: with those inside.
+  };
+  LoopInfo(const Graph &G, llvm::ArrayRef<NodeId> Order);
+  uint32_t frameOf(NodeId N) const {
+    return N < FrameOf.size() ? FrameOf[N] : 0;
+  }
+  uint32_t frameOfValue(NodeId N) const {
+    uint32_t F = frameOf(N);
+    return F != 0 && IsExit[N] ? Frames[F].Parent : F;
+  }
+
+  std::vector<Frame> Frames; ///< 0: outside of loops.
+  std::vector<uint32_t> FrameOf;
+  std::vector<bool> IsExit, IsLoopMerge, Creates;
+  std::vector<NodeId> HandleOf;
+  std::vector<NodeId> Handles;
+  llvm::DenseMap<NodeId, std::vector<NodeId>> Users;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_GRAPH_LOOPS_H

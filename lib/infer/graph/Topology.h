@@ -1,0 +1,27 @@
+//===- lib/infer/graph/Topology.h - topological order -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_GRAPH_TOPOLOGY_H
+#define GRAFT_LIB_INFER_GRAPH_TOPOLOGY_H
+
+#include "lib/graph/Graph.h"
+
+#include <vector>
+
+namespace graft {
+
+/// The live nodes of \p G, each after all of its inputs, data and control. The
+/// back edges of loops (from NextIteration) do not count, nor does the edge
+/// that closes another cycle, which the verifier refuses. As close to the order
+/// of the file as that allows.
+std::vector<NodeId> topologicalOrder(const Graph &G);
+
+/// Whether the outputs of \p Op go back to the start of a loop.
+bool isBackEdgeOp(llvm::StringRef Op);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_GRAPH_TOPOLOGY_H

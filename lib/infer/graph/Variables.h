@@ -1,0 +1,111 @@
+//===- lib/infer/graph/Variables.h - variables and their users --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_GRAPH_VARIABLES_H
+#define GRAFT_LIB_INFER_GRAPH_VARIABLES_H
+
+#include "lib/graph/Graph.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <optional>
+#include <vector>
+
+namespace graft {
+
+/// Marks a node of the input that exists once although its op does not say so.
+inline constexpr llvm::StringRef OnceAttr = "_graft_once";
+
+/// What becomes of values that the replicas write to a variable and that no
+/// rule relates, and what the copies of a sync-on-read variable are together.
+enum class Aggregation : uint8_t { None, Sum, Mean, OnlyFirst };
+
+/// The aggregation of a variable that a rule of the user, or the input, names
+/// (program); of a sync-on-read variable it stays in outputs.
+inline constexpr llvm::StringRef AggregationAttr = "_graft_aggregation";
+
+/// "none", "sum", "mean" or "only-first-replica".
+llvm::StringRef aggregationName(Aggregation How);
+std::optional<Aggregation> parseAggregation(llvm::StringRef Name);
+/// The aggregation of \p Var if a rule names the variable.
+std::optional<Aggregation> aggregationOf(const Graph &G, NodeId Var);
+
+/// Which tensors are variables. A handle or reference is followed through what
+/// passes it on: Identity, Switch, Enter of a handle, the reference that an
+/// update op returns. Found by op and argument kind, never by name.
+class VariableIndex {
+public:
+  explicit VariableIndex(const Graph &G);
+
+  /// The variables (VarHandleOp, VariableV2, ...), by node id.
+  llvm::ArrayRef<NodeId> variables() const { return Vars; }
+
+  /// The variable whose handle or reference \p E is, or NoNode.
+  NodeId variableOf(Endpoint E) const {
+    return E.Node >= VarOf.size() ||
+                   (E.Port != 0 && (E.Port != 1 || !Switches.contains(E.Node)))
+               ? NoNode
+               : VarOf[E.Node];
+  }
+  /// Whether a conditional passes a variable on.
+  bool anySwitched() const { return !Switches.empty(); }
+  /// Whether input \p Index of \p N uses a variable in place: through a handle,
+  /// or through a reference that the op takes as one.
+  bool usesInPlace(const Graph &G, NodeId N, unsigned Index) const;
+
+  /// Whether \p N changes a variable.
+  bool isUpdate(const Graph &G, NodeId N) const {
+    return UpdateOps[G.node(N).Op].Kind != UpdateKind::None;
+  }
+  const UpdateDef &update(const Graph &G, NodeId N) const {
+    return UpdateOps[G.node(N).Op];
+  }
+
+  /// Whether \p N may exist only once: by its op (isOnceOp), or marked.
+  bool isOnce(const Graph &G, NodeId N) const {
+    const Node &This = G.node(N);
+    return OnceOps[This.Op] ||
+           (This.Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr));
+  }
+
+  /// Calls \p F(Use) for each use of the handle or reference of \p Var.
+  template <typename Fn>
+  void forEachUse(const Graph &G, NodeId Var, Fn F) const;
+
+  /// The assignment of the initial value of \p Var, or NoNode: the only one
+  /// from inside the graph that restores nothing.
+  NodeId initialAssign(const Graph &G, NodeId Var) const;
+
+  /// Makes room for nodes that are new; none of them is a variable.
+  void extend(const Graph &G);
+
+private:
+  std::vector<NodeId> Vars;
+  std::vector<NodeId> VarOf;        ///< By node: the variable that output 0 is.
+  llvm::DenseSet<NodeId> Switches;  ///< Those of which output 1 is it too.
+  std::vector<UpdateDef> UpdateOps; ///< By op.
+  std::vector<bool> OnceOps;        ///< By op.
+};
+
+template <typename Fn>
+void VariableIndex::forEachUse(const Graph &G, NodeId Var, Fn F) const {
+  llvm::SmallVector<NodeId, 4> Aliases{Var};
+  while (!Aliases.empty()) {
+    NodeId A = Aliases.pop_back_val();
+    G.forEachUse(A, [&](Use U) {
+      if (U.Index >= G.node(U.User).NumData ||
+          variableOf(G.input(U.User, U.Index)) != Var)
+        return;
+      F(U);
+      if (variableOf({U.User, 0}) == Var)
+        Aliases.push_back(U.User);
+    });
+  }
+}
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_GRAPH_VARIABLES_H

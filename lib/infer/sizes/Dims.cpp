@@ -1,0 +1,336 @@
+//===- lib/infer/sizes/Dims.cpp - symbolic dimensions -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of sizes and the queries; the rules are in DimRules.cpp and others.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/sizes/Dims.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace llvm;
+
+namespace graft {
+
+bool Sym::multiply(const Sym &O) {
+  // Ragged rows times a number; no rows times others.
+  if ((Ragged != 0 && !O.isNumber()) || (O.Ragged != 0 && !isNumber()) ||
+      (B != 0 && O.B != 0 && Rows != O.Rows) || MulOverflow(C, O.C, C))
+    return false;
+  if (O.B != 0)
+    Rows = O.Rows;
+  B = static_cast<int8_t>(B + O.B);
+  R = static_cast<int8_t>(R + O.R);
+  Ragged |= O.Ragged;
+  return true;
+}
+
+DimTable::Wide DimTable::get(uint32_t Size) const {
+  if (isWide(Size))
+    return Others[Size & ~Aside];
+  Wide W;
+  W.Number = numberOf(Size);
+  return W;
+}
+
+void DimTable::set(Entry &E, const Wide &W) {
+  if (isWide(E.Size)) {
+    Others[E.Size & ~Aside] = W;
+  } else if (!W.HasSym && W.Number >= -int64_t(Zero) &&
+             W.Number < int64_t(Zero)) {
+    E.Size = static_cast<uint32_t>(W.Number + Zero);
+  } else {
+    E.Size = Aside | static_cast<uint32_t>(Others.size());
+    Others.push_back(W);
+  }
+}
+
+std::optional<Sym> DimTable::sym(DimId D) const {
+  uint32_t Size = Entries[find(D)].Size;
+  if (hasSymOf(Size))
+    return settled(Others[Size & ~Aside].Value);
+  int64_t Number = numberOf(Size);
+  if (Number == UnknownSize)
+    return std::nullopt;
+  return Sym{Number, 0, 0};
+}
+
+std::optional<Sym> DimTable::settled(Sym S) const {
+  if (S.B == 0 || S.Ragged != 0)
+    return S;
+  while (S.Rows < RowsMade.size() && RowsMade[S.Rows].Parent != S.Rows) {
+    const RowsEntry &Is = RowsMade[S.Rows];
+    for (int Power = 0; Power < S.B; ++Power)
+      if (MulOverflow(S.C, Is.Factor, S.C))
+        return std::nullopt;
+    S.Rows = Is.Parent;
+  }
+  return S;
+}
+
+std::optional<uint16_t> DimTable::makeRows(Endpoint Of, bool Claimed) {
+  if (RowsMade.size() > UINT16_MAX)
+    return std::nullopt;
+  auto Made = static_cast<uint16_t>(RowsMade.size());
+  RowsMade.push_back({Made, Claimed, 1, Of});
+  return Made;
+}
+
+bool DimTable::relate(Sym X, Sym Y) {
+  auto SX = settled(X), SY = settled(Y);
+  if (!SX || !SY)
+    return false;
+  if (*SX == *SY)
+    return true;
+  if (SX->B != SY->B || SX->B <= 0 || SX->R != SY->R || SX->C <= 0 ||
+      SY->C <= 0 || SX->Ragged != 0 || SY->Ragged != 0 ||
+      SX->Rows == SY->Rows || (SX->B != 1 && SX->C != SY->C))
+    return false;
+  // C * b = D * c: with the smallest t, b = (D/g) * t and c = (C/g) * t.
+  int64_t Common = SX->B == 1 ? std::gcd(SX->C, SY->C) : SX->C;
+  int64_t OfX = SY->C / Common, OfY = SX->C / Common;
+  // What is claimed may be so many times the rows of what is split, but none of
+  // those is a multiple of a claim.
+  bool ClaimsX = RowsMade[SX->Rows].Claimed,
+       ClaimsY = RowsMade[SY->Rows].Claimed;
+  if (ClaimsX != ClaimsY && (ClaimsX ? OfY : OfX) != 1)
+    return false;
+  bool RootIsX = OfX != 1             ? false
+                 : OfY != 1           ? true
+                 : ClaimsX != ClaimsY ? ClaimsY
+                                      : SX->Rows < SY->Rows;
+  uint16_t Root = RootIsX ? SX->Rows : SY->Rows;
+  if (OfX != 1 && OfY != 1) {
+    auto Made = makeRows(RowsMade[SX->Rows].Of);
+    if (!Made)
+      return false;
+    Root = *Made;
+    RowsMade[Root].Claimed = ClaimsX;
+  }
+  Moved.resize(RowsMade.size());
+  for (auto [Rows, Factor] :
+       {std::pair(SX->Rows, OfX), std::pair(SY->Rows, OfY)}) {
+    if (Rows == Root)
+      continue;
+    for (size_t I = 0; I < RowsMade.size(); ++I)
+      if (auto Was = settled({1, 1, 0, static_cast<uint16_t>(I)});
+          !Was || Was->Rows == Rows)
+        Moved[I] = true;
+    RowsMade[Rows].Parent = Root;
+    RowsMade[Rows].Factor = Factor;
+  }
+  return true;
+}
+
+bool DimTable::isSame(DimId D) const {
+  uint32_t Size = Entries[find(D)].Size;
+  return hasSymOf(Size) ? Others[Size & ~Aside].Value.globalPower() == 0
+                        : Size != Unknown;
+}
+
+void DimTable::markSame(DimId D) {
+  D = find(D);
+  if (Entries[D].Size != Unknown)
+    return;
+  Entries[D].Size = UnknownSame;
+  if (D < Fresh)
+    Changed.push_back(D);
+}
+
+bool DimTable::unify(DimId A, DimId B) {
+  A = find(A);
+  B = find(B);
+  if (A == B)
+    return true;
+  // The older one is the root: ids do not depend on anything but the graph.
+  DimId Root = std::min(A, B), Child = std::max(A, B);
+  Entry &Old = Entries[Root], &New = Entries[Child];
+  if (Old.Size != New.Size || Old.Size & Aside) {
+    Wide R = get(Old.Size), C = get(New.Size);
+    if (R.Number != UnknownSize && C.Number != UnknownSize &&
+        R.Number != C.Number)
+      return false;
+    // A number is the same on all replicas.
+    if ((R.HasSym && R.Value.Ragged != 0 && C.Number != UnknownSize) ||
+        (C.HasSym && C.Value.Ragged != 0 && R.Number != UnknownSize))
+      return false;
+    if (R.HasSym && C.HasSym && !relate(R.Value, C.Value))
+      return false;
+    // Whoever read the one that knew less must read it again.
+    bool TellsChild = (R.HasSym && !C.HasSym) ||
+                      (R.Number != UnknownSize && C.Number == UnknownSize);
+    bool TellsRoot = (C.HasSym && !R.HasSym) ||
+                     (C.Number != UnknownSize && R.Number == UnknownSize);
+    if (C.HasSym && !R.HasSym) {
+      R.HasSym = true;
+      R.Value = C.Value;
+    }
+    if (R.Number == UnknownSize)
+      R.Number = C.Number;
+    if (TellsRoot)
+      set(Old, R);
+    bool IsSame = Old.Size == UnknownSame || New.Size == UnknownSame;
+    if (IsSame && !R.HasSym && R.Number == UnknownSize) {
+      TellsChild |= New.Size == Unknown;
+      TellsRoot |= Old.Size == Unknown;
+      Old.Size = UnknownSame;
+    }
+    if ((TellsChild && Child < Fresh) || (TellsRoot && Root < Fresh))
+      Changed.push_back(Root);
+  }
+  New.Parent = Root;
+  return true;
+}
+
+bool DimTable::assign(DimId D, Sym S) {
+  if (S.isNumber()) {
+    assignNumber(D, S.C);
+    return !hasSym(D);
+  }
+  D = find(D);
+  Wide W = get(Entries[D].Size);
+  if (W.HasSym)
+    return relate(W.Value, S);
+  if (S.Ragged != 0 && W.Number != UnknownSize)
+    return false;
+  AnyRagged |= S.Ragged != 0;
+  W.HasSym = true;
+  W.Value = S;
+  set(Entries[D], W);
+  if (D < Fresh)
+    Changed.push_back(D);
+  return true;
+}
+
+void DimTable::assignNumber(DimId D, int64_t Number) {
+  D = find(D);
+  Wide W = get(Entries[D].Size);
+  if (W.Number != UnknownSize || Number == UnknownSize ||
+      (W.HasSym && W.Value.Ragged != 0))
+    return;
+  W.Number = Number;
+  set(Entries[D], W);
+  if (D < Fresh)
+    Changed.push_back(D);
+}
+
+void DimTable::flatten() {
+  // A root is older than its class, so it is settled first.
+  for (Entry &E : Entries)
+    E.Parent = Entries[E.Parent].Parent;
+  for (Wide &W : Others)
+    if (auto S = W.HasSym ? settled(W.Value) : std::nullopt)
+      W.Value = *S;
+}
+
+void DimAnalysis::extend() {
+  size_t New = G.size() + 1 - FirstOutput.size();
+  FirstOutput.reserve(FirstOutput.size() + New);
+  Shapes.reserve(Shapes.size() + New);
+  Values.reserve(Values.size() + New);
+  for (auto N = static_cast<NodeId>(FirstOutput.size() - 1); N < G.size();
+       ++N) {
+    FirstOutput.push_back(FirstOutput.back() + 1);
+    ZeroConsts.push_back(false);
+    Shapes.emplace_back();
+    Values.emplace_back();
+    if (G.isLive(N) && G.node(N).NumData > 0 && !G.isOp(N, "_Gather") &&
+        validPort(G.input(N, 0)))
+      Shapes.back() = Shapes[outputIndex(G.input(N, 0))];
+  }
+}
+
+void DimAnalysis::finish() {
+  Dims.flatten();
+  std::vector<uint32_t> Before =
+      countInPool([&](DimId D) { return Dims.hasSym(D); });
+  if (Before.back() != 0)
+    for (std::vector<DimRun> *Runs : {&Shapes, &Values})
+      for (DimRun &R : *Runs)
+        R.Symbolic = Before[R.First + R.Count] != Before[R.First];
+  Pool.shrink_to_fit();
+}
+
+std::optional<SmallVector<int64_t, 4>> DimAnalysis::numbers(Endpoint E) const {
+  auto V = value(E);
+  if (!V)
+    return std::nullopt;
+  SmallVector<int64_t, 4> Result;
+  for (DimId D : *V) {
+    if (Dims.hasSym(D) || Dims.number(D) == UnknownSize)
+      return std::nullopt;
+    Result.push_back(Dims.number(D));
+  }
+  return Result;
+}
+
+bool DimAnalysis::isLocal(Endpoint E) const {
+  if (!isSymbolic(E))
+    return false;
+  return any_of(*value(E), [&](DimId D) {
+    auto S = Dims.sym(D);
+    return S && S->isLocal() && Dims.isOfSplit(*S);
+  });
+}
+
+int64_t DimAnalysis::localNumber(DimId D) const {
+  int64_t Number = Dims.number(D);
+  auto S = Dims.hasSym(D) ? Dims.sym(D) : std::nullopt;
+  for (int P = 0; Number != UnknownSize && S && P < S->globalPower(); ++P)
+    Number /= replicas();
+  return Number;
+}
+
+bool DimAnalysis::mayBeOneRow(DimId D) const {
+  auto Size = Dims.sym(D);
+  int64_t Number = Dims.number(D);
+  return Number <= (OwnRows ? 1 : replicas()) && (!Size || Size->C <= 1);
+}
+
+bool DimAnalysis::isUneven(Endpoint E, unsigned Axis) const {
+  if (!Dims.hasRagged())
+    return false;
+  auto S = shape(E);
+  auto Size = S && Axis < S->size() ? Dims.sym((*S)[Axis]) : std::nullopt;
+  return !Size || Size->Ragged != 0;
+}
+
+int DimAnalysis::batchAxis(Endpoint E) const {
+  if (!shapeRun(E).Symbolic)
+    return -1;
+  auto S = shape(E);
+  for (size_t I = 0; I < S->size(); ++I)
+    if (auto V = Dims.sym((*S)[I]); V && V->isLocal() && Dims.isOfSplit(*V))
+      return static_cast<int>(I);
+  return -1;
+}
+
+NodeId DimAnalysis::counterOf(uint32_t Ragged) const {
+  auto Next = llvm::upper_bound(FirstOutput, Ragged - 1);
+  return static_cast<NodeId>(Next - FirstOutput.begin() - 1);
+}
+
+std::string DimAnalysis::describe(DimId D) const {
+  auto S = Dims.sym(D);
+  if (!S)
+    return "?";
+  std::string Text = std::to_string(S->C);
+  if (S->B)
+    Text += S->B == 1 ? "*b" : formatv("*b^{0}", int(S->B)).str();
+  // The rows of the feed that comes first are the batch.
+  if (S->B && S->Ragged == 0 && S->Rows != 0)
+    Text += (" of '" + G.name(Dims.rowsOf(*S).Node) + "'").str();
+  if (S->Ragged)
+    Text +=
+        " of rows that '" + G.name(counterOf(S->Ragged)).str() + "' selects";
+  if (S->R)
+    Text += S->R == 1 ? "*N" : formatv("*N^{0}", int(S->R)).str();
+  return Text;
+}
+
+} // namespace graft

@@ -1,0 +1,158 @@
+//===- lib/infer/types/TypeRulesState.cpp - the type of a variable *- C++ -*-=//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// State has a type: what its copies are together. What is written must have
+// that type, and what is read has it.
+//
+//   mirrored, replicated               Replicated
+//   sync-on-read sum                   Partial(sum)
+//   sync-on-read mean                  Partial(sum) k=1
+//   sync-on-read only-first-replica    Replicated
+//   sync-on-read none                  Varying: they are nothing together
+//
+// So a sum over the rows of a replica is added to a sync-on-read sum as it is,
+// and nothing is exchanged before somebody asks for the whole. A value that all
+// replicas have, as a restored one, is divided among the copies of a sum, and
+// a value of another scale is multiplied by a power of their number. The
+// initial value is not: every copy gets it, which is right for zeros only.
+//
+// A value of its own that a replica writes to a mirrored variable, as a rule
+// asked for, makes the copies differ: the state is Varying from then on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/forms/AccumulateCheck.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/types/TypeRules.h"
+
+using namespace llvm;
+
+namespace graft {
+
+void TypeAnalysis::findStates() {
+  for (NodeId Var : Vars.variables()) {
+    const Node &This = G.node(Var);
+    bool OnRead = This.Plan == Policy::SyncOnRead;
+    if (This.Count != Copies::PerReplica ||
+        (!OnRead && !(This.Flags & NF_MayHaveGraft)))
+      continue;
+    auto How = aggregationOf(G, Var);
+    if (!How && !OnRead)
+      continue;
+    // One copy is the variable.
+    if (States.empty() && readMesh(G).replicas() < 2)
+      return;
+    VariableState S;
+    S.OnRead = OnRead;
+    S.How = How.value_or(Aggregation::None);
+    if (OnRead && S.How == Aggregation::None) {
+      S.Type = RType::varying(Var);
+      Reasons.try_emplace(Var, "its copies have no value together");
+    } else if (OnRead && S.How != Aggregation::OnlyFirst) {
+      S.Type = RType::partial(S.How == Aggregation::Mean ? 1 : 0);
+    }
+    S.Initial = OnRead ? Vars.initialAssign(G, Var) : NoNode;
+    States.try_emplace(Var, S);
+  }
+}
+
+TypeAnalysis::VariableState *TypeRules::stateOf(Endpoint E) {
+  NodeId Var = T.Vars.variableOf(E);
+  auto It = Var == NoNode ? T.States.end() : T.States.find(Var);
+  return It == T.States.end() ? nullptr : &It->second;
+}
+
+/// Whether the node at hand takes the value of a variable that has a state, or
+/// writes a sync-on-read one; it has its types then.
+bool TypeRules::usesState() {
+  if (const UpdateDef &U = T.Vars.update(G, N); U.Kind != UpdateKind::None) {
+    const TypeAnalysis::VariableState *S = stateOf(G.input(N, 0));
+    if (!S || !S->OnRead)
+      return false;
+    writeState(*S, U);
+    return true;
+  }
+  if (T.Vars.variableOf(out()) != NoNode)
+    return false;
+  for (unsigned I = 0; I < numData(); ++I) {
+    const TypeAnalysis::VariableState *S = stateOf(G.input(N, I));
+    if (!S)
+      continue;
+    StringRef Op = G.opName(N);
+    if (Op == "ReadVariableOp" || Op == "Identity") {
+      setAll(S->Type);
+      return true;
+    }
+    // What asks for no value, or for one that all copies have.
+    if (S->Type.isPlain() || Op == "VarIsInitializedOp" ||
+        Op == "IsVariableInitialized" || Op == "VariableShape")
+      continue;
+    setAll(varying("uses a variable in place of which each replica has a part "
+                   "or a value of its own"));
+    // Copy 0 of a reference is not the value that a saver may write.
+    if (S->OnRead && G.node(N).Count == Copies::Once)
+      T.Unproved.push_back({N, I});
+    return true;
+  }
+  return false;
+}
+
+/// A write to a sync-on-read variable. Nothing is exchanged for it.
+void TypeRules::writeState(const TypeAnalysis::VariableState &S,
+                           const UpdateDef &U) {
+  // As what is Replicated with scale To, every replica has what is due to it.
+  int To = S.How == Aggregation::Sum ? -1 : 0;
+  bool Adds = U.Kind == UpdateKind::Assign || U.Kind == UpdateKind::AssignAdd;
+  for (unsigned I = U.NumVars; I < numData(); ++I) {
+    RType X = number(I);
+    if (S.How == Aggregation::None)
+      continue;
+    bool Fits = (X.Zero && !X.isSharded()) || (X.isReplicated() && X.K == To) ||
+                (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum &&
+                 X.K == S.Type.K);
+    // A factor is no exchange. But the initial value is taken as it is.
+    if (Adds && !Fits && N != S.Initial &&
+        (X.isReplicated() ||
+         (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum))) {
+      scaled(I, X, X.isPartial() ? S.Type.K : To);
+      Fits = true;
+    }
+    if (!Adds || !Fits)
+      T.Unproved.push_back({N, I});
+  }
+  setAll(RType::replicated());
+}
+
+/// The copies of the mirrored variable that \p S is of differ after the node at
+/// hand wrote them.
+void TypeRules::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
+  if (S.Type.isVarying())
+    return;
+  S.Type = varying("gives each copy of '" + G.name(Var) +
+                   "' the value of its own replica");
+  T.Vars.forEachUse(G, Var, [&](Use U) { mark(U.User); });
+}
+
+/// What is taken from an accumulator: the sum over the replicas of what they
+/// put.
+RType TypeRules::accumulated() {
+  NodeId Put = putOf(G, N);
+  if (Put == NoNode || G.node(Put).Count != Copies::PerReplica)
+    return varying("takes from an accumulator into which not just each replica "
+                   "puts once");
+  if (none_of(G.controlInputs(N), [&](Endpoint E) { return E.Node == Put; }))
+    return varying("takes from an accumulator and does not wait for what the "
+                   "replicas put");
+  RType X = T.type(G.input(Put, 2));
+  Assumes |= X.Assumes;
+  if (X.isVarying())
+    return varyingLike(X);
+  if (X.isReplicated())
+    return RType::replicated(X.K + 1);
+  return X.isPartial() && X.Op == Combine::Sum
+             ? RType::replicated(X.K)
+             : varying("sums a value that is no part of a sum");
+}
+
+} // namespace graft

@@ -1,0 +1,160 @@
+//===- lib/infer/types/Types.cpp - replication types ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fixpoint. Every round infers types with the demands of the rounds before
+// it met, and asks for more; after the first it visits only nodes that read a
+// type that is another now. A demand moves up along linear ops to the
+// raw gradient, so that a gradient is reduced once for all its users. Rounds
+// see only what earlier rounds asked for, so the result does not depend on the
+// order of nodes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/types/Types.h"
+
+#include "lib/infer/types/TypeRules.h"
+#include "lib/support/InternalError.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace graft {
+
+std::string RType::str() const {
+  static constexpr const char *Ops[] = {"sum", "min", "max", "and", "or"};
+  std::string Text;
+  switch (L) {
+  case Layout::Replicated:
+    Text = Zero ? "Zero" : "Replicated";
+    break;
+  case Layout::Sharded:
+    Text = "Sharded(" + std::to_string(Axis) + ")";
+    break;
+  case Layout::Partial:
+    Text = std::string("Partial(") + Ops[static_cast<int>(Op)] + ")";
+    break;
+  case Layout::Varying:
+    return "Varying";
+  }
+  if (isJoined())
+    Text += " joined";
+  if (K != 0)
+    Text += " k=" + std::to_string(K);
+  return Text;
+}
+
+TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
+                           const DimAnalysis &Dims, const VariableIndex &Vars)
+    : G(G), Dims(Dims), Vars(Vars) {
+  Types.resize(Dims.totalOutputs());
+  Reduced.resize(Dims.totalOutputs());
+  findStates();
+  TypeRules Rules(*this, Order);
+  std::vector<Demand> Reductions;
+  // Each round meets at least one more demand; ordinary graphs take three.
+  TurnLimit Limit("the demands of types", 3 + 2 * Types.size());
+  while (Rules.round()) {
+    Limit.turn([&] {
+      return Reductions.empty() ? std::string()
+                                : G.name(Reductions.back().Because).str();
+    });
+    for (const Demand &A : Rules.takeReductions()) {
+      uint32_t Index = Dims.outputIndex(A.Source);
+      if (Reduced[Index])
+        continue;
+      Reduced[Index] = true;
+      Reductions.push_back(A);
+      // What joins rows has another type itself.
+      Rules.markUsers(A.Source.Node);
+      Rules.restartLoops();
+      if (natural(A.Source).isJoined())
+        Rules.mark(A.Source.Node);
+    }
+  }
+  // A reduction below another one may have become unnecessary.
+  for (Demand &D : Reductions) {
+    RType Type = natural(D.Source);
+    if (!Type.isPartial()) {
+      Reduced[Dims.outputIndex(D.Source)] = false;
+      continue;
+    }
+    D.Power = -Type.K;
+    D.Op = Type.Op;
+    Demands.push_back(D);
+  }
+  llvm::sort(Sources);
+  llvm::sort(Unproved);
+  if (Dims.table().hasRagged())
+    Rules.findUnusable(Unusable);
+  // Gathers and scales are for one consumer, so what it asked last counts.
+  append_range(Demands, Rules.Asked);
+  llvm::stable_sort(Demands, [](const Demand &A, const Demand &B) {
+    return std::tuple(A.Kind, A.Source.Node, A.Source.Port, A.User, A.Index) <
+           std::tuple(B.Kind, B.Source.Node, B.Source.Port, B.User, B.Index);
+  });
+}
+
+void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
+  auto Old = static_cast<uint32_t>(Types.size());
+  Types.reserve(Dims.totalOutputs());
+  Types.resize(Dims.totalOutputs());
+  Reduced.assign(Dims.totalOutputs(), false);
+  Demands.clear();
+  TypeRules Rules(*this, Order);
+  Rules.settle();
+  for (NodeId N : Order)
+    if (Dims.numOutputs(N) != 0 && Dims.outputIndex({N, 0}) >= Old)
+      Rules.visit(N);
+}
+
+RType TypeAnalysis::number(Endpoint E) const {
+  RType Type = type(E);
+  if (Type.isJoined())
+    return RType::varying(E.Node);
+  if (!Type.Symbolic)
+    return Type;
+  Type.Symbolic = false;
+  auto Value = Dims.value(E);
+  if (!Value || Value->empty())
+    return RType::varying(E.Node);
+  std::optional<int> Power;
+  // Ragged rows of all replicas together are those of the true value.
+  auto IsCount = [&](DimId D) {
+    auto S = Dims.table().sym(D);
+    return S && S->Ragged != 0 && S->isLocal();
+  };
+  if (all_of(*Value, IsCount)) {
+    RType Sum = RType::partial(0);
+    Sum.Assumes = Type.Assumes;
+    return Sum;
+  }
+  for (DimId D : *Value) {
+    auto S = Dims.table().sym(D);
+    if (IsCount(D))
+      return RType::varying(E.Node);
+    bool Same = Dims.table().isSame(D);
+    if (!S && !Same)
+      return RType::varying(E.Node);
+    int Is = Same ? 0 : S->globalPower();
+    if (Power && *Power != Is)
+      return RType::varying(E.Node);
+    Power = Is;
+  }
+  Type.K = static_cast<int8_t>(-*Power);
+  return Type;
+}
+
+std::string TypeAnalysis::reason(NodeId N) const {
+  auto It = Reasons.find(N);
+  if (It != Reasons.end())
+    return It->second;
+  if (natural({N, 0}).isJoined())
+    return "joins the rows of the batch with others, in an order of its own";
+  return ("no rule for op " + G.opName(N)).str();
+}
+
+} // namespace graft

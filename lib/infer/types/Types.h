@@ -1,0 +1,292 @@
+//===- lib/infer/types/Types.h - replication types --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// For every tensor of a replicated program, how the tensors of the replicas
+// relate to the tensor of the single-device step, the *true* value:
+//
+//     true = N^-k * combine(local_0, ..., local_{N-1})
+//
+// where combine picks any (Replicated), concatenates along an axis (Sharded),
+// or adds, takes the minimum, ... (Partial). Varying means that no relation is
+// known. Gradients are found by these types, not by names or optimizers: what
+// reaches a write and is Partial must be reduced.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_TYPES_TYPES_H
+#define GRAFT_LIB_INFER_TYPES_TYPES_H
+
+#include "lib/infer/graph/Variables.h"
+#include "lib/infer/rules/OpRules.h"
+#include "lib/infer/sizes/Dims.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace graft {
+
+enum class Layout : uint8_t { Replicated, Sharded, Partial, Varying };
+enum class Combine : uint8_t { Sum, Min, Max, And, Or };
+
+/// What a type rests on besides the graph (a bit mask).
+enum Assumption : uint8_t {
+  AssumesLocalBatchNorm = 1, ///< Statistics of one replica's rows.
+  AssumesRandomDraw = 2,     ///< Equal in distribution, not in value.
+  AssumesReduction = 4,      ///< A reduction that was asked for, not proved.
+};
+
+struct RType {
+  Layout L : 2 = Layout::Replicated;
+  Combine Op : 3 = Combine::Sum; ///< Of Partial.
+  uint8_t Assumes : 3 = 0;
+  bool Zero : 1 = false;     ///< All zeros: has every k, see hasSizeOf().
+  bool Symbolic : 1 = false; ///< An integer made of local sizes.
+  uint8_t Order : 6 = 0;     ///< Of Sharded: of the rows, see below.
+  uint8_t Axis = 0;          ///< Of Sharded, and of row numbers.
+  int8_t K = 0; ///< The power of N, see above; of row numbers: of which rows.
+  NodeId Cause = NoNode; ///< Of Varying: where it began.
+
+  /// Orders of rows: that of the true value; any, since all rows are equal; the
+  /// others are those of parts that were joined along the axis (TypeAnalysis).
+  /// Their concatenation has the rows of the true value, in another order.
+  enum : uint8_t { InOrder = 0, AnyOrder = 63 };
+  /// Order of Varying: row numbers that are right within a replica. The local
+  /// ones, plus where the rows of the replica begin, concatenated along Axis
+  /// are the true value; of RowIndices only the first of the last axis.
+  enum : uint8_t { RowNumbers = 1, RowIndices = 2 };
+  /// The same of a sparse matrix with the rows of the replica, as Cause gives
+  /// it: the rows of its elements, what else there is of each, and rows before
+  /// columns. They belong together in their order.
+  enum : uint8_t { HitRows = 3, HitValues = 4, HitIndices = 5 };
+  bool isOfHits(uint8_t What) const {
+    return L == Layout::Varying && Order == What;
+  }
+  bool isRowNumbers() const {
+    return L == Layout::Varying && Order == RowNumbers;
+  }
+  bool isRowIndices() const {
+    return L == Layout::Varying && Order == RowIndices;
+  }
+  bool countsRows() const { return isRowNumbers() || isRowIndices(); }
+  bool isJoined() const {
+    return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;
+  }
+
+  /// Whether zeros are as large as what has type \p X: they have every layout,
+  /// but those of the rows of one replica are not those of all rows.
+  bool hasSizeOf(const RType &X) const {
+    return isNothing() || X.isNothing() ||
+           (isSharded() ? X.isSharded() && X.Axis == Axis : !X.isSharded());
+  }
+  /// What is not there, and is nobody's: zeros of every size.
+  bool isNothing() const {
+    return Zero && L == Layout::Replicated && Order == AnyOrder;
+  }
+
+  static RType nothing() {
+    RType T;
+    T.Zero = true;
+    T.Order = AnyOrder;
+    return T;
+  }
+  static RType replicated(int K = 0) {
+    RType T;
+    T.K = static_cast<int8_t>(K);
+    return T;
+  }
+  static RType sharded(int Axis, int K = 0) {
+    RType T = replicated(K);
+    T.L = Layout::Sharded;
+    T.Axis = static_cast<uint8_t>(Axis);
+    return T;
+  }
+  static RType partial(int K, Combine Op = Combine::Sum) {
+    RType T = replicated(K);
+    T.L = Layout::Partial;
+    T.Op = Op;
+    return T;
+  }
+  static RType varying(NodeId Cause) {
+    RType T;
+    T.L = Layout::Varying;
+    T.Cause = Cause;
+    return T;
+  }
+  /// The true value and nothing else to say of it: most of a graph.
+  bool isPlain() const {
+    // All of these are zero, and so is what says nothing of such a type.
+    uint32_t Head;
+    std::memcpy(&Head, this, sizeof(Head));
+    return Head == 0;
+  }
+  bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
+  bool isReplicated() const { return L == Layout::Replicated; }
+  bool isSharded() const { return L == Layout::Sharded; }
+  bool isPartial() const { return L == Layout::Partial; }
+  bool isVarying() const { return L == Layout::Varying; }
+  bool sameAs(const RType &O) const {
+    return L == O.L && K == O.K && Symbolic == O.Symbolic &&
+           (L != Layout::Sharded || (Axis == O.Axis && Order == O.Order)) &&
+           (L != Layout::Partial || Op == O.Op);
+  }
+  bool operator==(const RType &O) const = default;
+  /// "Sharded(0) k=1", as in remarks.
+  std::string str() const;
+};
+
+static_assert(sizeof(RType) == 8 && offsetof(RType, Cause) == 4);
+
+/// Something that must be inserted so that every rule holds.
+struct Demand {
+  enum KindTy : uint8_t {
+    /// Tensor Source becomes Replicated k=0 for all its users; what joins rows
+    /// then reads the rows of all replicas.
+    Reduce,
+    Gather, ///< Input Index of User is gathered along Axis, for it alone.
+    Scale,  ///< Input Index of User is multiplied by N^Power, for it alone.
+    Count,  ///< Input Index of User, a number of rows, is added up, for it
+            ///< alone.
+  };
+  KindTy Kind;
+  Endpoint Source;
+  NodeId User = NoNode;
+  unsigned Index = 0;
+  int Power = 0;
+  unsigned Axis = 0;
+  bool Uneven = false; ///< Gather: of which each replica may have other many.
+  Combine Op = Combine::Sum;
+  NodeId Because = NoNode; ///< The node whose rule asked.
+};
+
+class TypeAnalysis {
+public:
+  /// Infers all types of \p G. Demands are collected to a fixpoint and taken to
+  /// be met. \p Order is topologicalOrder(G).
+  TypeAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order,
+               const DimAnalysis &Dims, const VariableIndex &Vars);
+
+  /// The type of a tensor, with the demanded reductions in place.
+  RType type(Endpoint E) const {
+    RType Type = natural(E);
+    return Type.isPartial() && Reduced[Dims.outputIndex(E)] ? reducedType(Type)
+                                                            : Type;
+  }
+  /// The type that the rule of the producer gives, without a reduction of E.
+  RType natural(Endpoint E) const {
+    return Dims.validPort(E) ? Types[Dims.outputIndex(E)]
+                             : RType::varying(E.Node);
+  }
+  /// The type of \p E used as a number: local sizes become values.
+  RType number(Endpoint E) const;
+
+  /// What has to be inserted, in node order; empty for a finished program.
+  const std::vector<Demand> &demands() const { return Demands; }
+
+  /// Infers the types of nodes that are new and forgets the demands, which are
+  /// met now. \p Order is the new topological order.
+  void extend(llvm::ArrayRef<NodeId> Order);
+
+  /// Why \p N is Varying at the node where that began.
+  std::string reason(NodeId N) const;
+
+  /// Inputs of update ops whose value no rule could relate: (node, input), in
+  /// node order.
+  const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
+    return Unproved;
+  }
+  /// Whether \p N reads or writes a variable that has a policy of its own. It
+  /// may write what the policy asks for, be it the value of the single-device
+  /// step or not.
+  bool usesState(NodeId N) const { return anyStates() && stateOf(N); }
+  /// Whether a variable has a policy of its own.
+  bool anyStates() const { return !States.empty(); }
+  /// Whether \p N reads a variable of which the copies have no value together:
+  /// its name gives that of copy 0, and nobody outside of the step may ask.
+  bool readsUnaggregated(NodeId N) const {
+    const VariableState *S = anyStates() ? stateOf(N) : nullptr;
+    return S && S->OnRead && S->How == Aggregation::None &&
+           (G.isOp(N, "ReadVariableOp") || G.isOp(N, "Identity"));
+  }
+  /// Nodes that introduce assumptions: (node, bits). What they compute reaches
+  /// a write or a result, or it would not be there.
+  const std::vector<std::pair<NodeId, uint8_t>> &assumptions() const {
+    return Sources;
+  }
+
+  /// Ops that exist once for their effect and run under a predicate that
+  /// replicas may disagree on, although no value that they take says so: (node,
+  /// predicate), in node order.
+  const std::vector<std::pair<NodeId, Endpoint>> &localEffects() const {
+    return LocalEffects;
+  }
+
+  /// The predicate that \p N runs under and replicas may disagree on, if there
+  /// is one.
+  std::optional<Endpoint> localPredicate(NodeId N) const {
+    auto It = LocalPredicates.find(N);
+    return It == LocalPredicates.end() ? std::nullopt
+                                       : std::optional(It->second);
+  }
+
+  /// Where nodes whose row numbers, each replica's own, somebody cannot use:
+  /// they must select among the rows of all replicas. Each of them once.
+  const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
+
+private:
+  friend class TypeRules;
+  static RType reducedType(RType Type) {
+    RType Result = RType::replicated();
+    Result.Assumes = Type.Assumes;
+    return Result;
+  }
+  /// What the copies of a variable with a policy of its own are together
+  /// (TypeRulesState.cpp).
+  struct VariableState {
+    RType Type;
+    Aggregation How = Aggregation::None;
+    bool OnRead = false;
+    NodeId Initial = NoNode; ///< The assignment of the initial value.
+  };
+  void findStates();
+  /// The state of the variable that \p N takes first, or null.
+  const VariableState *stateOf(NodeId N) const {
+    if (G.node(N).NumData == 0)
+      return nullptr;
+    NodeId Var = Vars.variableOf(G.input(N, 0));
+    auto It = Var == NoNode ? States.end() : States.find(Var);
+    return It == States.end() ? nullptr : &It->second;
+  }
+
+  const Graph &G;
+  const DimAnalysis &Dims;
+  const VariableIndex &Vars;
+  llvm::DenseMap<NodeId, VariableState> States; ///< By variable.
+  std::vector<RType> Types;  ///< By output, as the producer's rule gives it.
+  std::vector<bool> Reduced; ///< By output: a reduction is demanded.
+  std::vector<Demand> Demands;
+  /// One of the parts that an order of rows is made of: its own order, and how
+  /// many rows it has (a symbol, or a size that is only known to be one size).
+  struct OrderedPart {
+    uint8_t Order;
+    DimId Size;
+    Sym Rows;
+    bool operator==(const OrderedPart &O) const = default;
+  };
+  std::vector<llvm::SmallVector<OrderedPart, 2>> Orders; ///< By RType::Order.
+  std::vector<NodeId> Unusable;
+  std::vector<Sym> Numbered; ///< The sizes of axes that are numbered, by K.
+  llvm::DenseMap<NodeId, std::string> Reasons;
+  std::vector<std::pair<NodeId, unsigned>> Unproved;
+  std::vector<std::pair<NodeId, uint8_t>> Sources;
+  std::vector<std::pair<NodeId, Endpoint>> LocalEffects;
+  llvm::DenseMap<NodeId, Endpoint> LocalPredicates; ///< By node.
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_TYPES_TYPES_H

@@ -1,0 +1,523 @@
+//===- lib/io/inline/Inline.cpp - calls of functions ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call is replaced by the nodes of its function, called `<call>/<node>` as
+// TensorFlow's own inliner calls them. What the call promises is kept:
+//
+//   - nothing in it runs before the control inputs of the call, or where the
+//     call is dead (control inputs, or an Identity of each argument);
+//   - whoever reads an output, or waits for the call, waits for all effects of
+//     the function too, whether or not the output depends on them.
+//
+// Conditionals and loops are in InlineControl.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/inline/Inliner.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/io/Serialize.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+
+namespace graft {
+
+static CallKind kindOfOp(StringRef Op) {
+  return StringSwitch<CallKind>(Op)
+      .Cases("PartitionedCall", "StatefulPartitionedCall", CallKind::Call)
+      .Cases("If", "StatelessIf", CallKind::If)
+      .Cases("Case", "StatelessCase", CallKind::Case)
+      .Cases("While", "StatelessWhile", CallKind::While)
+      .Default(CallKind::None);
+}
+
+bool mayCall(const Graph &G) {
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    // An op that TensorFlow does not know may be the name of a function.
+    if (!G.opDefOf(Op) ? !G.opNameOf(Op).starts_with("_")
+                       : kindOfOp(G.opNameOf(Op)) != CallKind::None)
+      return true;
+  return false;
+}
+
+InlineResult inlineCalls(Graph &G, const InlineOptions &Options) {
+  if (!mayCall(G))
+    return {};
+  return Inliner(G, Options).run();
+}
+
+//===----------------------------------------------------------------------===//
+// What is a call
+//===----------------------------------------------------------------------===//
+
+CallKind Inliner::kindOf(NodeId N) const {
+  CallKind Kind = kindOfOp(G.opName(N));
+  return Kind == CallKind::None && !G.opDef(N) && Library.find(G.opName(N))
+             ? CallKind::Call
+             : Kind;
+}
+
+/// The node of Options.Like that has the name of \p N, maybe as a copy.
+NodeId Inliner::findLike(NodeId N) const {
+  NodeId Found = Options.Like->find(G.name(N));
+  return Found != NoNode ? Found
+                         : Options.Like->find(LikeScope + G.name(N).str());
+}
+
+void Inliner::look(NodeId N, uint32_t Chain) {
+  if (kindOf(N) == CallKind::None)
+    return;
+  if (NodeId Same = Options.Like ? findLike(N) : NoNode;
+      Same != NoNode && Options.Like->opName(Same) == G.opName(N))
+    return;
+  Queue.push_back({N, Chain});
+}
+
+std::vector<FunctionRef> Inliner::functions(NodeId N, CallKind Kind) const {
+  switch (Kind) {
+  case CallKind::None:
+    break;
+  case CallKind::Call: {
+    if (G.opDef(N))
+      return {Library.get(G, N, "f")};
+    FunctionRef F;
+    F.Name = G.opName(N).str();
+    F.Def = Library.find(F.Name);
+    for (const AttrEntry &A : G.attrs(N))
+      F.Attrs[A.Key.str()].ParseFromString(A.Value.str());
+    return {F};
+  }
+  case CallKind::If:
+    return {Library.get(G, N, "then_branch"), Library.get(G, N, "else_branch")};
+  case CallKind::Case:
+    return Library.list(G, N, "branches");
+  case CallKind::While:
+    return {Library.get(G, N, "cond"), Library.get(G, N, "body")};
+  }
+  return {};
+}
+
+bool Inliner::isInside(StringRef Function, uint32_t Chain) const {
+  for (; Chain != 0; Chain = Chains[Chain].Outer)
+    if (Chains[Chain].Function == Function)
+      return true;
+  return false;
+}
+
+std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
+                              ArrayRef<FunctionRef> Functions) const {
+  // Each is in the one before.
+  constexpr size_t MaxBranches = 1000;
+  if (Functions.empty())
+    return "it names no function";
+  if (Functions.size() > MaxBranches)
+    return "it has more than " + std::to_string(MaxBranches) + " branches";
+  if (G.boolAttr(N, "_XlaMustCompile").value_or(false))
+    return "it is marked _XlaMustCompile";
+  bool Selects = Kind == CallKind::If || Kind == CallKind::Case;
+  if (Kind == CallKind::If && G.typeAttr(N, "Tcond") != unsigned(DT_BOOL))
+    return "its predicate is no bool";
+  unsigned NumArgs = G.node(N).NumData - (Selects ? 1 : 0);
+  for (const FunctionRef &F : Functions) {
+    if (std::string Why = Library.obstacle(F); !Why.empty())
+      return Why;
+    if (isInside(F.Name, Chain))
+      return "function '" + F.Name + "' calls itself";
+    if (static_cast<unsigned>(F.Def->signature().input_arg_size()) != NumArgs)
+      return "function '" + F.Name + "' takes another number of arguments";
+  }
+  if (Kind == CallKind::While &&
+      (NumArgs == 0 || Functions[0].Def->signature().output_arg_size() != 1 ||
+       Functions[1].Def->signature().output_arg_size() != int(NumArgs)))
+    return "its loop variables do not match its functions";
+  if (Selects && any_of(Functions, [&](const FunctionRef &F) {
+        return F.Def->signature().output_arg_size() !=
+               Functions[0].Def->signature().output_arg_size();
+      }))
+    return "its branches return different numbers of tensors";
+  return "";
+}
+
+InlineResult Inliner::run() {
+  Chains.push_back({"", 0, NoNode});
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N))
+      look(N, 0);
+  // Bodies add calls at the end; the order does not matter for the result's
+  // meaning and is always the same.
+  for (size_t I = 0; I < Queue.size() && Result.Errors.empty(); ++I) {
+    auto [N, Outer] = Queue[I];
+    CallKind Kind = kindOf(N);
+    std::vector<FunctionRef> Functions = functions(N, Kind);
+    if (std::string Why = obstacle(N, Kind, Outer, Functions); !Why.empty()) {
+      Result.Left.push_back({N, Why});
+      continue;
+    }
+    Device = G.node(N).Device;
+    switch (Kind) {
+    case CallKind::None:
+      break;
+    case CallKind::Call:
+      call(N, Functions[0], Outer);
+      ++Result.Calls;
+      break;
+    case CallKind::If:
+    case CallKind::Case:
+      conditional(N, Kind, Functions, Outer);
+      ++Result.Branches;
+      break;
+    case CallKind::While:
+      loop(N, Functions, Outer);
+      ++Result.Loops;
+      break;
+    }
+  }
+  if (!Gone.empty())
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N) && G.node(N).Flags & NF_MayHaveClass)
+        dropClasses(N);
+  return std::move(Result);
+}
+
+/// Calls that are gone are no place to be.
+void Inliner::dropClasses(NodeId N) {
+  auto Entries = G.stringListAttr(N, "_class");
+  if (!Entries)
+    return;
+  auto IsGone = [&](StringRef Entry) {
+    return Entry.consume_front("loc:@") && Gone.contains(Entry);
+  };
+  size_t Before = Entries->size();
+  erase_if(*Entries, IsGone);
+  if (Entries->empty())
+    G.removeAttr(N, "_class");
+  else if (Entries->size() != Before)
+    G.setAttr(N, "_class", encodeStringListAttr(*Entries));
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+NodeId Inliner::add(StringRef Prefix, StringRef Name, StringRef Op,
+                    ArrayRef<Endpoint> Inputs, NodeId After,
+                    const AttrMap &Attrs) {
+  AttrRun Run;
+  for (const auto &[Key, Value] : Attrs)
+    Run.raw(Key, serialize(Value));
+  // About as much as a node takes beside its bytes.
+  constexpr uint64_t Each = 64;
+  Made += Each + Prefix.size() + Name.size() + Run.str().size() +
+          sizeof(Endpoint) * Inputs.size();
+  NodeId N = G.insertNode((Prefix + "/" + Name).str(), Op, Inputs, After, Run);
+  G.setDevice(N, G.deviceName(Device));
+  return N;
+}
+
+Endpoint Inliner::typed(StringRef Prefix, StringRef Name, StringRef Op,
+                        ArrayRef<Endpoint> Inputs, NodeId After,
+                        AttrMap Attrs) {
+  Attrs["T"].set_type(static_cast<tensorflow::DataType>(
+      G.outputType(Inputs[0].Node, Inputs[0].Port)));
+  return {add(Prefix, Name, Op, Inputs, After, Attrs), 0};
+}
+
+Inliner::Ends Inliner::controls(NodeId N) const {
+  ArrayRef<Endpoint> In = G.controlInputs(N);
+  return Ends(In.begin(), In.end());
+}
+
+/// A control input that is dead where the call \p N is, and is in its frame:
+/// what nodes without inputs wait for. None is needed where nothing can be
+/// dead.
+Inliner::Ends Inliner::witness(NodeId N) {
+  Ends Result = controls(N);
+  if (!Result.empty() || G.node(N).NumData == 0)
+    return Result;
+  for (; OpsSeen < G.numOps() && !CanBeDead; ++OpsSeen) {
+    StringRef Name = G.opNameOf(OpsSeen);
+    CanBeDead = Name == "Switch" || Name == "RefSwitch" || Name == "Enter" ||
+                Name == "RefEnter";
+  }
+  if (!CanBeDead)
+    return Result;
+  Endpoint E = G.input(N, 0);
+  // Of a Switch only an output can be dead.
+  if (G.opName(E.Node).ends_with("Switch"))
+    E = typed(G.name(N), "input_control_node", "Identity", E, N);
+  return {Endpoint{E.Node, ControlPort}};
+}
+
+/// Has the outputs of \p B wait for its effects.
+void Inliner::waitForEffects(Body &B, StringRef Prefix, NodeId After) {
+  if (B.Effects.empty())
+    return;
+  for (auto [I, E] : enumerate(B.Outputs)) {
+    Ends Inputs{E};
+    Inputs.append(B.Effects.begin(), B.Effects.end());
+    E = typed(Prefix, ("output_" + Twine(I)).str(), "Identity", Inputs, After);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// How many bytes of nodes may be made of this graph.
+uint64_t Inliner::limit() const {
+  uint64_t Bytes = 0;
+  for (NodeId N = 0; N < G.size(); ++N)
+    Bytes += G.node(N).NameSize + G.node(N).AttrSize;
+  for (StringRef Field : G.otherFields())
+    Bytes += Field.size();
+  return (16 << 20) + 64 * Bytes;
+}
+
+/// Reports that there are too many nodes; names the outermost function.
+Inliner::Body Inliner::exhausted(const FunctionRef &F, uint32_t Chain,
+                                 NodeId Call) {
+  std::string Outermost = F.Name;
+  for (; Chain != 0; Chain = Chains[Chain].Outer) {
+    Outermost = Chains[Chain].Function;
+    Call = Chains[Chain].Call;
+  }
+  if (Result.Errors.empty())
+    Result.Errors.push_back(
+        {G.name(Call).str(),
+         "function '" + Outermost +
+             "' cannot be inlined: its nodes, and those "
+             "of all that it calls, have more than " +
+             std::to_string(Limit >> 20) +
+             " MiB, the most for a graph of this size; mark a function that is "
+             "called often with attribute _noinline"});
+  Body B;
+  B.Outputs.assign(F.Def->signature().output_arg_size(), {Call, 0});
+  return B;
+}
+
+/// The type that the signature of \p F gives \p A, or DT_INVALID.
+static unsigned declaredType(const FunctionRef &F,
+                             const tensorflow::OpDef::ArgDef &A) {
+  auto It = F.Attrs.find(A.type_attr());
+  if (!A.type_attr().empty() && It == F.Attrs.end())
+    return DT_INVALID;
+  unsigned Type = A.type_attr().empty() ? A.type() : It->second.type();
+  return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
+}
+
+/// The type of \p E; DT_INVALID if the op table does not have its op.
+unsigned Inliner::typeOf(Endpoint E) const {
+  return G.opDef(E.Node) ? G.outputType(E.Node, E.Port) : unsigned(DT_INVALID);
+}
+
+/// Reports unless \p E, which is \p What of \p Who, is of type \p Want. Nothing
+/// else would tell: who reads the result of a call has the type that the call
+/// says.
+void Inliner::wantType(StringRef Who, Endpoint E, unsigned Want,
+                       const Twine &What) {
+  unsigned Type = typeOf(E);
+  if (Type == DT_INVALID || Want == DT_INVALID || Type == Want ||
+      !Result.Errors.empty())
+    return;
+  auto Name = [](unsigned T) {
+    auto As = static_cast<tensorflow::DataType>(T);
+    return tensorflow::DataType_IsValid(As) ? tensorflow::DataType_Name(As)
+                                            : std::to_string(T);
+  };
+  Result.Errors.push_back(
+      {Who.str(), (What + " is '" + G.name(E.Node) + ":" + Twine(E.Port) +
+                   "' of type " + Name(Type) + ", but must be " + Name(Want))
+                      .str()});
+}
+
+/// Adds the nodes of \p F, which read \p Args.
+Inliner::Body Inliner::instantiate(const FunctionRef &F,
+                                   ArrayRef<Endpoint> Args, const Site &At) {
+  const tensorflow::FunctionDef &Def = *F.Def;
+  auto Chain = static_cast<uint32_t>(Chains.size());
+  Chains.push_back({F.Name, At.Chain, At.After});
+  StringMap<Endpoint> ArgOf;
+  for (auto [Arg, E] : zip(Def.signature().input_arg(), Args)) {
+    ArgOf[Arg.name()] = E;
+    wantType(G.name(At.After), E, declaredType(F, Arg),
+             "argument '" + Twine(Arg.name()) + "' of function '" + F.Name +
+                 "'");
+  }
+  StringMap<unsigned> IndexOf;
+  for (const tensorflow::NodeDef &Node : Def.node_def())
+    IndexOf[Node.name()] = static_cast<unsigned>(IndexOf.size());
+  std::vector<NodeId> Nodes;
+  std::vector<AttrMap> Attrs;
+  std::string Prefix = At.Prefix.str();
+  for (const tensorflow::NodeDef &Node : Def.node_def()) {
+    if (isExhausted())
+      return exhausted(F, At.Chain, At.After);
+    AttrMap Its = FunctionLibrary::attrsOf(Node, F.Attrs);
+    // Names of the body mean nothing outside.
+    if (auto It = Its.find("_class"); It != Its.end()) {
+      auto *List = It->second.mutable_list()->mutable_s();
+      for (int I = List->size(); I-- > 0;) {
+        StringRef With((*List)[I]);
+        if (With.consume_front("loc:@") && IndexOf.contains(With))
+          (*List)[I] = "loc:@" + Prefix + "/" + With.str();
+        else
+          List->DeleteSubrange(I, 1);
+      }
+      if (List->empty())
+        Its.erase(It);
+    }
+    // One frame for each call.
+    if (auto It = Its.find("frame_name"); It != Its.end())
+      It->second.set_s(Prefix + "/" + It->second.s());
+    // A check of the value's shape, which has the rows of the whole batch: the
+    // value comes from the same function's conditional, which made it.
+    if (Node.op() == "OptionalGetValue")
+      for (auto &Shape :
+           *Its["output_shapes"].mutable_list()->mutable_shape()) {
+        Shape.clear_dim();
+        Shape.set_unknown_rank(true);
+      }
+    NodeId N = add(Prefix, Node.name(), Node.op(), {}, At.After, Its);
+    if (!Node.device().empty())
+      G.setDevice(N, Node.device());
+    Nodes.push_back(N);
+    Attrs.push_back(std::move(Its));
+  }
+  auto Resolve = [&](StringRef Text) -> Endpoint {
+    bool IsControl = Text.consume_front("^");
+    SmallVector<StringRef, 3> Parts;
+    Text.split(Parts, ':');
+    if (auto It = ArgOf.find(Parts[0]); It != ArgOf.end())
+      return IsControl ? Endpoint{It->second.Node, ControlPort} : It->second;
+    auto It = IndexOf.find(Parts[0]);
+    if (It != IndexOf.end() && IsControl)
+      return {Nodes[It->second], ControlPort};
+    unsigned Index = 0;
+    if (It != IndexOf.end() && Parts.size() > 1 &&
+        (Parts.size() == 2 || !Parts[2].getAsInteger(10, Index))) {
+      NodeId N = Nodes[It->second];
+      if (auto Port =
+              Library.portOf(G.opName(N), Attrs[It->second], Parts[1], Index))
+        return {N, *Port};
+    }
+    Result.Errors.push_back(
+        {Prefix, "function '" + F.Name + "' has no '" + Text.str() + "'"});
+    return {At.After, 0};
+  };
+  for (auto [Node, N] : zip(Def.node_def(), Nodes)) {
+    Ends Inputs;
+    for (const std::string &Input : Node.input())
+      Inputs.push_back(Resolve(Input));
+    if (Inputs.empty())
+      Inputs = At.Pivot;
+    if (!is_sorted(Inputs, [](Endpoint A, Endpoint B) {
+          return A.isControl() < B.isControl();
+        }))
+      Result.Errors.push_back({Prefix, "function '" + F.Name +
+                                           "' has a data input after a control "
+                                           "input"});
+    else
+      G.setInputs(N, Inputs);
+  }
+  Body B;
+  for (const auto &Arg : Def.signature().output_arg()) {
+    B.Outputs.push_back(Resolve(Def.ret().at(Arg.name())));
+    wantType(G.name(At.After), B.Outputs.back(), declaredType(F, Arg),
+             "result '" + Twine(Arg.name()) + "' of function '" + F.Name + "'");
+  }
+  if (Library.hasEffects(Def)) {
+    // Old functions do not say what must run: all that has an effect.
+    for (const std::string &Name : Def.signature().control_output())
+      if (auto It = Def.control_ret().find(Name); It != Def.control_ret().end())
+        B.Effects.push_back(Resolve("^" + It->second));
+    if (B.Effects.empty())
+      for (NodeId N : Nodes)
+        if (const OpDef *Op = G.opDef(N); !Op || Op->isStateful())
+          B.Effects.push_back({N, ControlPort});
+  }
+  for (NodeId N : Nodes)
+    look(N, Chain);
+  return B;
+}
+
+void Inliner::call(NodeId N, const FunctionRef &F, uint32_t Chain) {
+  ArrayRef<Endpoint> In = G.dataInputs(N);
+  Ends Args(In.begin(), In.end()), Controls = controls(N);
+  std::string Prefix = G.name(N).str();
+  // The body must not run ahead of what the call waits for.
+  if (!Controls.empty())
+    for (auto [I, E] : enumerate(Args)) {
+      Ends Inputs{E};
+      Inputs.append(Controls.begin(), Controls.end());
+      E = typed(Prefix, ("input_" + Twine(I)).str(), "Identity", Inputs, N);
+    }
+  Body B = instantiate(F, Args, {Prefix, N, Chain, witness(N)});
+  waitForEffects(B, Prefix, N);
+  replace(N, B);
+}
+
+/// Has the users of the call \p N use \p B. The call's name stays where it is
+/// asked for, or is that of a result.
+void Inliner::replace(NodeId N, const Body &B) {
+  for (auto [Port, E] : enumerate(B.Outputs))
+    wantType(G.name(N), E, typeOf({N, static_cast<uint32_t>(Port)}),
+             "result " + Twine(Port) + " of this call");
+  // A body that is wrong stands for nothing; the call stays as it is.
+  if (!Result.Errors.empty())
+    return;
+  bool HadUses = G.hasUses(N);
+  bool HasControlUses = false;
+  for (uint32_t Port = 0; Port < B.Outputs.size(); ++Port)
+    G.replaceUses({N, Port}, B.Outputs[Port]);
+  SmallVector<Use, 8> Waiting = G.uses(N);
+  for (const Use &U : Waiting)
+    HasControlUses |= U.Index >= G.node(U.User).NumData;
+  // To wait for a call is to wait for its effects and its outputs.
+  Ends Done = B.Effects;
+  if (Done.empty())
+    for (Endpoint E : B.Outputs)
+      if (!is_contained(Done, Endpoint{E.Node, ControlPort}))
+        Done.push_back({E.Node, ControlPort});
+  if (Done.empty())
+    Done = controls(N);
+  bool IsResult = !HadUses || (Options.Like ? findLike(N) != NoNode
+                                            : Options.Kept.contains(G.name(N)));
+  if (HasControlUses && !B.Outputs.empty()) {
+    NodeId All = add(G.name(N), "output_control_node", "NoOp", Done, N);
+    for (const Use &U : Waiting)
+      G.setInput(U.User, U.Index, {All, ControlPort});
+  } else if (HasControlUses) {
+    IsResult = true;
+  }
+  if (!IsResult) {
+    Gone.insert(G.name(N));
+    G.setInputs(N, {});
+    G.remove(N);
+    return;
+  }
+  // The node itself, now of another op.
+  for (const AttrEntry &A : G.attrs(N))
+    G.removeAttr(N, A.Key);
+  if (B.Outputs.empty()) {
+    G.setOp(N, "NoOp");
+    G.setInputs(N, Done);
+    return;
+  }
+  Ends Inputs(B.Outputs.begin(), B.Outputs.end());
+  Inputs.append(B.Effects.begin(), B.Effects.end());
+  std::string Types;
+  for (Endpoint E : B.Outputs)
+    Types += static_cast<char>(G.outputType(E.Node, E.Port));
+  bool Single = B.Outputs.size() == 1;
+  G.setOp(N, Single ? "Identity" : "IdentityN");
+  G.setAttr(N, "T",
+            Single ? encodeTypeAttr(static_cast<uint8_t>(Types[0]))
+                   : encodeTypeListAttr(Types));
+  G.setInputs(N, Inputs);
+}
+
+} // namespace graft

@@ -1,0 +1,249 @@
+//===- lib/io/read/Read.cpp - files to modules ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text is turned into wire bytes first and then goes the way of a binary file,
+// so there is one reader of graphs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/read/Read.h"
+
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/read/GraphItem.h"
+#include "lib/io/read/InputFile.h"
+#include "lib/io/read/Shards.h"
+#include "lib/io/read/Sniff.h"
+#include "lib/io/read/Text.h"
+#include "lib/support/Wire.h"
+
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace graft {
+
+char InputError::ID = 0;
+
+void InputError::log(raw_ostream &OS) const {
+  OS << File;
+  if (Line != 0)
+    OS << ':' << Line << ':' << Column;
+  OS << ": error: " << Message;
+}
+
+/// Fills the parts of a Module that only the reader may touch.
+class ModuleReader {
+public:
+  ModuleReader(std::unique_ptr<MemoryBuffer> Buffer, const ReadOptions &Options)
+      : Options(Options) {
+    M.FileName = Buffer->getBufferIdentifier().str();
+    M.Files.push_back(M.FileName);
+    M.Buffers.push_back(std::move(Buffer));
+  }
+
+  Expected<Module> read();
+
+private:
+  Error fail(const Twine &Message) const {
+    return make_error<InputError>(M.FileName, Message.str());
+  }
+  /// Gives \p E the file's name, and the node's line when it names a node.
+  Error locate(Error E) const;
+  Expected<InputKind> sniff();
+  Error openShards(const ShardName &Given);
+  Error enter(const char *What);
+  Error enterGraphItem();
+  Error loadGraph();
+
+  const ReadOptions &Options;
+  Module M;
+};
+
+Error ModuleReader::locate(Error E) const {
+  if (E.isA<InputError>())
+    return E;
+  std::string Message = toString(std::move(E));
+  StringRef Rest(Message);
+  // Of several files, the one that it is about.
+  unsigned Part;
+  if (M.Files.size() > 1 && Rest.consume_front("part ") &&
+      !Rest.consumeInteger(10, Part) && Rest.consume_front(": "))
+    return fail("'" + M.Files[Part - 1] + "': " + Rest);
+  std::pair<unsigned, unsigned> At;
+  if (Rest.consume_front("node '"))
+    At = M.location(Rest.take_until([](char C) { return C == '\''; }));
+  return make_error<InputError>(M.FileName, Message, At.first, At.second);
+}
+
+/// Goes from an enclosing message into its field 2, which occurs once in a
+/// MetaGraphDef; of the MetaGraphDefs of a SavedModel the first is taken.
+Error ModuleReader::enter(const char *What) {
+  StringRef Outer = M.GraphBytes.front();
+  wire::Reader R(Outer);
+  wire::Field F, Inner;
+  unsigned Count = 0;
+  while (R.next(F))
+    if (F.Number == 2 && F.WireType == wire::Type::Bytes && Count++ == 0)
+      Inner = F;
+  if (R.failed())
+    return fail("is truncated or malformed");
+  if (Count == 0)
+    return fail(formatv("has no {0}", What));
+  if (Count > 1 && StringRef(What) == "graph_def")
+    return fail("has more than one graph_def");
+  M.Around.push_back({{Outer.begin(), static_cast<size_t>(Inner.Whole.begin() -
+                                                          Outer.begin())},
+                      {Inner.Whole.end(),
+                       static_cast<size_t>(Outer.end() - Inner.Whole.end())}});
+  M.GraphBytes.front() = Inner.Bytes;
+  return Error::success();
+}
+
+/// Goes on with the GraphDef of a GraphItem as if it were the file.
+Error ModuleReader::enterGraphItem() {
+  Expected<GraphItemParts> Parts = openGraphItem(M.Whole.front());
+  if (!Parts)
+    return locate(Parts.takeError());
+  M.Whole.front() = Parts->Graph;
+  M.Gradients = std::move(Parts->Gradients);
+  M.Kind = InputKind::GraphDef;
+  return Error::success();
+}
+
+Error ModuleReader::loadGraph() {
+  M.GraphBytes = M.Whole;
+  if (M.Kind == InputKind::SavedModel)
+    if (Error E = enter("meta_graphs"))
+      return E;
+  if (M.Kind != InputKind::GraphDef)
+    if (Error E = enter("graph_def"))
+      return E;
+  if (Error E = M.G->parse(M.GraphBytes))
+    return locate(std::move(E));
+  // What makes up for a page that is read twice.
+  constexpr uint64_t Large = 128 << 20;
+  uint64_t Bytes = 0;
+  for (StringRef Part : M.GraphBytes)
+    Bytes += Part.size();
+  if (Bytes >= Large && all_of(M.Buffers, [](const auto &Buffer) {
+        return Buffer->getBufferKind() == MemoryBuffer::MemoryBuffer_MMap;
+      }))
+    M.G->setLargeParts(M.GraphBytes);
+  if (!M.Around.empty()) {
+    auto Meta = std::make_unique<tensorflow::MetaGraphDef>();
+    const Module::Shell &Inner = M.Around.back();
+    if (!Meta->ParseFromString((Inner.Before + Inner.After).str()))
+      return fail("the fields around graph_def are malformed");
+    M.Meta = std::move(Meta);
+  }
+  M.Dangling = findDanglingNames(M);
+  return Error::success();
+}
+
+/// Opens the other shards of the graph that the file is one of.
+Error ModuleReader::openShards(const ShardName &Given) {
+  std::unique_ptr<MemoryBuffer> First = std::move(M.Buffers.front());
+  M.Buffers.clear();
+  std::vector<std::string> Files;
+  for (unsigned I = 0; I < Given.Count; ++I) {
+    Files.push_back(Given.name(I));
+    if (I == Given.Index) {
+      M.Buffers.push_back(std::move(First));
+      continue;
+    }
+    auto Buffer = openInputFile(Files.back());
+    if (!Buffer)
+      return fail(formatv("is one of {0} shards: '{1}' cannot be read: {2}",
+                          Given.Count, Files.back(),
+                          Buffer.getError().message()));
+    M.Buffers.push_back(std::move(*Buffer));
+  }
+  M.Files = std::move(Files);
+  return Error::success();
+}
+
+/// Finds out what the file holds, and which files there are.
+Expected<InputKind> ModuleReader::sniff() {
+  StringRef Bytes = M.Buffers.front()->getBuffer();
+  std::optional<ShardName> Shard = ShardName::parse(M.FileName);
+  M.Text =
+      Options.Form == ReadOptions::Encoding::Text ||
+      (Options.Form == ReadOptions::Encoding::Auto &&
+       (StringRef(M.FileName).ends_with(".pbtxt") || looksLikeText(Bytes)));
+  if (M.Text)
+    return sniffText(Bytes, Options.Kind);
+  Expected<InputKind> Kind = sniffBinary(Bytes, Options.Kind);
+  if (!Shard || (Kind && *Kind != InputKind::GraphDef))
+    return Kind;
+  // A shard need not have a node that tells what it is.
+  consumeError(Kind.takeError());
+  if (Error E = openShards(*Shard))
+    return E;
+  return InputKind::GraphDef;
+}
+
+Expected<Module> ModuleReader::read() {
+  StringRef Bytes = M.Buffers.front()->getBuffer();
+  if (Bytes.empty() && !ShardName::parse(M.FileName))
+    return fail("is empty: a graph file has at least one byte");
+  Expected<InputKind> Kind = sniff();
+  if (!Kind)
+    return locate(Kind.takeError());
+  M.Kind = *Kind;
+  if (M.Text) {
+    Expected<std::string> Binary =
+        textToBinary(Bytes, M.FileName, M.Kind, M.Lines);
+    if (!Binary)
+      return locate(Binary.takeError());
+    // On the heap, because moving a short std::string moves its bytes.
+    M.Buffers.front() = MemoryBuffer::getMemBufferCopy(*Binary, M.FileName);
+  }
+  for (const std::unique_ptr<MemoryBuffer> &Buffer : M.Buffers)
+    M.Whole.push_back(Buffer->getBuffer());
+  if (M.Kind == InputKind::GraphItem)
+    if (Error E = enterGraphItem())
+      return E;
+  if (Error E = loadGraph())
+    return E;
+  if (Error E = checkGradients(*M.G, M.Gradients))
+    return locate(std::move(E));
+  return std::move(M);
+}
+
+Expected<std::unique_ptr<MemoryBuffer>> openInput(StringRef Path) {
+  std::string File = Path.str();
+  if (sys::fs::is_directory(File)) {
+    SmallString<256> Inside(File);
+    sys::path::append(Inside, "saved_model.pb");
+    if (!sys::fs::exists(Inside))
+      Inside += "txt";
+    if (!sys::fs::exists(Inside))
+      return make_error<InputError>(File, "is a directory without "
+                                          "saved_model.pb or .pbtxt");
+    File = Inside.str().str();
+  }
+  auto Buffer = File == "-" ? MemoryBuffer::getSTDIN() : openInputFile(File);
+  if (!Buffer)
+    return make_error<InputError>(File, "cannot be read: " +
+                                            Buffer.getError().message());
+  return std::move(*Buffer);
+}
+
+Expected<Module> readModule(std::unique_ptr<MemoryBuffer> Buffer,
+                            const ReadOptions &Options) {
+  return ModuleReader(std::move(Buffer), Options).read();
+}
+
+Expected<Module> readModule(StringRef Path, const ReadOptions &Options) {
+  Expected<std::unique_ptr<MemoryBuffer>> Buffer = openInput(Path);
+  if (!Buffer)
+    return Buffer.takeError();
+  return readModule(std::move(*Buffer), Options);
+}
+
+} // namespace graft

@@ -1,0 +1,37 @@
+//===- lib/io/read/Shards.h - one graph in several files --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A GraphDef that is too large for one file is written as several, each with
+// some of its fields: `model-00000-of-00003.pb` to `model-00002-of-00003.pb`.
+// In protobuf's wire format the bytes of all, one after the other, are the
+// whole message.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_READ_SHARDS_H
+#define GRAFT_LIB_IO_READ_SHARDS_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+
+namespace graft {
+
+/// The name of a shard taken apart: `STEM-00001-of-00003.EXT`.
+struct ShardName {
+  llvm::StringRef Stem; ///< What is before the numbers, slices of the name.
+  llvm::StringRef Extension; ///< With its dot, or empty.
+  unsigned Index = 0;
+  unsigned Count = 0; ///< Two or more.
+
+  /// Nothing when \p File is not the name of a shard.
+  static std::optional<ShardName> parse(llvm::StringRef File);
+  /// The name of shard \p I of the same graph.
+  std::string name(unsigned I) const;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_READ_SHARDS_H

@@ -1,0 +1,26 @@
+//===- lib/io/write/Print.h - graphs for people -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_WRITE_PRINT_H
+#define GRAFT_LIB_IO_WRITE_PRINT_H
+
+#include "lib/graph/Graph.h"
+
+namespace graft {
+
+/// One line a node: `name = Op(in, in:1, ^ctl) @device attr=value ...`, `*N`
+/// after the op of a node that exists once per replica.
+std::string summaryText(const Graph &G);
+
+/// The graph for Graphviz.
+std::string dotText(const Graph &G);
+
+/// An AttrValue (wire bytes), short.
+std::string attrText(llvm::StringRef Value);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_WRITE_PRINT_H

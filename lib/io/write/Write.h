@@ -1,0 +1,99 @@
+//===- lib/io/write/Write.h - modules to files ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Output is produced in chunks into a temporary file next to its destination,
+// which replaces the destination when all is well. Whatever fails before that
+// leaves the destination as it was.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_WRITE_WRITE_H
+#define GRAFT_LIB_IO_WRITE_WRITE_H
+
+#include "lib/io/Module.h"
+
+#include <functional>
+
+namespace graft {
+
+enum class OutputFormat : uint8_t { Binary, Text, Summary, Dot, None };
+
+struct WriteOptions {
+  OutputFormat Format = OutputFormat::Binary;
+  bool Force = false;          ///< Binary output on a terminal.
+  bool WriteIfChanged = false; ///< Keep a file that has these bytes already.
+  unsigned Threads = 1;        ///< That render the nodes of binary output.
+  /// The most bytes of a file, to write several; 0: one file.
+  uint64_t ShardSize = 0;
+  /// Work of the first of several threads before it renders; done before
+  /// anything is written when there is only one.
+  std::function<void()> Beside;
+  /// Looks at the finished files before they replace the destination.
+  std::function<llvm::Error(llvm::ArrayRef<std::string> TemporaryFiles)> Check;
+};
+
+/// The largest message that protobuf reads.
+inline constexpr uint64_t MessageLimit = 0x7fffffff;
+
+/// Writes \p M in \p Format into \p Sink.
+llvm::Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink);
+
+/// Writes \p M to \p Path (`-`: standard output) and returns the path of the
+/// file, or of the first of several. Sizes are known before anything is
+/// written: an output that is too large for a file leaves no trace.
+llvm::Expected<std::string> writeModule(const Module &M, llvm::StringRef Path,
+                                        const WriteOptions &Options);
+
+/// Replaces \p Path (`-`: standard output) by what \p Produce writes.
+llvm::Error writeFile(llvm::StringRef Path, const WriteOptions &Options,
+                      llvm::function_ref<llvm::Error(ByteSink &)> Produce);
+
+/// Replaces all of \p Paths or none; \p Next gives the sink of the next one.
+llvm::Error writeFiles(
+    llvm::ArrayRef<std::string> Paths, const WriteOptions &Options,
+    llvm::function_ref<llvm::Error(llvm::function_ref<ByteSink &()> Next)>
+        Produce);
+
+/// The name of file \p Index of \p Count: `STEM-00000-of-00003.EXT`.
+std::string shardPath(llvm::StringRef Path, size_t Index, size_t Count);
+
+/// Writes all \p Size bytes of \p Nodes in order, with \p Threads threads of
+/// which the first does \p Beside, if that is given, before it renders.
+void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
+                const std::function<void()> &Beside, ByteSink &Sink);
+
+/// A rule in Make's syntax that says that \p Target was made from \p Inputs.
+std::string depfileText(llvm::StringRef Target,
+                        llvm::ArrayRef<std::string> Inputs);
+
+/// Appends to a string.
+class StringSink final : public ByteSink {
+public:
+  void write(llvm::StringRef Bytes) override {
+    Text.append(Bytes.data(), Bytes.size());
+  }
+  std::string Text;
+};
+
+/// Writes the live nodes of a graph, those that no pass touched as they were
+/// read.
+class GraphNodeWriter final : public NodeWriter {
+public:
+  explicit GraphNodeWriter(const Graph &G) : G(G), Order(G.order()) {}
+  size_t units() const override { return Order.size(); }
+  void sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F)
+      const override;
+  void write(size_t Begin, size_t End, Chunk &Out) const override;
+  using NodeWriter::write;
+
+private:
+  llvm::StringRef body(NodeId N, std::string &Scratch) const;
+
+  const Graph &G;
+  std::vector<NodeId> Order;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_WRITE_WRITE_H

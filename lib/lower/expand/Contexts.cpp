@@ -1,0 +1,203 @@
+//===- lib/lower/expand/Contexts.cpp - control flow contexts, lowered -----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A CondContextDef or WhileContextDef lists the tensors of a branch or a body.
+// Where these are local to a replica, or a merged value took their name, the
+// node that is in the branch is copy 0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/expand/Contexts.h"
+
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/io/Serialize.h"
+#include "lib/lower/expand/Render.h"
+
+#include "tensorflow/core/protobuf/control_flow.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+
+namespace graft {
+
+std::string primaryName(const Graph &G, NodeId N, unsigned Number,
+                        StringRef Word) {
+  const Node &This = G.node(N);
+  StringRef Name = G.name(N);
+  if (This.Count == Copies::Once || !(This.Flags & NF_LocalName))
+    return Name.str();
+  if (This.NameSplit == 0)
+    return (Word + Twine(Number) + "/" + Name).str();
+  return (Name.take_front(This.NameSplit) +
+          (isRenamedLocal(This, Word) ? "_" : "/") +
+          (isRenamedLocal(This, Word) || isBare(This) ? "" : Word) +
+          Twine(Number) + Name.drop_front(This.NameSplit))
+      .str();
+}
+
+namespace {
+
+class ContextLowering {
+public:
+  ContextLowering(const Graph &G, std::optional<unsigned> Worker);
+
+  void lower(tensorflow::CondContextDef &C);
+  void lower(tensorflow::WhileContextDef &C);
+
+private:
+  std::string lowered(StringRef Tensor) const;
+  void rename(std::string *Name) { *Name = lowered(*Name); }
+  void lower(tensorflow::ValuesDef &Values);
+  template <typename List> void lowerAll(List *Contexts);
+  void lowerFrame(tensorflow::WhileContextDef &C);
+
+  const Graph &G;
+  std::optional<unsigned> Worker;
+  std::string Word;        ///< In the names of copies.
+  StringMap<NodeId> Moved; ///< By name of the input, where that is another's.
+};
+
+ContextLowering::ContextLowering(const Graph &G, std::optional<unsigned> Worker)
+    : G(G), Worker(Worker), Word(readMesh(G).Word) {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Kind == Inserted::No &&
+        originName(G, N) != G.name(N))
+      Moved[originName(G, N)] = N;
+}
+
+/// The tensor of copy 0 that was called \p Tensor in the input.
+std::string ContextLowering::lowered(StringRef Tensor) const {
+  auto [Name, Port] = Tensor.split(':');
+  auto It = Moved.find(Name);
+  NodeId N = It == Moved.end() ? G.find(Name) : It->second;
+  std::string Result =
+      N == NoNode ? Name.str() : primaryName(G, N, Worker.value_or(0), Word);
+  return Port.empty() ? Result : Result + ":" + Port.str();
+}
+
+void ContextLowering::lower(tensorflow::ValuesDef &Values) {
+  for (std::string &Name : *Values.mutable_values())
+    rename(&Name);
+  google::protobuf::Map<std::string, std::string> External;
+  for (const auto &[Outside, Inside] : Values.external_values())
+    External[lowered(Outside)] = lowered(Inside);
+  Values.mutable_external_values()->swap(External);
+}
+
+template <typename List> void ContextLowering::lowerAll(List *Contexts) {
+  for (tensorflow::ControlFlowContextDef &C : *Contexts) {
+    if (C.has_cond_ctxt())
+      lower(*C.mutable_cond_ctxt());
+    if (C.has_while_ctxt())
+      lower(*C.mutable_while_ctxt());
+  }
+}
+
+void ContextLowering::lower(tensorflow::CondContextDef &C) {
+  rename(C.mutable_pred_name());
+  rename(C.mutable_pivot_name());
+  lower(*C.mutable_values_def());
+  lowerAll(C.mutable_nested_contexts());
+}
+
+/// What is added to a loop enters the frame that the context is called after.
+void ContextLowering::lowerFrame(tensorflow::WhileContextDef &C) {
+  if (Worker)
+    return; // the frame keeps its name
+  for (const std::string &Enter : C.loop_enter_names()) {
+    auto E = G.findEndpoint(Enter);
+    if (!E || G.node(E->Node).Count != Copies::PerReplica ||
+        G.stringAttr(E->Node, "frame_name") != StringRef(C.context_name()))
+      continue;
+    C.set_context_name(Word + "0/" + C.context_name());
+    return;
+  }
+}
+
+void ContextLowering::lower(tensorflow::WhileContextDef &C) {
+  lowerFrame(C);
+  rename(C.mutable_pivot_name());
+  rename(C.mutable_pivot_for_pred_name());
+  rename(C.mutable_pivot_for_body_name());
+  rename(C.mutable_maximum_iterations_name());
+  for (std::string &Name : *C.mutable_loop_exit_names())
+    rename(&Name);
+  for (std::string &Name : *C.mutable_loop_enter_names())
+    rename(&Name);
+  lower(*C.mutable_values_def());
+  lowerAll(C.mutable_nested_contexts());
+}
+
+/// Takes the names of tensors that are gone out of contexts.
+class ContextPruning {
+public:
+  explicit ContextPruning(const Graph &G) : G(G) {}
+
+  template <typename Context> void lower(Context &C) {
+    tensorflow::ValuesDef &Values = *C.mutable_values_def();
+    auto IsGone = [this](StringRef Name) {
+      auto E = G.findEndpoint(Name);
+      return !E || (!E->isControl() && Name.contains(':') &&
+                    E->Port >= G.numOutputs(E->Node).value_or(~0U));
+    };
+    auto &Names = *Values.mutable_values();
+    Names.erase(std::remove_if(Names.begin(), Names.end(), IsGone),
+                Names.end());
+    google::protobuf::Map<std::string, std::string> External;
+    for (const auto &[Outside, Inside] : Values.external_values())
+      if (!IsGone(Outside) && !IsGone(Inside))
+        External[Outside] = Inside;
+    Values.mutable_external_values()->swap(External);
+    for (tensorflow::ControlFlowContextDef &Inner :
+         *C.mutable_nested_contexts()) {
+      if (Inner.has_cond_ctxt())
+        lower(*Inner.mutable_cond_ctxt());
+      if (Inner.has_while_ctxt())
+        lower(*Inner.mutable_while_ctxt());
+    }
+  }
+
+private:
+  const Graph &G;
+};
+
+/// Parses each element of the collection, lowers it and puts it back.
+template <typename Context, typename How>
+void lowerCollection(Module &M, StringRef Key, How &Lowering) {
+  auto It = M.metaGraph()->collection_def().find(Key.str());
+  if (It == M.metaGraph()->collection_def().end())
+    return;
+  tensorflow::CollectionDef Collection = It->second;
+  for (std::string &Bytes : *Collection.mutable_bytes_list()->mutable_value()) {
+    Context C;
+    if (!C.ParseFromString(Bytes))
+      continue;
+    Lowering.lower(C);
+    Bytes = serialize(C);
+  }
+  M.setCollection(Key, Collection);
+}
+
+} // namespace
+
+template <typename How, typename... Args>
+static void lowerAllContexts(Module &M, Args... More) {
+  const tensorflow::MetaGraphDef *Meta = M.metaGraph();
+  if (!Meta || (Meta->collection_def().count("cond_context") == 0 &&
+                Meta->collection_def().count("while_context") == 0))
+    return;
+  How Lowering(M.graph(), More...);
+  lowerCollection<tensorflow::CondContextDef>(M, "cond_context", Lowering);
+  lowerCollection<tensorflow::WhileContextDef>(M, "while_context", Lowering);
+}
+
+void lowerContexts(Module &M, std::optional<unsigned> Worker) {
+  lowerAllContexts<ContextLowering>(M, Worker);
+}
+
+void pruneContexts(Module &M) { lowerAllContexts<ContextPruning>(M); }
+
+} // namespace graft

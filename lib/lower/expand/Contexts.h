@@ -1,0 +1,31 @@
+//===- lib/lower/expand/Contexts.h - control flow contexts, lowered -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_EXPAND_CONTEXTS_H
+#define GRAFT_LIB_LOWER_EXPAND_CONTEXTS_H
+
+#include "lib/io/Module.h"
+
+#include <optional>
+
+namespace graft {
+
+/// What copy 0 of \p N is called if it is that of replica \p Number.
+std::string primaryName(const Graph &G, NodeId N, unsigned Number,
+                        llvm::StringRef Word);
+
+/// Makes the collections of conditionals and loops of version 1 name the nodes
+/// of replica 0 that expand-replicas writes, or those that \p Worker has.
+/// TensorFlow looks all of them up when it imports the graph.
+void lowerContexts(Module &M, std::optional<unsigned> Worker = std::nullopt);
+
+/// Takes what is not in the graph any more, because it was inlined or is in
+/// parts, out of what these collections name.
+void pruneContexts(Module &M);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_EXPAND_CONTEXTS_H

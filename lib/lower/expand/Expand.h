@@ -1,0 +1,120 @@
+//===- lib/lower/expand/Expand.h - in-graph replication ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes N copies of every per-replica node of a replicated program, one device
+// each, and what the crossing ops stand for. Nothing of the product is held: a
+// node is rendered once for copy 0, once as a template, and the other copies
+// are the template with the digits of the replica patched in.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_EXPAND_EXPAND_H
+#define GRAFT_LIB_LOWER_EXPAND_EXPAND_H
+
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/io/Module.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// \p Device of a replica on the job and task of \p Of.
+std::string mergeDevices(llvm::StringRef Of, llvm::StringRef Device);
+
+class Twins;
+
+class ReplicaExpander final : public NodeWriter {
+public:
+  /// \p G must be a finished program (expand-replicas checks it) and outlive
+  /// this.
+  ReplicaExpander(const Graph &G, Mesh Devices);
+
+  size_t units() const override { return Order.size(); }
+  void sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F)
+      const override;
+  uint64_t sizeBound() const override;
+  void write(size_t Begin, size_t End, Chunk &Out) const override;
+  using NodeWriter::write;
+
+private:
+  friend class NodeRenderer;
+  friend class Twins;
+  friend struct NameForm;
+
+  /// A replica's number as text.
+  struct Number {
+    explicit Number(unsigned Replica);
+    char Text[11];
+    uint8_t Size;
+  };
+  /// Copies in a row, from 1 on, whose numbers and devices are equally long.
+  struct Span {
+    unsigned First, Count;
+  };
+  /// A device of the input and what it becomes on each replica.
+  struct DeviceRow {
+    std::vector<std::string> Names;
+    std::vector<Span> Spans;
+    size_t Longest = 0;
+    /// From replica 1 on names differ in their last digits only, which are the
+    /// replica's number.
+    bool IsNumbered = false;
+  };
+
+  DeviceRow deviceRow(llvm::StringRef Of) const;
+
+  /// Whether the replicas read an output of \p This each.
+  bool isSplit(const Node &This) const {
+    return Program[This.Op] == Split || Program[This.Op] == FanOut;
+  }
+  /// Whether there is one node for all replicas.
+  bool isOnce(const Node &This) const {
+    return This.Count == Copies::Once || isSplit(This);
+  }
+  llvm::StringRef deviceOf(NodeId N, unsigned Replica) const {
+    const Node &This = G.node(N);
+    if (This.Count == Copies::Once || This.Flags & NF_FixedDevice)
+      return G.device(N);
+    return Rows[This.Device].Names[Replica];
+  }
+  bool isAsRead(NodeId N) const;
+  llvm::ArrayRef<Span> spansOf(const Node &This) const {
+    return This.Flags & NF_FixedDevice ? Rows.back().Spans
+                                       : Rows[This.Device].Spans;
+  }
+
+  void stamp(llvm::StringRef Model, size_t Head, Span S,
+             llvm::ArrayRef<uint32_t> NumbersAt,
+             llvm::ArrayRef<uint32_t> DevicesAt, const Node &This,
+             Chunk &Out) const;
+  bool writeShort(Twins &Pair, NodeId N, Chunk &Out) const;
+
+  /// By op: what the program's own ops are.
+  enum ProgramOp : uint8_t {
+    Plain,
+    MeshNode,
+    Split,
+    Merge,
+    Scale,
+    FanIn, ///< Once, with an input from each replica: into a TPU computation.
+    FanOut ///< Once, with an output for each replica: out of one.
+  };
+
+  const Graph &G;
+  std::vector<std::string> Devices;
+  std::string Word, InnerWord; ///< `replica_` and `/replica_`.
+  std::vector<NodeId> Order;
+  std::vector<Number> Numbers;
+  std::vector<bool> RandomOps;       ///< By op.
+  std::vector<bool> Rewrites;        ///< By op: copies differ in attributes.
+  std::vector<std::string> OpFields; ///< By op: field 2 of a node.
+  std::vector<ProgramOp> Program;
+  /// By device of the input, and one without names for what stays in place.
+  std::vector<DeviceRow> Rows;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_EXPAND_EXPAND_H

@@ -1,0 +1,515 @@
+//===- lib/lower/expand/ExpandNode.cpp - one node of the expansion *- C++ -*-=//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes a node of the program apart into what it becomes. Field numbers are
+// those of tensorflow/core/framework/node_def.proto: name 1, op 2, input 3,
+// device 4, attr 5. Attributes that hold names or identities are rewritten as
+// docs/Design.md lists them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/expand/Render.h"
+
+#include <cmath>
+
+using namespace llvm;
+
+namespace graft {
+
+namespace {
+
+void setPort(Item &I, uint32_t Port) {
+  if (Port == 0)
+    return;
+  I.Port = Port;
+  uint32_t Extra = 1; // `^`, or `:` and digits
+  for (; Port != ControlPort && Port != 0; Port /= 10)
+    ++Extra;
+  I.FirstLength += Extra;
+  I.Length += Extra;
+}
+
+/// Takes a field with \p Tag off \p Text if it is there in the usual form.
+bool takeField(StringRef &Text, unsigned Field, StringRef &Contents) {
+  if (Text.empty() || Text[0] != bytesTag(Field))
+    return false;
+  wire::Reader R(Text.drop_front());
+  uint64_t Length;
+  if (!R.varint(Length))
+    return false;
+  StringRef Rest = Text.drop_front(R.position() - Text.data());
+  if (Length > Rest.size())
+    return false;
+  Contents = Rest.take_front(Length);
+  Text = Rest.drop_front(Length);
+  return true;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// Makes \p I, which has the name of \p Source, its copies' name.
+void NodeRenderer::fillName(Item &I, const Node &Source) const {
+  NameForm C(E, Source);
+  I.Split = C.Split;
+  I.Where = C.Where;
+  I.Numbered = C.Where != Item::None;
+  I.Local = C.Local;
+  // There may be more in the field than the name.
+  auto Rest = static_cast<uint32_t>(I.Length - C.Name.size());
+  I.FirstLength = static_cast<uint32_t>(C.firstSize()) + Rest;
+  I.Length = static_cast<uint32_t>(C.otherSize(0)) + Rest;
+}
+
+Item &NodeRenderer::copyName(Item::Kind What, const Node &Source,
+                             Item::Copies For, uint32_t Port) {
+  Item &I = add(What, {Source.NameData, Source.NameSize}, For);
+  fillName(I, Source);
+  setPort(I, Port);
+  return I;
+}
+
+/// The name of copy 0 of \p Source as an input.
+Item &NodeRenderer::firstName(const Node &Source, Item::Copies For,
+                              uint32_t Port) {
+  Item &I = add(Item::Input, {Source.NameData, Source.NameSize}, For);
+  fillName(I, Source);
+  StringRef Name(I.Data, I.Size), Head = Name.take_front(I.Split);
+  if (I.Local)
+    Name = Saver.save(I.Where == Item::Before ? E.Word + "0/" + Name
+                                              : Head + infix(I.Where) + "0" +
+                                                    Name.drop_front(I.Split));
+  auto Size = static_cast<uint32_t>(Name.size());
+  I = {Name.begin(), Size,       Size, Size,  0,     0,
+       Item::Input,  Item::None, For,  false, false, false};
+  setPort(I, Port);
+  return I;
+}
+
+/// Adds the name of the node itself, with \p Suffix.
+Item &NodeRenderer::ownName(Item::Kind What, StringRef Suffix) {
+  Item &I = copyName(What, *This, Item::All);
+  if (!Suffix.empty()) {
+    I.Data = Saver.save(StringRef(I.Data, I.Size) + Suffix).data();
+    for (uint32_t *Length : {&I.Size, &I.FirstLength, &I.Length})
+      *Length += static_cast<uint32_t>(Suffix.size());
+  }
+  return I;
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+void NodeRenderer::dataInput(Endpoint Input) {
+  const Node &Source = G.node(Input.Node);
+  if (E.isSplit(Source)) {
+    slice(Source);
+    return;
+  }
+  Item::Copies For = Item::All;
+  if (Source.Flags & NF_ElidePrimary) {
+    // A pick, or a place that copy 0 does not need.
+    For = Source.Count == Copies::Once ? Item::All : Item::First;
+    firstInput(G.input(Input.Node, 0), For);
+    if (For == Item::All)
+      return;
+    For = Item::Others;
+  }
+  copyName(Item::Input, Source, For, Input.Port);
+}
+
+/// The replica's own output of a split.
+void NodeRenderer::slice(const Node &Source) {
+  Item &I = add(Item::Slice, {Source.NameData, Source.NameSize});
+  ++I.Length; // `:`
+  I.Numbered = true;
+}
+
+/// Copy 0 of \p Input, whichever copy reads it.
+void NodeRenderer::firstInput(Endpoint Input, Item::Copies For) {
+  const Node &Source = G.node(Input.Node);
+  if (E.isSplit(Source))
+    firstName(Source, For, 0);
+  else if (Source.Flags & NF_ElidePrimary)
+    firstInput(G.input(Input.Node, 0), For);
+  else
+    firstName(Source, For, Input.Port);
+}
+
+/// All copies of \p Input but copy 0.
+void NodeRenderer::otherInputs(Endpoint Input) {
+  const Node &Source = G.node(Input.Node);
+  if (E.isSplit(Source))
+    slice(Source);
+  else if (Source.Flags & NF_ElidePrimary && Source.Count == Copies::Once)
+    firstInput(G.input(Input.Node, 0), Item::All);
+  else
+    copyName(Item::Input, Source, Item::All, Input.Port);
+  Items[NumItems - 1].Each = true;
+}
+
+void NodeRenderer::controlInput(NodeId Source) {
+  const Node &From = G.node(Source);
+  bool IsElided = From.Flags & NF_ElidePrimary;
+  if (E.isOnce(From)) {
+    if (IsElided)
+      controlInput(G.input(Source, 0).Node);
+    else
+      copyName(Item::Input, From, Item::All, ControlPort);
+    return;
+  }
+  if (PerReplica) {
+    if (IsElided)
+      firstControl(G.input(Source, 0).Node, Item::First);
+    copyName(Item::Input, From, IsElided ? Item::Others : Item::All,
+             ControlPort);
+    return;
+  }
+  firstControl(Source, Item::All);
+  // Copy 0 of a led node waits for the others.
+  if (From.Flags & NF_Led)
+    return;
+  copyName(Item::Input, From, Item::All, ControlPort).Each = true;
+}
+
+void NodeRenderer::firstControl(NodeId Source, Item::Copies For) {
+  const Node &From = G.node(Source);
+  // The primary is what copies are made equal to.
+  if (From.Kind == Inserted::Refresh && From.Flags & NF_ElidePrimary)
+    return;
+  if (From.Flags & NF_ElidePrimary)
+    firstControl(G.input(Source, 0).Node, For);
+  else
+    firstName(From, For, ControlPort);
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+void NodeRenderer::field(unsigned Number, StringRef Text) {
+  std::string Field;
+  wire::appendBytes(Field, Number, Text);
+  literal(Saver.save(Field));
+}
+
+void NodeRenderer::attribute(StringRef Key, StringRef Value) {
+  std::string Entry;
+  wire::appendBytes(Entry, 1, Key);
+  wire::appendBytes(Entry, 2, Value);
+  field(5, Entry);
+}
+
+void NodeRenderer::className(StringRef Text) {
+  StringRef Name = Text;
+  NodeId With =
+      Name.consume_front(ClassPrefix) ? findClass(G, N, Name) : NoNode;
+  auto Size = static_cast<uint32_t>(With == NoNode ? Text.size() : Name.size());
+  Classes.push_back({With == NoNode ? Text.data() : Name.data(), Size,
+                     static_cast<uint32_t>(Text.size()),
+                     static_cast<uint32_t>(Text.size()), 0, 0,
+                     With == NoNode ? Item::Literal : Item::Class, Item::None,
+                     Item::All, false, false, false});
+  if (With != NoNode) {
+    fillName(Classes.back(), G.node(With));
+  }
+}
+
+/// Reads the list of \p Entry in the usual form, or of the attribute in any.
+bool NodeRenderer::readClasses(StringRef Entry) {
+  StringRef Key, Value, List, Text;
+  if (StringRef Name = shortClass(Entry); !Name.empty()) {
+    className(Name);
+    return true;
+  }
+  if (takeField(Entry, 1, Key) && takeField(Entry, 2, Value) && Entry.empty() &&
+      takeField(Value, 1, List) && Value.empty()) {
+    while (takeField(List, 2, Text))
+      className(Text);
+    if (List.empty())
+      return true;
+  }
+  Classes.clear();
+  auto Names = G.stringListAttr(N, ClassKey);
+  if (!Names)
+    return false;
+  for (StringRef Name : *Names)
+    className(Name);
+  return true;
+}
+
+/// Adds what an attribute becomes in copies; false when it stays as it is.
+bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
+  if (Key.starts_with("_")) {
+    if (Key != ClassKey)
+      return Key.starts_with("_graft_") && !stays(*This, Key);
+    // When the key is there twice, the first holds.
+    if (!HasClasses && !readClasses(Entry))
+      return false;
+    HasClasses = true;
+    add(Item::Class, {});
+    return true;
+  }
+  if (!PerReplica)
+    return false;
+  if (Key == "frame_name") {
+    Item &I = add(Item::Frame, G.stringAttr(N, Key).value_or(""));
+    I.Where = Item::Before;
+    I.Local = I.Numbered = true;
+    I.Length += Item::infixSize(Item::Before);
+    I.FirstLength = I.Length + 1;
+    return true;
+  }
+  if (Key == "shared_name") {
+    // A reference variable without a shared name is known by its node.
+    if (!G.isOp(N, "VarHandleOp") && G.stringAttr(N, Key).value_or("").empty())
+      return false;
+    literal(Whole).For = Item::First;
+    ownName(Item::String).For = Item::Others;
+    return true;
+  }
+  if (Key == "seed2" && E.RandomOps[This->Op]) {
+    literal(Whole).For = Item::First;
+    add(Item::Seed, {}, Item::Others);
+    return true;
+  }
+  return false;
+}
+
+void NodeRenderer::attributes() {
+  StringRef Rest(This->AttrData, This->AttrSize);
+  bool Rewrites = PerReplica && E.Rewrites[This->Op];
+  if (!Rewrites && !(This->Flags & (NF_MayHaveClass | NF_MayHaveGraft))) {
+    if (!Rest.empty())
+      literal(Rest);
+    return;
+  }
+  HasClasses = false;
+  const char *Same = Rest.data(); // from here on nothing was rewritten yet
+  while (!Rest.empty()) {
+    StringRef Entry;
+    const char *Start = Rest.data(), *Next;
+    if (usualEntry(Rest, Entry)) {
+      Next = Entry.end();
+    } else {
+      wire::Reader R(Rest);
+      wire::Field F;
+      if (!R.next(F))
+        break;
+      Next = R.position();
+      Entry = F.Number == 5 ? F.Bytes : StringRef();
+    }
+    Rest = Rest.drop_front(Next - Start);
+    if (Entry.size() < 2 || static_cast<uint8_t>(Entry[1]) >= 0x80)
+      continue;
+    StringRef Key = Entry.substr(2, static_cast<size_t>(Entry[1]));
+    if (!Key.starts_with("_") && !(Rewrites && mayDiffer(Key)))
+      continue;
+    literal({Same, static_cast<size_t>(Start - Same)});
+    if (rewrite(Key, Entry, {Start, static_cast<size_t>(Next - Start)}))
+      Same = Next;
+    else
+      --NumItems;
+  }
+  if (Rest.data() != Same)
+    literal({Same, static_cast<size_t>(Rest.data() - Same)});
+  // A handle without a name of its own would be one variable with the others.
+  if (Rewrites && G.isOp(N, "VarHandleOp") && !G.hasAttr(N, "shared_name"))
+    ownName(Item::String).For = Item::Others;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+void NodeRenderer::select(NodeId Node) {
+  N = Node;
+  This = &G.node(N);
+  NumItems = 0;
+  Parts.clear();
+  Classes.clear();
+  Arena.Reset();
+  switch (E.Program[This->Op]) {
+  case ReplicaExpander::MeshNode:
+    return;
+  case ReplicaExpander::Split:
+    PerReplica = false;
+    return split();
+  case ReplicaExpander::Merge:
+    PerReplica = false;
+    return merge();
+  case ReplicaExpander::Scale:
+    PerReplica = This->Count == Copies::PerReplica;
+    return scale();
+  case ReplicaExpander::FanIn:
+  case ReplicaExpander::FanOut:
+    PerReplica = false;
+    return fan();
+  case ReplicaExpander::Plain:
+    PerReplica = This->Count == Copies::PerReplica;
+    return plain();
+  }
+}
+
+void NodeRenderer::plain() {
+  if (E.isAsRead(N)) {
+    literal({This->RawData, This->RawSize});
+    return endPart();
+  }
+  ownName(Item::Name);
+  literal(E.OpFields[This->Op]);
+  for (Endpoint Input : G.dataInputs(N))
+    dataInput(Input);
+  for (Endpoint Input : G.controlInputs(N))
+    controlInput(Input.Node);
+  if (This->Flags & NF_Led && PerReplica)
+    copyName(Item::Input, *This, Item::First, ControlPort).Each = true;
+  device();
+  attributes();
+  endPart();
+}
+
+/// One node between all replicas and a computation that is written once.
+void NodeRenderer::fan() {
+  ownName(Item::Name);
+  literal(E.OpFields[This->Op]);
+  for (Endpoint Input : G.dataInputs(N)) {
+    firstInput(Input, Item::All);
+    if (G.node(Input.Node).Count == Copies::PerReplica)
+      otherInputs(Input);
+  }
+  for (Endpoint Input : G.controlInputs(N))
+    controlInput(Input.Node);
+  device();
+  attributes();
+  if (E.Program[This->Op] == ReplicaExpander::FanIn)
+    attribute("N", encodeIntAttr(Count));
+  endPart();
+}
+
+void NodeRenderer::device() { add(Item::Device, {}); }
+
+/// Says that this is of an output of graft, and what its copies are called.
+void NodeRenderer::stamp() {
+  attribute(StampAttr, encodeIntAttr(Count));
+  if (E.Word != UsualCopyWord)
+    attribute(CopyWordAttr, encodeStringAttr(E.Word));
+}
+
+/// What to append to the node's name for an operand of its own: \p Suffix, with
+/// a number if a node of the program is called so.
+StringRef NodeRenderer::operand(StringRef Suffix) {
+  StringRef Name(This->NameData, This->NameSize);
+  std::string Free = G.uniqueName((Name + Suffix).str());
+  return Saver.save(StringRef(Free).drop_front(Name.size()));
+}
+
+void NodeRenderer::constant(StringRef Suffix, StringRef Value, unsigned Type) {
+  ownName(Item::Name, Suffix);
+  field(2, "Const");
+  device();
+  attribute("dtype", encodeTypeAttr(Type));
+  attribute("value", Value);
+  endPart();
+}
+
+void NodeRenderer::split() {
+  StringRef Dim = operand("/split_dim");
+  constant(Dim, encodeIntTensor(DT_INT32, {}, G.intAttr(N, "axis").value_or(0)),
+           DT_INT32);
+  ownName(Item::Name);
+  field(2, "Split");
+  ownName(Item::Input, Dim);
+  dataInput(G.input(N, 0));
+  device();
+  attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
+  attribute("num_split", encodeIntAttr(Count));
+  stamp();
+  if (auto Rows = G.attr(N, RowsAttr))
+    attribute(RowsAttr, *Rows);
+  endPart();
+}
+
+void NodeRenderer::merge() {
+  if (This->Flags & NF_ElidePrimary)
+    return;
+  StringRef Combine = G.stringAttr(N, "combine").value_or("pick");
+  if (Count == 1)
+    Combine = "pick"; // ConcatV2 takes two values at least
+  std::string Type = encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID));
+  bool Stacks = Combine != "sum" && Combine != "concat" && Combine != "pick";
+  int64_t Axis = Stacks ? 0 : G.intAttr(N, "axis").value_or(0);
+  StringRef AxisName, Stack;
+  if (Stacks)
+    Stack = operand("/stack");
+  if (Stacks || Combine == "concat") {
+    AxisName = operand("/axis");
+    constant(AxisName, encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
+  }
+  ownName(Item::Name, Stack);
+  field(2, Stacks                ? "Pack"
+           : Combine == "sum"    ? "AddN"
+           : Combine == "concat" ? "ConcatV2"
+                                 : "Identity");
+  firstInput(G.input(N, 0), Item::All);
+  if (Combine != "pick")
+    otherInputs(G.input(N, 0));
+  if (Combine == "concat")
+    ownName(Item::Input, AxisName);
+  for (Endpoint Input : G.controlInputs(N))
+    controlInput(Input.Node);
+  device();
+  attribute("T", Type);
+  if (Combine != "pick")
+    attribute("N", encodeIntAttr(Count));
+  if (auto Assumed = G.intAttr(N, AssumedAttr))
+    attribute(AssumedAttr, encodeIntAttr(*Assumed));
+  stamp();
+  endPart();
+  if (!Stacks)
+    return;
+  ownName(Item::Name);
+  field(2, Combine == "min"   ? "Min"
+           : Combine == "max" ? "Max"
+           : Combine == "and" ? "All"
+                              : "Any");
+  ownName(Item::Input, Stack);
+  ownName(Item::Input, AxisName);
+  device();
+  if (Combine != "and" && Combine != "or")
+    attribute("T", Type);
+  stamp();
+  endPart();
+}
+
+/// Times N^power; integers, which have no reciprocal, are divided.
+void NodeRenderer::scale() {
+  int64_t Power = G.intAttr(N, "power").value_or(0);
+  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
+  double Factor = std::pow(static_cast<double>(Count), Power);
+  bool Float = isFloating(Type);
+  auto Whole = static_cast<int64_t>(std::llround(std::pow(
+      static_cast<double>(Count), std::abs(static_cast<double>(Power)))));
+  StringRef FactorName = operand("/factor");
+  constant(FactorName,
+           Float ? encodeFloatTensor(Type, {}, Factor)
+                 : encodeIntTensor(Type, {}, Whole),
+           Type);
+  ownName(Item::Name);
+  field(2, Float || Power >= 0 ? "Mul" : "FloorDiv");
+  dataInput(G.input(N, 0));
+  ownName(Item::Input, FactorName);
+  for (Endpoint Input : G.controlInputs(N))
+    controlInput(Input.Node);
+  device();
+  attribute("T", encodeTypeAttr(Type));
+  stamp();
+  endPart();
+}
+
+} // namespace graft

@@ -1,0 +1,314 @@
+//===- lib/lower/expand/Render.h - one node of the expansion (private) ----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A node is taken apart once, into items that say what stands where and for
+// which copies; sizes are sums over them, and copies are written from them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_EXPAND_RENDER_H
+#define GRAFT_LIB_LOWER_EXPAND_RENDER_H
+
+#include "lib/certify/forms/CompressCheck.h"
+#include "lib/graph/AttrWire.h"
+#include "lib/graph/CopyWord.h"
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/io/Chunk.h"
+#include "lib/lower/expand/Expand.h"
+#include "lib/lower/expand/Twins.h"
+#include "lib/program/forms/LengthGather.h"
+#include "lib/strategy/Record.h"
+
+namespace graft {
+
+using wire::bytesTag;
+
+/// The key field of an entry.
+constexpr llvm::StringLiteral StringField = "\x0a\x0bshared_name";
+
+/// Attributes that copies may have in another form.
+inline bool mayDiffer(llvm::StringRef Key) {
+  return Key == "shared_name" || Key == "seed2" || Key == "frame_name";
+}
+
+/// merge-fetches renames the local node of a merged value to `replica/<name>`,
+/// or `<v>/replica/<rest>` where it is called after a variable; the results of
+/// a TPU computation are called `<name>_<i>`. \p Word is that of the copies.
+inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
+  if (N.Kind == Inserted::Merge && N.Count == Copies::PerReplica)
+    return true;
+  llvm::StringRef Mark = copyScope(Word);
+  if (!(N.Flags & NF_LocalName) || N.NameSplit < Mark.size() ||
+      N.NameSplit >= N.NameSize)
+    return false;
+  const char *At = N.NameData + N.NameSplit - Mark.size();
+  return std::memcmp(At, Mark.data(), Mark.size()) == 0 &&
+         (At == N.NameData || At[-1] == '/');
+}
+
+/// Whether the attribute \p Key of the program stays in the output: what the
+/// copies of a sync-on-read variable are together cannot be seen from them, nor
+/// what an update is in the input whose name runs a refresh, too, nor that a
+/// reduction was asked for.
+inline bool stays(const Node &N, llvm::StringRef Key) {
+  return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
+         Key == LengthsAttr || Key == AssumedAttr ||
+         (Key == OriginAttr && N.Count == Copies::Once &&
+          N.Kind == Inserted::No) ||
+         (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);
+}
+
+/// Whether the name of \p N, which has the number inside, has it bare: `<v>/1`.
+inline bool isBare(const Node &N) { return N.Plan == Policy::Replicated; }
+
+/// The entry of the map of attributes that \p Text starts with, in the form
+/// that every writer gives: key first, all lengths short.
+inline bool usualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
+  if (Text.size() < 5 || Text[0] != bytesTag(5))
+    return false;
+  size_t Head = 2, Length = static_cast<uint8_t>(Text[1]);
+  if (Length >= 0x80) {
+    if (static_cast<uint8_t>(Text[2]) >= 0x80)
+      return false;
+    Length = (Length & 0x7f) | static_cast<size_t>(Text[2]) << 7;
+    Head = 3;
+  }
+  if (Length < 2 || Length > Text.size() - Head || Text[Head] != bytesTag(1))
+    return false;
+  auto Key = static_cast<uint8_t>(Text[Head + 1]);
+  if (Key >= 0x80 || Key + 2U > Length)
+    return false;
+  Entry = llvm::StringRef(Text.data() + Head, Length);
+  return true;
+}
+
+/// Writes to room that is large enough, and remembers where the replica's
+/// number and device stand. Small enough to live in registers.
+struct RoomOut {
+  char *P, *Begin;
+  /// Where to put what is remembered; null: not needed.
+  uint32_t *Numbers, *Devices;
+
+  void head(char Tag, uint64_t Length) {
+    *P++ = Tag;
+    P = wire::putVarint(P, Length);
+  }
+  void text(llvm::StringRef Text) {
+    std::memcpy(P, Text.data(), Text.size());
+    P += Text.size();
+  }
+  void letter(char C) { *P++ = C; }
+  void number(const char *Text, unsigned Length) {
+    if (Numbers)
+      *Numbers++ = static_cast<uint32_t>(P - Begin);
+    *P++ = *Text;
+    for (unsigned I = 1; I < Length; ++I)
+      *P++ = Text[I];
+  }
+  /// Like text(), for what is another text of the same length in each copy.
+  void device(llvm::StringRef Text) {
+    if (Devices)
+      *Devices++ = static_cast<uint32_t>(P - Begin);
+    text(Text);
+  }
+};
+
+/// Writes any number of bytes.
+struct StreamOut {
+  Chunk &To;
+
+  void head(char Tag, uint64_t Length) {
+    char Buffer[11] = {Tag};
+    char *End = wire::putVarint(Buffer + 1, Length);
+    To.write({Buffer, static_cast<size_t>(End - Buffer)});
+  }
+  void text(llvm::StringRef Text) { To.write(Text); }
+  void letter(char C) { To.write({&C, 1}); }
+  void number(const char *Text, unsigned Length) { To.write({Text, Length}); }
+  void device(llvm::StringRef Text) { To.write(Text); }
+};
+
+/// A piece of a node's bytes. A name has the replica's number in it, if at all,
+/// between `replica_` and `/` before it, or behind `/replica_`, `_` or `/` at
+/// Split.
+struct Item {
+  enum Kind : uint8_t {
+    Literal, ///< These bytes.
+    Name,    ///< Field 1.
+    Input,   ///< Field 3.
+    Slice,   ///< Field 3: an output of a split, the replica's.
+    Device,  ///< Field 4: the replica's.
+    Class,   ///< Field 5: `_class`, with the names in Classes.
+    String,  ///< Field 5: `shared_name`, which is a name.
+    Frame,   ///< Field 5: `frame_name`, with the replica's number before it.
+    Seed,    ///< Field 5: `seed2`, plus the replica's number.
+  };
+  enum Infix : uint8_t { None, Before, Inside, Short, Bare };
+  /// What a name has beside the number: `replica_` and `/` in either order, or
+  /// one of `_` and `/`.
+  static constexpr unsigned infixSize(Infix Where) {
+    return Where >= Short ? 1 : 9;
+  }
+  enum Copies : uint8_t { First = 1, Others = 2, All = 3 };
+
+  const char *Data;
+  uint32_t Size;
+  /// Length of what is in the field, in copy 0 and, but for the digits of the
+  /// number, in the others.
+  uint32_t FirstLength, Length;
+  uint32_t Split;
+  uint32_t Port; ///< Of an input.
+  Kind What;
+  Infix Where;
+  Copies For;
+  bool Numbered; ///< Copies but copy 0 have their number in it.
+  bool Local;    ///< Copy 0 has its number too.
+  bool Each;     ///< An input from each copy but copy 0.
+};
+
+/// How the copies of a node are called (see Item).
+struct NameForm {
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  NameForm(const ReplicaExpander &E, const Node &Source)
+      : Name(Source.NameData, Source.NameSize) {
+    if (E.isOnce(Source))
+      return;
+    Split = std::min(Source.NameSplit, Source.NameSize);
+    Where = Split == 0       ? Item::Before
+            : isBare(Source) ? Item::Bare
+                             : Item::Inside;
+    if (Source.Flags & NF_LocalName) {
+      Local = true;
+      if (isRenamedLocal(Source, E.Word))
+        Where = Item::Short;
+    }
+  }
+
+  llvm::StringRef Name;
+  uint32_t Split = 0;
+  Item::Infix Where = Item::None;
+  bool Local = false;
+
+  size_t firstSize() const {
+    return Name.size() + (Local ? Item::infixSize(Where) + 1 : 0);
+  }
+  size_t otherSize(unsigned NumDigits) const {
+    return Name.size() +
+           (Where == Item::None ? 0 : Item::infixSize(Where) + NumDigits);
+  }
+};
+
+/// The node called \p Name, which is in a `_class` of \p User, or NoNode.
+inline NodeId findClass(const Graph &G, NodeId User, llvm::StringRef Name) {
+  NodeId With = G.colocatedWith(User);
+  return With != NoNode ? With : G.find(Name);
+}
+
+/// Renders nodes of a program, one after the other.
+class NodeRenderer {
+public:
+  explicit NodeRenderer(const ReplicaExpander &E)
+      : E(E), G(E.G), Count(static_cast<unsigned>(E.Devices.size())) {
+    Items.resize_for_overwrite(32);
+  }
+
+  /// Makes \p N the node that is rendered.
+  void select(NodeId N);
+  /// Bytes of copy \p Replica, or of what a node that exists once becomes, as
+  /// fields of a GraphDef.
+  uint64_t size(unsigned Replica);
+  /// Writes what size() was asked for last, or a copy that is equally large.
+  template <typename Out> Out render(Out O, unsigned Replica) const;
+  /// At most as many numbers as that are in a copy.
+  size_t maxNumbers() const { return NumItems * (Classes.size() + 1); }
+
+private:
+  // What a node becomes (ExpandNode.cpp).
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  Item &add(Item::Kind What, llvm::StringRef Text,
+            Item::Copies For = Item::All) {
+    auto Size = static_cast<uint32_t>(Text.size());
+    if (NumItems == Items.size())
+      Items.resize_for_overwrite(Items.size() * 2);
+    Item &I = Items[NumItems++];
+    I = {Text.begin(), Size,       Size, Size,  0,     0,
+         What,         Item::None, For,  false, false, false};
+    return I;
+  }
+  Item &literal(llvm::StringRef Text) { return add(Item::Literal, Text); }
+  void fillName(Item &I, const Node &Source) const;
+  /// What stands before the number of a name that has it inside.
+  llvm::StringRef infix(Item::Infix Where) const {
+    return Where == Item::Short  ? llvm::StringRef("_")
+           : Where == Item::Bare ? llvm::StringRef("/")
+                                 : llvm::StringRef(E.InnerWord);
+  }
+  void stamp();
+  Item &copyName(Item::Kind What, const Node &Source, Item::Copies For,
+                 uint32_t Port = 0);
+  Item &firstName(const Node &Source, Item::Copies For, uint32_t Port);
+  Item &ownName(Item::Kind What, llvm::StringRef Suffix = "");
+  void endPart() { Parts.push_back({NumItems, 0}); }
+  void slice(const Node &Source);
+  void dataInput(Endpoint Input);
+  void firstInput(Endpoint Input, Item::Copies For);
+  void otherInputs(Endpoint Input);
+  void controlInput(NodeId Source);
+  void firstControl(NodeId Source, Item::Copies For);
+  void device();
+  void field(unsigned Number, llvm::StringRef Text);
+  void attribute(llvm::StringRef Key, llvm::StringRef Value);
+  void attributes();
+  bool rewrite(llvm::StringRef Key, llvm::StringRef Entry,
+               llvm::StringRef Whole);
+  bool readClasses(llvm::StringRef Entry);
+  void className(llvm::StringRef Text);
+  void plain();
+  void fan();
+  llvm::StringRef operand(llvm::StringRef Suffix);
+  void constant(llvm::StringRef Suffix, llvm::StringRef Value, unsigned Type);
+  void split();
+  void merge();
+  void scale();
+
+  // Sizes and bytes (Render.cpp).
+  size_t lengthOf(const Item &I, unsigned Replica) const {
+    if (Replica == 0)
+      return I.FirstLength;
+    return I.Length + (I.Numbered ? E.Numbers[Replica].Size : 0);
+  }
+  uint64_t seed2(unsigned Replica) const;
+  uint64_t rareSize(const Item &I, unsigned Replica);
+  template <typename Out>
+  void name(Out &O, const Item &I, unsigned Replica) const;
+  template <typename Out>
+  void input(Out &O, const Item &I, unsigned Replica) const;
+  template <typename Out>
+  void rareItem(Out &O, const Item &I, unsigned Replica) const;
+
+  const ReplicaExpander &E;
+  const Graph &G;
+  unsigned Count; ///< Of replicas.
+
+  NodeId N = NoNode;
+  const Node *This = nullptr;
+  bool PerReplica = false;
+  llvm::SmallVector<Item, 32> Items; ///< The first NumItems.
+  unsigned NumItems = 0;
+  llvm::SmallVector<Item, 4> Classes; ///< Names in `_class`.
+  uint64_t ClassList = 0;             ///< Their size, for the last size().
+  bool HasClasses = false;
+  /// Where the items of each node of the output end, and its size.
+  struct Part {
+    unsigned End;
+    uint64_t Size;
+  };
+  llvm::SmallVector<Part, 3> Parts;
+  llvm::BumpPtrAllocator Arena;
+  llvm::StringSaver Saver{Arena};
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_EXPAND_RENDER_H

@@ -1,0 +1,387 @@
+//===- lib/lower/expand/Twins.cpp - copy 0 and a template at once ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/expand/Twins.h"
+
+#include "lib/lower/expand/Render.h"
+#include "lib/support/Bytes.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// Writes to both places; lives in registers while a node is rendered.
+struct Twins::Pen {
+  char *First, *Other;
+  const char *OtherBegin;
+  uint32_t *Number;
+  const char *Word;   ///< CopyWordSize letters, in the names of copies.
+  const char *Digits; ///< Of the other copy's number.
+  unsigned NumDigits;
+  size_t Text = 0; ///< Bytes of names and attributes so far.
+
+  /// Whether there is room for \p Size bytes of text.
+  bool takes(size_t Size) {
+    Text += Size;
+    return Text <= MaxText;
+  }
+  static char *put(char *P, StringRef Text) {
+    return copyBytes(P, Text.data(), Text.size());
+  }
+  static char *head(char *P, unsigned Field, uint64_t Length) {
+    *P++ = bytesTag(Field);
+    return wire::putVarint(P, Length);
+  }
+  template <bool Both> void text(StringRef Text) {
+    First = put(First, Text);
+    if (Both)
+      Other = put(Other, Text);
+  }
+  void number() {
+    *Number++ = static_cast<uint32_t>(Other - OtherBegin);
+    Other = put(Other, Digits, NumDigits);
+  }
+  /// For a few bytes.
+  static char *put(char *P, const char *Text, unsigned Size) {
+    *P++ = *Text;
+    for (unsigned I = 1; I < Size; ++I)
+      *P++ = Text[I];
+    return P;
+  }
+  /// A name with a number in it; \p Mark says where the number begins.
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  char *numbered(char *P, const NameForm &F, const char *Digits,
+                 unsigned NumDigits, char *&Mark) const {
+    if (F.Where != Item::Before) {
+      P = put(P, F.Name.take_front(F.Split));
+      *P++ = F.Where == Item::Short ? '_' : '/';
+    }
+    if (F.Where <= Item::Inside)
+      P = put(P, StringRef(Word, CopyWordSize));
+    Mark = P;
+    P = put(P, Digits, NumDigits);
+    if (F.Where == Item::Before)
+      *P++ = '/';
+    return put(P, F.Name.drop_front(F.Split));
+  }
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  void firstName(const NameForm &F) {
+    char *Mark;
+    First = F.Local ? numbered(First, F, "0", 1, Mark) : put(First, F.Name);
+  }
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  void otherName(const NameForm &F) {
+    if (F.Where == Item::None) {
+      Other = put(Other, F.Name);
+      return;
+    }
+    char *Mark;
+    Other = numbered(Other, F, Digits, NumDigits, Mark);
+    *Number++ = static_cast<uint32_t>(Mark - OtherBegin);
+  }
+
+  /// Inputs, each with `^` or `:port`.
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  static char *inputHead(char *P, size_t NameSize, uint32_t Port,
+                         unsigned PortSize) {
+    P = head(P, 3, NameSize + (Port == ControlPort ? 1 : PortSize));
+    if (Port == ControlPort)
+      *P++ = '^';
+    return P;
+  }
+  struct PortText {
+    explicit PortText(uint32_t Port) {
+      if (Port == 0 || Port == ControlPort)
+        return;
+      ReplicaExpander::Number Digits(Port);
+      Text[0] = ':';
+      std::memcpy(Text + 1, Digits.Text, Digits.Size);
+      Size = Digits.Size + 1U;
+    }
+    char Text[12];
+    unsigned Size = 0;
+  };
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  void firstInput(const NameForm &F, uint32_t Port) {
+    PortText Suffix(Port);
+    First = inputHead(First, F.firstSize(), Port, Suffix.Size);
+    firstName(F);
+    if (Suffix.Size != 0)
+      First = put(First, Suffix.Text, Suffix.Size);
+  }
+  LLVM_ATTRIBUTE_ALWAYS_INLINE
+  void otherInput(const NameForm &F, uint32_t Port) {
+    PortText Suffix(Port);
+    Other = inputHead(Other, F.otherSize(NumDigits), Port, Suffix.Size);
+    otherName(F);
+    if (Suffix.Size != 0)
+      Other = put(Other, Suffix.Text, Suffix.Size);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+template <bool Both>
+LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::input(Pen &P, Endpoint Input) const {
+  const Node &Source = G.node(Input.Node);
+  NameForm F(E, Source);
+  if (!P.takes(F.Name.size()))
+    return false;
+  if (E.isSplit(Source)) {
+    P.firstInput(F, 0);
+    if (Both) {
+      P.Other = Pen::head(P.Other, 3, F.Name.size() + 1 + P.NumDigits);
+      P.Other = Pen::put(P.Other, F.Name);
+      *P.Other++ = ':';
+      P.number();
+    }
+    return true;
+  }
+  if (LLVM_LIKELY(!(Source.Flags & NF_ElidePrimary))) {
+    P.firstInput(F, Input.Port);
+    if (Both)
+      P.otherInput(F, Input.Port);
+    return true;
+  }
+  // A pick, or a place that copy 0 does not need.
+  Endpoint Real = Input;
+  while (G.node(Real.Node).Flags & NF_ElidePrimary &&
+         !E.isSplit(G.node(Real.Node)))
+    Real = G.input(Real.Node, 0);
+  NameForm RealForm(E, G.node(Real.Node));
+  uint32_t Port = E.isSplit(G.node(Real.Node)) ? 0 : Real.Port;
+  if (!P.takes(RealForm.Name.size()))
+    return false;
+  P.firstInput(RealForm, Port);
+  if (!Both)
+    return true;
+  if (Source.Count == Copies::PerReplica) {
+    P.otherInput(F, Input.Port);
+    return true;
+  }
+  if (RealForm.Local)
+    return false;
+  RealForm.Where = Item::None;
+  P.otherInput(RealForm, Port);
+  return true;
+}
+
+template <bool Both>
+LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::control(Pen &P, NodeId Source) const {
+  const Node &From = G.node(Source);
+  if (From.Flags & NF_ElidePrimary)
+    return false;
+  NameForm F(E, From);
+  bool IsEach = !Both && F.Where != Item::None && !(From.Flags & NF_Led);
+  if (!P.takes(IsEach ? (F.Name.size() + FieldExtra) * Count : F.Name.size()))
+    return false;
+  P.firstInput(F, ControlPort);
+  if (Both)
+    P.otherInput(F, ControlPort);
+  if (IsEach)
+    others(P, F);
+  return true;
+}
+
+/// Control inputs of copy 0, or of a node that exists once, from all copies but
+/// copy 0.
+void Twins::others(Pen &P, const NameForm &F) const {
+  char *Mark;
+  for (unsigned R = 1; R < Count; ++R) {
+    const auto &Number = E.Numbers[R];
+    P.First = Pen::inputHead(P.First, F.otherSize(Number.Size), ControlPort, 0);
+    P.First = P.numbered(P.First, F, Number.Text, Number.Size, Mark);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+/// The fields around a name in an entry: of a list of strings in `_class`, or
+/// of a string.
+static char *classHeads(char *P, size_t Size) {
+  Size += ClassPrefix.size();
+  uint64_t List = wire::bytesFieldSize(Size);
+  uint64_t Value = wire::bytesFieldSize(List);
+  P = Twins::Pen::head(P, 5, ClassField.size() + wire::bytesFieldSize(Value));
+  P = Twins::Pen::put(P, ClassField);
+  P = Twins::Pen::head(P, 2, Value);
+  P = Twins::Pen::head(P, 1, List);
+  P = Twins::Pen::head(P, 2, Size);
+  return Twins::Pen::put(P, ClassPrefix);
+}
+static char *stringHeads(char *P, size_t Size) {
+  uint64_t Value = wire::bytesFieldSize(Size);
+  P = Twins::Pen::head(P, 5, StringField.size() + wire::bytesFieldSize(Value));
+  P = Twins::Pen::put(P, StringField);
+  P = Twins::Pen::head(P, 2, Value);
+  return Twins::Pen::head(P, 2, Size);
+}
+
+/// Attributes in the usual form, with one short `_class` at most. Any that
+/// holds something else of a replica takes the long way.
+template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
+  const Node &This = G.node(N);
+  StringRef Rest(This.AttrData, This.AttrSize);
+  if (!P.takes(Rest.size()))
+    return false;
+  bool Rewrites = Both && E.Rewrites[This.Op];
+  if (!Rewrites && !(This.Flags & (NF_MayHaveClass | NF_MayHaveGraft))) {
+    if (!Rest.empty())
+      P.text<Both>(Rest);
+    return true;
+  }
+  bool HasClass = false, HasShared = false;
+  const char *Begin = Rest.data(); // from here on nothing was written yet
+  auto Flush = [&](const char *End) {
+    if (End != Begin)
+      P.text<Both>({Begin, static_cast<size_t>(End - Begin)});
+  };
+  while (!Rest.empty()) {
+    StringRef Entry;
+    if (!usualEntry(Rest, Entry))
+      return false;
+    const char *Start = Rest.data();
+    Rest = Rest.drop_front(Entry.end() - Start);
+    StringRef Key = Entry.substr(2, static_cast<size_t>(Entry[1]));
+    if (Key.starts_with("_")) {
+      if (Key == ClassKey) {
+        StringRef Name = shortClass(Entry);
+        NodeId With =
+            Name.consume_front(ClassPrefix) ? findClass(G, N, Name) : NoNode;
+        if (HasClass || With == NoNode || !P.takes(Name.size()))
+          return false;
+        HasClass = true;
+        NameForm F(E, G.node(With));
+        Flush(Start);
+        P.First = classHeads(P.First, F.firstSize());
+        P.firstName(F);
+        if (Both) {
+          P.Other = classHeads(P.Other, F.otherSize(P.NumDigits));
+          P.otherName(F);
+        }
+      } else if (Key.starts_with("_graft_") && !stays(This, Key)) {
+        Flush(Start);
+      } else {
+        continue;
+      }
+    } else if (Rewrites && mayDiffer(Key)) {
+      if (Key != "shared_name" || HasShared)
+        return false;
+      HasShared = true;
+      // A reference variable without a shared name is known by its node.
+      if (!G.isOp(N, "VarHandleOp") &&
+          G.stringAttr(N, Key).value_or("").empty())
+        continue;
+      NameForm F(E, This);
+      if (!P.takes(F.Name.size()))
+        return false;
+      Flush(Start);
+      P.First =
+          Pen::put(P.First, {Start, static_cast<size_t>(Entry.end() - Start)});
+      P.Other = stringHeads(P.Other, F.otherSize(P.NumDigits));
+      P.otherName(F);
+    } else {
+      continue;
+    }
+    Begin = Entry.end();
+  }
+  Flush(Rest.begin());
+  // A handle without a name of its own.
+  return !Rewrites || HasShared || !G.isOp(N, "VarHandleOp");
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+template <bool Both> bool Twins::renderAs(NodeId N, unsigned Replica) {
+  const Node &This = G.node(N);
+  if (This.NumInputs > MaxFields)
+    return false;
+  Pen P{First + Head,
+        Other + Head,
+        Other + Head,
+        Numbers,
+        E.Word.data(),
+        nullptr,
+        0};
+  if (Both) {
+    P.Digits = E.Numbers[Replica].Text;
+    P.NumDigits = E.Numbers[Replica].Size;
+  }
+  NameForm Own(E, This);
+  StringRef Op = E.OpFields[This.Op];
+  if (!P.takes(Own.Name.size() + Op.size()))
+    return false;
+  P.First = Pen::head(P.First, 1, Own.firstSize());
+  P.firstName(Own);
+  if (Both) {
+    P.Other = Pen::head(P.Other, 1, Own.otherSize(P.NumDigits));
+    P.otherName(Own);
+  }
+  P.text<Both>(Op);
+  ArrayRef<Endpoint> Inputs = G.inputs(N);
+  for (unsigned I = 0; I < This.NumData; ++I)
+    if (!input<Both>(P, Inputs[I]))
+      return false;
+  for (unsigned I = This.NumData; I < Inputs.size(); ++I)
+    if (!control<Both>(P, Inputs[I].Node))
+      return false;
+  if (Both && This.Flags & NF_Led) {
+    if (!P.takes((Own.Name.size() + FieldExtra) * Count))
+      return false;
+    others(P, Own);
+  }
+  HasDevice = false;
+  StringRef Device0 = E.deviceOf(N, 0), Device1 = E.deviceOf(N, Replica);
+  const ReplicaExpander::DeviceRow &Row = E.Rows[This.Device];
+  if (Row.Longest > MaxDevice || Device0.size() > MaxDevice)
+    return false;
+  if (!Device0.empty())
+    P.First = Pen::put(Pen::head(P.First, 4, Device0.size()), Device0);
+  if (Both && !Device1.empty()) {
+    P.Other = Pen::head(P.Other, 4, Device1.size());
+    if (This.Flags & NF_FixedDevice) {
+      P.Other = Pen::put(P.Other, Device1);
+    } else if (Row.IsNumbered) {
+      P.Other = Pen::put(P.Other, Device1.drop_back(P.NumDigits));
+      P.number();
+    } else {
+      Device = static_cast<uint32_t>(P.Other - P.OtherBegin);
+      HasDevice = true;
+      P.Other = Pen::put(P.Other, Device1);
+    }
+  }
+  if (!attributes<Both>(P, N))
+    return false;
+  // Heads end where the bodies begin.
+  auto Finish = [](char *Body, const char *End, char *&Begin, size_t &Size) {
+    uint64_t Length = End - Body;
+    Begin = Body - 1 - wire::varintSize(Length);
+    Pen::head(Begin, 1, Length);
+    Size = End - Begin;
+  };
+  Finish(First + Head, P.First, FirstBegin, FirstSize);
+  if (Both)
+    Finish(Other + Head, P.Other, OtherBegin, OtherSize);
+  NumNumbers = P.Number - Numbers;
+  return true;
+}
+
+bool Twins::render(NodeId N, unsigned Replica) {
+  const Node &This = G.node(N);
+  if (E.Program[This.Op] != E.Plain)
+    return false;
+  if (This.Count == Copies::Once)
+    return renderAs<false>(N, 0);
+  return !E.RandomOps[This.Op] && renderAs<true>(N, Replica);
+}
+
+} // namespace graft

@@ -1,0 +1,70 @@
+//===- lib/lower/expand/Twins.h - copy 0 and a template at once (private) -===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The short way for most nodes. Copies differ in numbers at known places and in
+// the device; copy 0 and one other copy are written side by side, in one walk
+// and without counting first. What this does not do, NodeRenderer does.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_EXPAND_TWINS_H
+#define GRAFT_LIB_LOWER_EXPAND_TWINS_H
+
+#include "lib/lower/expand/Expand.h"
+
+namespace graft {
+
+struct NameForm;
+
+class Twins {
+public:
+  explicit Twins(const ReplicaExpander &E)
+      : E(E), G(E.G), Count(static_cast<unsigned>(E.Devices.size())) {}
+
+  /// Renders copy 0 and copy \p Replica of \p N, or a node that exists once;
+  /// false if it needs the long way, which does not depend on \p Replica.
+  bool render(NodeId N, unsigned Replica);
+
+  /// What was rendered. A node that exists once has no other copy.
+  llvm::StringRef first() const { return {FirstBegin, FirstSize}; }
+  llvm::StringRef other() const { return {OtherBegin, OtherSize}; }
+  /// Where the replica's number and device stand in other(), from its body on,
+  /// which is headSize() bytes behind its begin.
+  llvm::ArrayRef<uint32_t> numbers() const { return {Numbers, NumNumbers}; }
+  llvm::ArrayRef<uint32_t> devices() const {
+    return {&Device, HasDevice ? size_t(1) : size_t(0)};
+  }
+  size_t headSize() const { return Other + Head - OtherBegin; }
+
+  struct Pen;
+
+private:
+  /// Bytes of names and attributes of a node; of a device; what a field has
+  /// beside its text, at most.
+  static constexpr size_t MaxText = 8 << 10, MaxDevice = 1 << 10;
+  static constexpr size_t MaxFields = 64, FieldExtra = 64, Head = 8;
+  static constexpr size_t Room =
+      Head + MaxText + MaxDevice + (MaxFields + 8) * FieldExtra;
+
+  template <bool Both> bool input(Pen &P, Endpoint Input) const;
+  template <bool Both> bool control(Pen &P, NodeId Source) const;
+  void others(Pen &P, const NameForm &F) const;
+  template <bool Both> bool attributes(Pen &P, NodeId N) const;
+  template <bool Both> bool renderAs(NodeId N, unsigned Replica);
+
+  const ReplicaExpander &E;
+  const Graph &G;
+  unsigned Count; ///< Of replicas.
+  char *FirstBegin = nullptr, *OtherBegin = nullptr;
+  size_t FirstSize = 0, OtherSize = 0, NumNumbers = 0;
+  uint32_t Device = 0;
+  bool HasDevice = false;
+  char First[Room];
+  char Other[Room];
+  uint32_t Numbers[MaxFields + 8];
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_EXPAND_TWINS_H

@@ -1,0 +1,95 @@
+//===- lib/lower/tpu/HostGradients.cpp - gradients of host ops --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Python gives the gradient of a host op a host cluster of its own, so that the
+// forward op and its gradient are not one node with the rest of the step
+// between them. The id of that cluster is the scope of the call of
+// `tf.gradients`: TensorFlow defines it by names, so here, and here only, a
+// scope says something. What belongs to a host op is said by `_class`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/tpu/HostClusters.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// The scope of the outermost gradient call in \p Name, and what follows it.
+std::pair<StringRef, StringRef> gradientScope(StringRef Name) {
+  size_t End;
+  for (size_t At = 0; (End = Name.find('/', At)) != StringRef::npos;
+       At = End + 1) {
+    StringRef Part = Name.slice(At, End);
+    unsigned Number;
+    if (Part.consume_front("gradients") &&
+        (Part.empty() ||
+         (Part.consume_front("_") && !Part.getAsInteger(10, Number))))
+      return {Name.take_front(End), Name.drop_front(End + 1)};
+  }
+  return {};
+}
+
+/// What the id of a gradient adds to that of the op: `.<scope>/uid`.
+std::string uidOf(StringRef Name, bool Chained) {
+  auto [Scope, Rest] = gradientScope(Name);
+  if (Scope.empty())
+    return "";
+  return (Chained ? uidOf(Rest, true) : "") + ("." + Scope + "/uid").str();
+}
+
+} // namespace
+
+void HostClusters::markGradients(bool Chained) {
+  std::vector<NodeId> Sums;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N) || G.hasAttr(N, HostClusterAttr) || isScaffold(N))
+      continue;
+    StringRef Name = inputName(N), Rest = gradientScope(Name).second;
+    if (Rest.empty())
+      continue;
+    // A sum of gradients is colocated with one of them, but belongs to the op
+    // whose gradient reads it.
+    if (G.isOp(N, "AddN") && (Rest == "AddN" || Rest.starts_with("AddN_"))) {
+      Sums.push_back(N);
+      continue;
+    }
+    auto Class = G.stringListAttr(N, "_class");
+    if (!Class)
+      continue;
+    for (StringRef With : *Class) {
+      NodeId Op = With.consume_front("loc:@") ? G.find(With) : NoNode;
+      if (Op == NoNode || Of[Op] != Of[N])
+        continue;
+      if (auto Id = G.stringAttr(Op, HostClusterAttr)) {
+        mark(N, Id->split('.').first.str() + uidOf(Name, Chained));
+        break;
+      }
+    }
+  }
+  // A sum may read sums.
+  DenseSet<NodeId> IsSum(Sums.begin(), Sums.end());
+  while (!Sums.empty()) {
+    NodeId N = Sums.back();
+    Sums.pop_back();
+    if (G.hasAttr(N, HostClusterAttr))
+      continue;
+    std::string Uid = uidOf(inputName(N), false);
+    for (Use U : G.uses(N)) {
+      auto Id = G.stringAttr(U.User, HostClusterAttr);
+      if (!Id || !Id->ends_with(Uid) || Of[U.User] != Of[N])
+        continue;
+      mark(N, Id->str());
+      for (Endpoint E : G.dataInputs(N))
+        if (IsSum.contains(E.Node))
+          Sums.push_back(E.Node);
+      break;
+    }
+  }
+}
+
+} // namespace graft

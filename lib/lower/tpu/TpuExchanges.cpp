@@ -1,0 +1,305 @@
+//===- lib/lower/tpu/TpuExchanges.cpp - reductions on a TPU -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// CrossReplicaSum is what a TPU has: the sum of half, bfloat16, float and int32
+// (tensorflow/core/ops/tpu_cross_replica_ops.cc). What is not a sum is made one
+// without rounding: rows are added to zeros, numbers of 64 bits as two of 32.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/AttrRun.h"
+#include "lib/lower/tpu/TpuProgram.h"
+
+#include <cmath>
+#include <numeric>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class Exchanges {
+public:
+  Exchanges(Graph &G, TpuStep &Step, unsigned Replicas, DiagnosticEngine &Diags)
+      : G(G), Step(Step), Replicas(Replicas), Diags(Diags) {}
+
+  bool lower(NodeId N);
+
+private:
+  Endpoint add(StringRef Suffix, StringRef Op, ArrayRef<Endpoint> Inputs,
+               const AttrRun &Attrs = {});
+  Endpoint integers(StringRef Suffix, ArrayRef<int64_t> Shape,
+                    ArrayRef<int64_t> Values);
+  Endpoint cast(Endpoint E, unsigned From, unsigned To);
+  Endpoint sum(Endpoint E, unsigned Type);
+  Endpoint stack(Endpoint E, unsigned Type);
+  Endpoint replicaIndex();
+  void logical(NodeId N, Endpoint X, bool And);
+  void gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine);
+  void scale(NodeId N, unsigned Type, int64_t Power);
+  void become(NodeId N, Endpoint E);
+
+  Graph &G;
+  TpuStep &Step;
+  unsigned Replicas;
+  DiagnosticEngine &Diags;
+  NodeId For = NoNode; ///< The exchange that is lowered.
+  Endpoint Index;      ///< The replica's number, once it is needed.
+};
+
+Endpoint Exchanges::add(StringRef Suffix, StringRef Op,
+                        ArrayRef<Endpoint> Inputs, const AttrRun &Attrs) {
+  SmallString<128> Name(G.name(For));
+  Name += Suffix;
+  NodeId N = G.insertNode(Name, Op, Inputs, For, Attrs);
+  Step.Members.resize(G.size());
+  Step.HostCluster.resize(G.size(), -1);
+  Step.Members[N] = true;
+  return {N, 0};
+}
+
+Endpoint Exchanges::integers(StringRef Suffix, ArrayRef<int64_t> Shape,
+                             ArrayRef<int64_t> Values) {
+  return add(Suffix, "Const", {},
+             AttrRun()
+                 .type("dtype", DT_INT32)
+                 .raw("value", encodeIntTensor(DT_INT32, Shape, Values)));
+}
+
+Endpoint Exchanges::cast(Endpoint E, unsigned From, unsigned To) {
+  return add(
+      "/cast", "Cast", E,
+      AttrRun().type("SrcT", From).type("DstT", To).boolean("Truncate", false));
+}
+
+Endpoint Exchanges::sum(Endpoint E, unsigned Type) {
+  SmallVector<int64_t, 8> All(Replicas);
+  std::iota(All.begin(), All.end(), 0);
+  Endpoint Groups = integers("/groups", {1, int64_t(Replicas)}, All);
+  return add("/sum", "CrossReplicaSum", {E, Groups}, AttrRun().type("T", Type));
+}
+
+/// The tensors of all replicas along a new first axis.
+Endpoint Exchanges::stack(Endpoint E, unsigned Type) {
+  // What is added to zeros only keeps its bits: numbers of 64 bits are pairs.
+  bool Pairs = Type == DT_INT64 || Type == DT_DOUBLE;
+  bool Small = Type == DT_BOOL || Type == DT_UINT8 || Type == DT_INT8 ||
+               Type == DT_INT16;
+  unsigned Sum = Pairs || Small ? unsigned(DT_INT32) : Type;
+  if (Pairs)
+    E = add("/pairs", "Bitcast", E,
+            AttrRun().type("T", Type).type("type", Sum));
+  else if (Small)
+    E = cast(E, Type, Sum);
+  SmallVector<Endpoint, 8> Copies(Replicas, E);
+  Endpoint Rows =
+      add("/rows", "Pack", Copies,
+          AttrRun().integer("N", Replicas).type("T", Sum).integer("axis", 0));
+  Endpoint Zeros = add("/zeros", "ZerosLike", Rows, AttrRun().type("T", Sum));
+  SmallVector<int64_t, 8> All(Replicas);
+  std::iota(All.begin(), All.end(), 0);
+  Endpoint Numbers = integers("/numbers", {int64_t(Replicas)}, All);
+  Endpoint Mine = add("/mine", "Equal", {Numbers, replicaIndex()},
+                      AttrRun().type("T", DT_INT32));
+  Endpoint Own =
+      add("/own", "Select", {Mine, Rows, Zeros}, AttrRun().type("T", Sum));
+  Endpoint Result = sum(Own, Sum);
+  if (Pairs)
+    return add("/bits", "Bitcast", Result,
+               AttrRun().type("T", Sum).type("type", Type));
+  return Small ? cast(Result, Sum, Type) : Result;
+}
+
+/// The number of the replica, as a vector of one element that is an input of
+/// the computation.
+Endpoint Exchanges::replicaIndex() {
+  if (Index.Node != NoNode)
+    return Index;
+  SmallVector<int64_t, 8> All(Replicas);
+  std::iota(All.begin(), All.end(), 0);
+  NodeId Numbers = G.insertNode(
+      "graft/replicas", "Const", {}, For,
+      AttrRun()
+          .type("dtype", DT_INT32)
+          .raw("value", encodeIntTensor(DT_INT32, int64_t(Replicas), All)));
+  NodeId Split =
+      G.insertNode("graft/replica_index", "_ToReplicas", Endpoint{Numbers, 0},
+                   For, AttrRun().type("T", DT_INT32).integer("axis", 0));
+  G.node(Split).Count = Copies::PerReplica;
+  Step.Members.resize(G.size());
+  Step.HostCluster.resize(G.size(), -1);
+  Index = {Split, 0};
+  Step.Inputs.push_back(Index);
+  return Index;
+}
+
+/// \p N stays under its name, as what its users read.
+void Exchanges::become(NodeId N, Endpoint E) {
+  unsigned Type = G.outputType(E.Node, E.Port);
+  for (StringRef Key : {"combine", "power", "axis", "_graft_assumed"})
+    G.removeAttr(N, Key);
+  G.setOp(N, "Identity");
+  G.setTypeAttr(N, "T", Type);
+  G.setInputs(N, E);
+}
+
+void Exchanges::logical(NodeId N, Endpoint X, bool And) {
+  Endpoint Sum = sum(cast(X, DT_BOOL, DT_INT32), DT_INT32);
+  Endpoint Limit = integers("/limit", {}, And ? int64_t(Replicas) - 1 : 0);
+  become(N,
+         add("/any", "Greater", {Sum, Limit}, AttrRun().type("T", DT_INT32)));
+}
+
+void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
+  int64_t Axis = G.intAttr(N, "axis").value_or(0);
+  Endpoint All = stack(X, Type);
+  if (Combine == "min" || Combine == "max") {
+    become(N, add("/all", Combine == "min" ? "Min" : "Max",
+                  {All, integers("/axis", {}, int64_t(0))},
+                  AttrRun()
+                      .type("T", Type)
+                      .type("Tidx", DT_INT32)
+                      .boolean("keep_dims", false)));
+    return;
+  }
+  Endpoint Parts = add(
+      "/parts", "Unpack", All,
+      AttrRun().integer("num", Replicas).type("T", Type).integer("axis", 0));
+  if (Replicas == 1) {
+    become(N, Parts);
+    return;
+  }
+  SmallVector<Endpoint, 8> Inputs;
+  for (unsigned I = 0; I < Replicas; ++I)
+    Inputs.push_back({Parts.Node, I});
+  Inputs.push_back(integers("/axis", {}, Axis));
+  become(N, add("/joined", "ConcatV2", Inputs,
+                AttrRun()
+                    .integer("N", Replicas)
+                    .type("T", Type)
+                    .type("Tidx", DT_INT32)));
+}
+
+/// Makes the users of \p N read N^\p Power times it.
+void Exchanges::scale(NodeId N, unsigned Type, int64_t Power) {
+  double Factor = std::pow(static_cast<double>(Replicas), Power);
+  bool Float = isFloating(Type);
+  auto Whole = static_cast<int64_t>(std::llround(std::pow(
+      static_cast<double>(Replicas), std::abs(static_cast<double>(Power)))));
+  Endpoint Number =
+      add("/factor", "Const", {},
+          AttrRun()
+              .type("dtype", Type)
+              .raw("value", Float ? encodeFloatTensor(Type, {}, Factor)
+                                  : encodeIntTensor(Type, {}, Whole)));
+  Endpoint X = G.input(N, 0);
+  G.removeAttr(N, "power");
+  G.setOp(N, Float || Power >= 0 ? "Mul" : "FloorDiv");
+  SmallVector<Endpoint, 4> Inputs{X, Number};
+  Inputs.append(G.controlInputs(N).begin(), G.controlInputs(N).end());
+  G.setInputs(N, Inputs);
+}
+
+bool Exchanges::lower(NodeId N) {
+  StringRef Op = G.opName(N);
+  For = N;
+  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
+  if (Op == "_Scale") {
+    scale(N, Type, G.intAttr(N, "power").value_or(0));
+    return true;
+  }
+  StringRef Combine =
+      Op == "_Gather" ? "concat" : G.stringAttr(N, "combine").value_or("pick");
+  Endpoint X = G.input(N, 0);
+  int64_t Power = G.intAttr(N, "power").value_or(0);
+  if (Combine == "pick") {
+    become(N, X);
+    return true;
+  }
+  if (Combine == "and" || Combine == "or") {
+    logical(N, X, Combine == "and");
+    return true;
+  }
+  if (G.boolAttr(N, "uneven").value_or(false)) {
+    Diags.error(originName(G, X.Node),
+                "has another number of rows on each replica, and a TPU joins "
+                "tensors of one shape only");
+    return false;
+  }
+  if (Combine != "sum") {
+    gather(N, X, Type, Combine);
+    return true;
+  }
+  if (Type != DT_FLOAT && Type != DT_HALF && Type != DT_BFLOAT16 &&
+      Type != DT_INT32) {
+    Diags.error(originName(G, X.Node),
+                "is added up over the replicas, and a TPU adds half, bfloat16, "
+                "float and int32 only");
+    return false;
+  }
+  Endpoint Sum = sum(X, Type);
+  become(N, Sum);
+  if (Power == 0)
+    return true;
+  // The reduction itself becomes the scaled sum: it has the name.
+  G.setIntAttr(N, "power", Power);
+  scale(N, Type, Power);
+  return true;
+}
+
+/// What is exchanged outside of the computation is added on a host.
+void lowerOutside(Graph &G, NodeId N, const std::string &Host) {
+  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
+  bool Gather = G.isOp(N, "_Gather");
+  AttrRun Merge;
+  Merge.type("T", Type).string(
+      "combine",
+      Gather ? "concat" : G.stringAttr(N, "combine").value_or("sum"));
+  if (Gather)
+    Merge.integer("axis", G.intAttr(N, "axis").value_or(0));
+  SmallString<128> Name(G.name(N));
+  size_t Size = Name.size();
+  Name += "/all";
+  Endpoint Source = G.input(N, 0);
+  NodeId Result =
+      G.insertNode(Name, "_FromReplicas", Source, Source.Node, Merge);
+  G.node(Result).Kind = Inserted::Merge;
+  G.setDevice(Result, Host);
+  if (int64_t Power = G.intAttr(N, "power").value_or(0); Power != 0) {
+    Name.truncate(Size);
+    Name += "/scale";
+    Result = G.insertNode(Name, "_Scale", Endpoint{Result, 0}, Result,
+                          AttrRun().type("T", Type).integer("power", Power));
+    G.node(Result).Kind = Inserted::Scale;
+    G.setDevice(Result, Host);
+  }
+  for (StringRef Key : {"combine", "power", "axis", "uneven", "_graft_assumed"})
+    G.removeAttr(N, Key);
+  G.setOp(N, "Identity");
+  G.setInputs(N, Endpoint{Result, 0});
+}
+
+} // namespace
+
+bool lowerTpuExchanges(Graph &G, TpuStep &Step, const Mesh &Devices,
+                       DiagnosticEngine &Diags) {
+  Exchanges All(G, Step, Devices.replicas(), Diags);
+  for (NodeId N = 0, End = G.size(); N < End; ++N) {
+    if (!G.isLive(N))
+      continue;
+    StringRef Op = G.opName(N);
+    if (!Step.isMember(N)) {
+      if (Op == "_Reduce" || Op == "_Gather")
+        lowerOutside(G, N, hostDevice(Devices.Devices[0]));
+      continue;
+    }
+    if ((Op == "_Reduce" || Op == "_Gather" || Op == "_Scale" ||
+         Op == "_FromReplicas") &&
+        !All.lower(N))
+      return false;
+  }
+  return true;
+}
+
+} // namespace graft

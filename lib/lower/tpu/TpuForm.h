@@ -1,0 +1,166 @@
+//===- lib/lower/tpu/TpuForm.h - the TPU form of a computation --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorFlow's annotated graph of a computation that is replicated over the
+// cores of TPUs: the ops exist once, are marked with the name of their cluster,
+// and stand between TPUReplicatedInput and TPUReplicatedOutput. It is what
+// `tf.compat.v1.tpu.replicate` builds; TensorFlow's own passes make it run.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_TPU_TPUFORM_H
+#define GRAFT_LIB_LOWER_TPU_TPUFORM_H
+
+#include "lib/lower/tpu/HostClusters.h"
+#include "lib/support/Diagnostics.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// The type of device that a core of a replica is, whichever replica it is.
+inline constexpr llvm::StringRef TpuCoreType = "TPU_REPLICATED_CORE";
+
+/// A tensor that each replica gets for itself.
+struct TpuInput {
+  Endpoint Read;                ///< What the members read; NoNode: nothing.
+  std::vector<Endpoint> Values; ///< What replica r gets, for each r.
+  /// The sizes to which values of different shapes are padded; -1: the largest
+  /// among the replicas.
+  std::optional<ShapeValue> Maximum;
+};
+
+/// A resource variable with a copy on each replica, or with one packed handle.
+struct TpuVariable {
+  NodeId Handle = NoNode;     ///< What the members read.
+  std::vector<NodeId> Copies; ///< The handle of replica r, for each r.
+  bool IsMirrored = false;
+  bool IsPacked = false; ///< Copies has one handle, which stands for all.
+};
+
+/// How the values of the replicas make one value.
+struct TpuCombine {
+  enum How : uint8_t { First, Sum, Mean, Concat };
+  How Kind = First;
+  unsigned Axis = 0; ///< Of Concat.
+};
+
+/// A tensor that a computation returns.
+struct TpuOutput {
+  Endpoint Tensor;
+  TpuCombine Combine; ///< See TpuComputation::NameFetches.
+};
+
+/// An axis of an input that was padded, and the input that has its true size.
+struct TpuPadding {
+  unsigned Input;
+  unsigned Axis;
+  unsigned Size;
+};
+
+/// What is replicated, and how.
+struct TpuComputation {
+  unsigned Replicas = 1;
+  /// The ops of the computation. What they read of others is captured, unless
+  /// it is in Inputs or Variables.
+  std::vector<NodeId> Members;
+  std::vector<TpuInput> Inputs;
+  std::vector<TpuPadding> Paddings; ///< See padTpuInputs.
+  std::vector<TpuOutput> Outputs;
+  std::vector<NodeId> Operations; ///< Members that run with the computation.
+  std::vector<TpuVariable> Variables;
+  std::vector<Endpoint> Sums; ///< Summed over the replicas where it is read.
+  /// The names of outputs and operations go to nodes outside that combine the
+  /// values of the replicas; the members are renamed `<cluster>/<name>`. Else
+  /// outside readers of an output still read the member: the caller goes on
+  /// from TpuForm::Shards.
+  bool NameFetches = true;
+  /// The graph is a program that is expanded later (lib/lower/expand/Expand.h):
+  /// each input and variable has one value, with a copy for each replica, and
+  /// each result one shard.
+  bool Crossing = false;
+
+  std::string Device; ///< Of the nodes that are added.
+  std::string Topology;
+  std::vector<int64_t> DeviceAssignment;
+  unsigned CoresPerReplica = 1;
+  std::string StepMarkerLocation = "STEP_MARK_AT_ENTRY";
+  bool AllowSoftPlacement = false;
+  bool UseSpmd = true;
+  bool UseTpu = true;
+};
+
+/// What was built.
+struct TpuForm {
+  std::string Cluster;
+  NodeId Metadata = NoNode;
+  /// For each output, its value on each replica.
+  std::vector<std::vector<NodeId>> Shards;
+  /// Without outputs: what runs the computation on each replica.
+  std::vector<NodeId> Runs;
+  /// Where ops outside read an output, or wait for an op that has one or that
+  /// is an operation of the computation.
+  std::vector<Use> Readers;
+};
+
+/// The parts of \p Tensor for \p Replicas replicas along \p Axis.
+std::vector<Endpoint> splitForReplicas(Graph &G, Endpoint Tensor,
+                                       unsigned Replicas, unsigned Axis,
+                                       llvm::StringRef Device);
+
+/// Whether TensorFlow would take \p C; says why not. Part of buildTpuForm.
+bool checkTpuComputation(const Graph &G, const TpuComputation &C,
+                         const std::vector<bool> &IsMember,
+                         DiagnosticEngine &Diags);
+
+/// Brings \p C into TPU form in \p G. Nothing after an error, which leaves the
+/// graph half done.
+std::optional<TpuForm> buildTpuForm(Graph &G, const TpuComputation &C,
+                                    DiagnosticEngine &Diags);
+
+/// Gives the names of the outputs and operations of \p C to nodes outside that
+/// combine the values of the replicas, and that ops outside read from now on. A
+/// part of buildTpuForm, which brings `_class` up to date.
+bool nameTpuFetches(Graph &G, const TpuComputation &C, const TpuForm &Form,
+                    DiagnosticEngine &Diags);
+
+/// A pattern of names of variables, and what becomes of these.
+struct TpuVariableRule {
+  const char *Option; ///< For messages.
+  std::string Pattern;
+  bool IsMirrored = false, IsPacked = false;
+};
+
+/// Adds the variables that members of \p C use and \p Rules name, and makes
+/// their copies. False after an error: a rule that matches none, or two of
+/// different options that match one.
+bool addTpuVariables(Graph &G, TpuComputation &C,
+                     llvm::ArrayRef<TpuVariableRule> Rules,
+                     DiagnosticEngine &Diags);
+
+/// Copies of the variable \p Handle for replicas 1 and on, called \p Handle's
+/// name with `/replica_<r>` (\p IsMirrored, \p Word) or `/<r>`, each on a TPU
+/// of its own; ops outside of \p IsMember that assign the variable assign them
+/// all. Copies that exist are taken. Nothing after an error.
+std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,
+                                           unsigned Replicas, bool IsMirrored,
+                                           llvm::StringRef Word,
+                                           const std::vector<bool> &IsMember,
+                                           DiagnosticEngine &Diags);
+
+/// Pads the inputs of \p C that have a maximum shape, and adds inputs for their
+/// true sizes. False after an error.
+bool padTpuInputs(Graph &G, TpuComputation &C, DiagnosticEngine &Diags);
+
+/// Prepares control flow with functions for the cluster \p Cluster: what \p
+/// Members call, and what that calls, is not turned into Switch and Merge, and
+/// no op outside calls it too. False after an error.
+bool keepTpuControlFlow(Graph &G, llvm::ArrayRef<NodeId> Members,
+                        llvm::StringRef Cluster, DiagnosticEngine &Diags);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_TPU_TPUFORM_H

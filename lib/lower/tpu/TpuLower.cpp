@@ -1,0 +1,275 @@
+//===- lib/lower/tpu/TpuLower.cpp - a program in TPU form -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The members of the step are written once, in the form that TpuForm builds;
+// everything else is expanded as for any other device. The border crosses
+// between the two: a TPUReplicatedInput reads all copies of a tensor, and copy
+// i of what reads a result reads output i of its TPUReplicatedOutput.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/AttrRun.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/lower/expand/Contexts.h"
+#include "lib/lower/expand/Expand.h"
+#include "lib/lower/tpu/TpuProgram.h"
+
+#include "tensorflow/core/framework/variable.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class Lowering {
+public:
+  Lowering(Module &M, TpuStep &Step, TpuComputation C, DiagnosticEngine &Diags)
+      : M(M), G(M.graph()), Step(Step), C(std::move(C)), Diags(Diags) {}
+
+  bool run();
+
+private:
+  void waitForValues();
+  void keepNames();
+  void describe();
+  void dropClasses(NodeId N);
+  void connect(const TpuForm &Form);
+  bool isInside(NodeId N) const {
+    return Step.isMember(N) || G.hasAttr(N, TpuClusterAttr);
+  }
+
+  Module &M;
+  Graph &G;
+  TpuStep &Step;
+  TpuComputation C;
+  DiagnosticEngine &Diags;
+  /// Members that are run by name, and the name that they had.
+  std::vector<std::pair<NodeId, std::string>> Named;
+};
+
+/// A computation waits for values only. What only is run gives one.
+void Lowering::waitForValues() {
+  DenseMap<NodeId, NodeId> Values;
+  for (NodeId N : C.Members)
+    for (unsigned I = G.node(N).NumData; I < G.node(N).NumInputs; ++I) {
+      NodeId Source = G.input(N, I).Node;
+      if (Step.isMember(Source) || (G.node(Source).Count == Copies::Once &&
+                                    G.numOutputs(Source).value_or(1) > 0))
+        continue;
+      NodeId &Value = Values.try_emplace(Source, NoNode).first->second;
+      if (Value == NoNode) {
+        SmallString<128> Name(G.name(Source));
+        Name += "/done";
+        Value = G.insertNode(
+            Name, "Const", Endpoint{Source, ControlPort}, Source,
+            AttrRun()
+                .type("dtype", DT_INT32)
+                .raw("value", encodeIntTensor(DT_INT32, {}, int64_t(0))));
+        Step.Members.resize(G.size());
+      }
+      G.setInput(N, I, {Value, ControlPort});
+    }
+}
+
+/// Ops that people run keep their names, outside.
+void Lowering::keepNames() {
+  StringSet<> Collected;
+  if (const tensorflow::MetaGraphDef *Meta = M.metaGraph())
+    for (const auto &[Key, Collection] : Meta->collection_def())
+      for (const std::string &Name : Collection.node_list().value())
+        Collected.insert(Name);
+  for (NodeId N : Step.Effects) {
+    if (G.node(N).Kind != Inserted::No ||
+        (G.hasUses(N) && !Collected.contains(G.name(N))))
+      continue;
+    Named.push_back({N, originName(G, N).str()});
+  }
+}
+
+/// Colocation does not cross the border of the computation.
+void Lowering::dropClasses(NodeId N) {
+  auto Names = G.stringListAttr(N, "_class");
+  if (!Names)
+    return;
+  SmallVector<StringRef, 2> Kept;
+  for (StringRef Entry : *Names) {
+    StringRef Name = Entry;
+    NodeId With = Name.consume_front("loc:@") ? G.find(Name) : NoNode;
+    if (With != NoNode && Step.isMember(With) == Step.isMember(N))
+      Kept.push_back(Entry);
+  }
+  if (Kept.size() == Names->size())
+    return;
+  if (Kept.empty())
+    G.removeAttr(N, "_class");
+  else
+    G.setAttr(N, "_class", encodeStringListAttr(Kept));
+}
+
+void Lowering::describe() {
+  for (Endpoint E : Step.Inputs)
+    C.Inputs.push_back({E, {E}, {}});
+  for (NodeId Var : Step.Variables)
+    C.Variables.push_back({Var, {Var}, true, false});
+  for (Endpoint E : Step.Results)
+    C.Outputs.push_back({E, {}});
+  C.Operations = Step.Effects;
+  C.NameFetches = false;
+  C.Crossing = true;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Flags & NF_MayHaveClass)
+      dropClasses(N);
+  for (NodeId N : C.Members) {
+    Node &This = G.node(N);
+    if (This.Count == Copies::PerReplica)
+      G.setDevice(N, "");
+    This.Count = Copies::Once;
+    This.NameSplit = 0;
+    This.Flags &= static_cast<uint8_t>(
+        ~(NF_LocalName | NF_Led | NF_ElidePrimary | NF_FixedDevice));
+    if (Step.HostCluster[N] >= 0)
+      G.setStringAttr(N, HostClusterAttr, std::to_string(Step.HostCluster[N]));
+  }
+  G.markModified();
+}
+
+/// Makes what is outside read and wait for the results.
+void Lowering::connect(const TpuForm &Form) {
+  NodeId Ran = Form.Runs.empty() ? Form.Shards[0][0] : Form.Runs[0];
+  for (auto [Result, Shards] : zip(Step.Results, Form.Shards))
+    for (Use U : G.uses(Result.Node))
+      if (U.Index < G.node(U.User).NumData && !isInside(U.User) &&
+          G.input(U.User, U.Index) == Result && U.User != Shards[0])
+        G.setInput(U.User, U.Index, {Shards[0], 0});
+  for (NodeId N : Step.Effects)
+    for (Use U : G.uses(N)) {
+      if (U.Index < G.node(U.User).NumData || isInside(U.User) ||
+          G.node(U.User).Kind == Inserted::Merge)
+        continue;
+      // One node may wait for many: it waits for the computation once.
+      SmallVector<Endpoint, 8> Inputs;
+      bool Waits = false;
+      for (Endpoint E : G.inputs(U.User)) {
+        if (E.isControl() && (E.Node == Ran || isInside(E.Node))) {
+          if (!Waits)
+            Inputs.push_back({Ran, ControlPort});
+          Waits = true;
+        } else {
+          Inputs.push_back(E);
+        }
+      }
+      G.setInputs(U.User, Inputs);
+    }
+  for (auto &[N, Name] : Named) {
+    G.rename(N, G.uniqueName(Form.Cluster + "/" + Name));
+    NodeId Outer =
+        G.insertNode(Name, "NoOp", Endpoint{Ran, ControlPort}, N, {});
+    G.node(Outer).Kind = Inserted::Identity;
+  }
+}
+
+bool Lowering::run() {
+  for (NodeId N = 0; N < Step.Members.size(); ++N)
+    if (Step.isMember(N) && G.isLive(N))
+      C.Members.push_back(N);
+  waitForValues();
+  keepNames();
+  describe();
+  std::optional<TpuForm> Form = buildTpuForm(G, C, Diags);
+  if (Form)
+    connect(*Form);
+  return Form.has_value();
+}
+
+} // namespace
+
+/// The nodes that collections name as the values of variables.
+static StringSet<> declaredReads(const Module &M) {
+  StringSet<> Reads;
+  if (!M.metaGraph())
+    return Reads;
+  for (const auto &[Key, Collection] : M.metaGraph()->collection_def())
+    for (const std::string &Bytes : Collection.bytes_list().value()) {
+      tensorflow::VariableDef V;
+      if (V.ParseFromString(Bytes))
+        Reads.insert(StringRef(V.snapshot_name()).split(':').first);
+    }
+  return Reads;
+}
+
+/// What a computation gives back costs, whoever asks for it: results that
+/// nothing reads and nobody declared are no results, unless they are numbers.
+static void dropResults(Module &M, const ProgramFacts &Facts,
+                        ArrayRef<StringRef> Fetches, DiagnosticEngine &Diags) {
+  Graph &G = M.graph();
+  StringSet<> Declared = M.declaredNames();
+  for (StringRef Name : Fetches)
+    Declared.insert(Name.split(':').first);
+  std::vector<NodeId> Dropped;
+  auto IsResult = [&](NodeId N) {
+    const Node &This = G.node(N);
+    return This.Count == Copies::Once && !This.isDead() && !G.hasUses(N) &&
+           This.NumInputs > 0 &&
+           (This.Kind == Inserted::Merge || This.Kind == Inserted::Scale ||
+            G.isOp(N, "IdentityN"));
+  };
+  std::optional<Conditions> Branches;
+  if (Conditions::any(G))
+    Branches.emplace(G, Facts.Order);
+  for (NodeId N : Facts.Order) {
+    auto Shape = Facts.Dims.shape({N, 0});
+    // In a branch a number may not be there to be given back.
+    bool IsNumber =
+        Shape && Shape->empty() && !(Branches && !Branches->of(N).empty());
+    if (!IsResult(N) || Declared.contains(G.name(N)) || IsNumber)
+      continue;
+    Dropped.push_back(N);
+  }
+  if (Dropped.empty())
+    return;
+  if (Diags.wantsRemarks())
+    Diags.remark("local", G.name(Dropped.front()),
+                 formatv("is no result of the TPU computation, and does not "
+                         "exist in the output; so are {0} more of the input: "
+                         "give --fetch=NAME to what is wanted",
+                         Dropped.size() - 1)
+                     .str());
+  for (NodeId N : Dropped)
+    for (NodeId Last = N; IsResult(Last);) {
+      NodeId Source = G.input(Last, 0).Node;
+      SmallVector<NodeId, 4> Others;
+      for (Endpoint E : G.dataInputs(Last))
+        Others.push_back(E.Node);
+      G.remove(Last);
+      for (NodeId Other : Others)
+        if (Other != Source && IsResult(Other))
+          G.remove(Other);
+      Last = Source;
+    }
+}
+
+bool lowerStepToTpu(Module &M, const TpuComputation &Options,
+                    ArrayRef<StringRef> Fetches, DiagnosticEngine &Diags) {
+  Graph &G = M.graph();
+  Mesh Devices = readMesh(G);
+  dropResults(M, programFacts(M), Fetches, Diags);
+  std::optional<TpuStep> Step =
+      findTpuStep(G, programFacts(M), declaredReads(M), Diags);
+  if (!Step || !lowerTpuExchanges(G, *Step, Devices, Diags))
+    return false;
+  TpuComputation C = Options;
+  C.Replicas = Devices.replicas();
+  if (!Lowering(M, *Step, std::move(C), Diags).run())
+    return false;
+  M.Lowered = std::make_unique<ReplicaExpander>(G, Devices);
+  lowerContexts(M);
+  return true;
+}
+
+} // namespace graft

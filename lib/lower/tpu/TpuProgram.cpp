@@ -1,0 +1,504 @@
+//===- lib/lower/tpu/TpuProgram.cpp - the step as one computation -*- C++ -*-=//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A TPU runs its computation as a whole: what is inside can wait for nothing
+// that waits for it. So the step is everything that replicas compute from their
+// rows and whatever that needs, and all that stands between two parts of it;
+// what only prepares variables (initializers, restore) stays outside, one copy
+// per replica, and what reads results or waits for the step, too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/tpu/TpuProgram.h"
+
+#include "lib/graph/PerOp.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Topology.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <set>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// Whether ops of this kind run on hosts only: they take or give strings, or
+/// are of those that may exist only once.
+bool isHostOp(StringRef Op, const OpDef *Def) {
+  if (!Def)
+    return false;
+  auto IsString = [](const ArgDef &A) { return A.Type == DT_STRING; };
+  return isOnceOp(Op) || any_of(Def->inputs(), IsString) ||
+         any_of(Def->outputs(), IsString);
+}
+
+class StepFinder {
+public:
+  StepFinder(Graph &G, const ProgramFacts &Facts, const StringSet<> &Reads,
+             DiagnosticEngine &Diags)
+      : G(G), Vars(Facts.Vars), Reads(Reads), Diags(Diags),
+        HostOps(G, isHostOp) {}
+
+  std::optional<TpuStep> find();
+
+private:
+  bool isPerReplica(NodeId N) const {
+    return G.node(N).Count == Copies::PerReplica;
+  }
+  bool isSplit(NodeId N) const { return G.isOp(N, "_ToReplicas"); }
+  bool isHost(NodeId N) const;
+  bool isDoubled(NodeId N) const;
+  void findOutside();
+  void grow();
+  bool isOwn(NodeId N) const;
+  void cut();
+  bool takeBranches();
+  bool close();
+  void takeConstants();
+  NodeId twin(NodeId N, Copies Count);
+  void doubleReads();
+  void findBorder();
+  bool leaveBranches();
+  void checkRoots();
+  void findHostClusters();
+  bool isPure(NodeId N);
+
+  Graph &G;
+  const VariableIndex &Vars;
+  const StringSet<> &Reads;
+  DiagnosticEngine &Diags;
+  PerOp HostOps;
+  std::vector<NodeId> Order;
+  /// Per-replica nodes that no member is before: handles, and what hosts make
+  /// of the rows before the step.
+  std::vector<bool> Outside;
+  std::vector<uint8_t> Pure; ///< 0: not asked yet, 1: no, 2: yes.
+  TpuStep Step;
+};
+
+/// Whether \p N runs on the host: by its op, or because it moves strings.
+bool StepFinder::isHost(NodeId N) const {
+  if (HostOps[G.node(N)])
+    return true;
+  for (Endpoint E : G.dataInputs(N))
+    if (G.outputType(E.Node, E.Port) == DT_STRING)
+      return true;
+  return G.outputType(N, 0) == DT_STRING;
+}
+
+/// What hosts do before the step with the rows of a replica, and what variables
+/// are, is outside.
+void StepFinder::findOutside() {
+  Outside.assign(G.size(), false);
+  for (NodeId N : Order) {
+    if (!isPerReplica(N))
+      continue;
+    Outside[N] = isSplit(N) || isVariableOp(G.opName(N)) ||
+                 (isHost(N) && all_of(G.inputs(N), [&](Endpoint E) {
+                    return !isPerReplica(E.Node) || Outside[E.Node];
+                  }));
+  }
+}
+
+/// All that depends on the rows, as far as replicas go, and what it needs.
+void StepFinder::grow() {
+  std::vector<NodeId> Work;
+  auto Add = [&](NodeId N) {
+    if (!isPerReplica(N) || Outside[N] || Step.Members[N])
+      return;
+    Step.Members[N] = true;
+    Work.push_back(N);
+  };
+  for (NodeId N : Order)
+    if (isPerReplica(N) && Outside[N] && !isVariableOp(G.opName(N)))
+      G.forEachUse(N, [&](Use U) { Add(U.User); });
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    for (Endpoint E : G.inputs(N))
+      Add(E.Node);
+    // A value of a variable is read in and out of the step.
+    if (!isDoubled(N))
+      G.forEachUse(N, [&](Use U) { Add(U.User); });
+  }
+}
+
+/// Whether \p N exists once and has a state: it cannot be part of what all
+/// replicas run.
+bool StepFinder::isOwn(NodeId N) const {
+  return G.node(N).Count == Copies::Once &&
+         (Vars.isOnce(G, N) || Vars.isUpdate(G, N) ||
+          isVariableOp(G.opName(N)));
+}
+
+/// The step ends before what waits for an effect that happens once after a part
+/// of it: that is left outside, one copy per replica.
+void StepFinder::cut() {
+  std::vector<bool> After(G.size()), Late(G.size());
+  for (NodeId N : Order) {
+    for (Endpoint E : G.inputs(N)) {
+      After[N] = After[N] || After[E.Node] || Step.Members[E.Node];
+      Late[N] = Late[N] || Late[E.Node];
+    }
+    if (Late[N])
+      Step.Members[N] = false;
+    Late[N] = Late[N] || (After[N] && isOwn(N));
+  }
+}
+
+/// What a branch does not run has no value, and no computation gives that back:
+/// a conditional is in the step as a whole.
+bool StepFinder::takeBranches() {
+  if (!Conditions::any(G))
+    return true;
+  Conditions Branches(G, Order);
+  std::set<uint32_t> Inside;
+  for (bool Changed = true; Changed;) {
+    Changed = false;
+    for (NodeId N : Order) {
+      if (Outside[N])
+        continue;
+      uint32_t Own = Branches.predicateOf(N);
+      bool IsSwitch = Own != ~0u;
+      if (!Step.Members[N]) {
+        auto IsIn = [&](uint32_t P) { return Inside.count(P) != 0; };
+        bool Joins =
+            G.isOp(N, "Merge") && any_of(G.dataInputs(N), [&](Endpoint E) {
+              return any_of(Branches.of(E.Node), IsIn);
+            });
+        if (!Joins && !(IsSwitch && IsIn(Own)) && none_of(Branches.of(N), IsIn))
+          continue;
+        if (isOwn(N)) {
+          Diags.error(originName(G, N),
+                      "runs once, in a branch of the step, and a TPU "
+                      "computation runs as a whole; give the variable a copy "
+                      "per replica (--variable=NAME=mirrored)");
+          return false;
+        }
+        Step.Members[N] = true;
+        Changed = true;
+      }
+      for (uint32_t P : Branches.of(N))
+        Changed |= Inside.insert(P).second;
+      if (IsSwitch)
+        Changed |= Inside.insert(Own).second;
+    }
+  }
+  return true;
+}
+
+/// Takes what stands between two parts of the step into it.
+bool StepFinder::close() {
+  std::vector<bool> After(G.size()), Before(G.size());
+  for (NodeId N : Order)
+    After[N] = !Step.Members[N] && any_of(G.inputs(N), [&](Endpoint E) {
+      return Step.Members[E.Node] || After[E.Node];
+    });
+  for (NodeId N : reverse(Order))
+    for (Endpoint E : G.inputs(N))
+      if (Step.Members[N] || Before[N])
+        Before[E.Node] = true;
+  for (NodeId N : Order) {
+    if (!After[N] || !Before[N])
+      continue;
+    if (isSplit(N)) {
+      Diags.error(originName(G, G.input(N, 0).Node),
+                  "is a result of the step, and split for another part of it; "
+                  "a TPU computation has no form for that");
+      return false;
+    }
+    Step.Members[N] = true;
+  }
+  return true;
+}
+
+/// Whether \p N is a constant, or made of constants by ops without effect.
+bool StepFinder::isPure(NodeId N) {
+  if (Pure[N] != 0)
+    return Pure[N] == 2;
+  const OpDef *Def = G.opDef(N);
+  Pure[N] = 1;
+  if (!Def || Def->isStateful() || isPerReplica(N) || isHost(N) ||
+      G.opName(N).starts_with("Placeholder") || G.isOp(N, "NoOp"))
+    return false;
+  for (Endpoint E : G.inputs(N))
+    if (E.isControl() || !isPure(E.Node))
+      return false;
+  Pure[N] = 2;
+  return true;
+}
+
+NodeId StepFinder::twin(NodeId N, Copies Count) {
+  std::string Name = G.uniqueName(
+      ("tpu/" + (Count == Copies::Once ? Twine() : "outside/") + G.name(N))
+          .str());
+  SmallVector<Endpoint, 4> Inputs(G.dataInputs(N));
+  NodeId New = G.addNode(Name, G.opName(N), Inputs, N);
+  Node &To = G.node(New), &From = G.node(N);
+  To.AttrData = From.AttrData;
+  To.AttrSize = From.AttrSize;
+  To.Device = From.Device;
+  To.Count = Count;
+  To.Flags |= From.Flags & (NF_MayHaveClass | NF_MayHaveGraft);
+  Step.Members.resize(G.size());
+  Outside.resize(G.size());
+  Pure.resize(G.size());
+  return New;
+}
+
+/// The compiler has to know sizes and axes: constants that members use are
+/// members.
+void StepFinder::takeConstants() {
+  Pure.assign(G.size(), 0);
+  for (NodeId N : reverse(Order)) {
+    if (Step.Members[N] || !isPure(N))
+      continue;
+    SmallVector<Use, 8> Inner;
+    bool Outer = false;
+    for (Use U : G.uses(N))
+      if (!Step.Members[U.User])
+        Outer = true;
+      else if (U.Index < G.node(U.User).NumData)
+        Inner.push_back(U);
+    if (Inner.empty())
+      continue;
+    if (!Outer) {
+      Step.Members[N] = true;
+      continue;
+    }
+    NodeId New = twin(N, Copies::Once);
+    Step.Members[New] = true;
+    for (Use U : Inner)
+      G.setInput(U.User, U.Index, {New, G.input(U.User, U.Index).Port});
+  }
+}
+
+/// Whether \p N is had again for nothing: it need not be a result of the step.
+bool StepFinder::isDoubled(NodeId N) const {
+  if (!G.controlInputs(N).empty())
+    return false;
+  return G.isOp(N, "Const") ||
+         (G.isOp(N, "Identity") && isDoubled(G.input(N, 0).Node)) ||
+         (G.isOp(N, "ReadVariableOp") &&
+          isVariableOp(G.opName(G.input(N, 0).Node)));
+}
+
+/// A saver that reads what the step reads must not run the step, nor must
+/// whoever asks for the value of a variable.
+void StepFinder::doubleReads() {
+  for (NodeId N : reverse(Order)) {
+    if (!Step.Members[N] || !isPerReplica(N) || !isDoubled(N))
+      continue;
+    SmallVector<Use, 8> Outer;
+    for (Use U : G.uses(N))
+      if (!Step.Members[U.User])
+        Outer.push_back(U);
+    if (Outer.empty() && !Reads.contains(G.name(N)))
+      continue;
+    NodeId New = twin(N, Copies::PerReplica);
+    // The name goes with the value that can be fetched.
+    std::string Inner = G.name(New).str(), Name = G.name(N).str();
+    G.rename(New, G.uniqueName(Inner + "/value"));
+    G.rename(N, Inner);
+    G.rename(New, Name);
+    G.node(New).NameSplit = G.node(N).NameSplit;
+    for (Use U : Outer)
+      G.setInput(U.User, U.Index,
+                 U.Index < G.node(U.User).NumData
+                     ? Endpoint{New, G.input(U.User, U.Index).Port}
+                     : Endpoint{New, ControlPort});
+  }
+}
+
+void StepFinder::findBorder() {
+  SmallSetVector<std::pair<NodeId, uint32_t>, 16> Inputs, Results;
+  SmallSetVector<NodeId, 16> Variables, Effects;
+  for (NodeId N : Order) {
+    for (Endpoint E : G.inputs(N)) {
+      if (Step.isMember(N) && !Step.isMember(E.Node)) {
+        if (!isPerReplica(E.Node) || E.isControl())
+          continue;
+        if (NodeId Var = Vars.variableOf(E); Var != NoNode)
+          Variables.insert(Var);
+        else
+          Inputs.insert({E.Node, E.Port});
+      }
+      if (!Step.isMember(N) && Step.isMember(E.Node)) {
+        if (E.isControl())
+          Effects.insert(E.Node);
+        else
+          Results.insert({E.Node, E.Port});
+      }
+    }
+    if (Step.isMember(N) && !G.hasUses(N) &&
+        (Vars.isUpdate(G, N) || G.numOutputs(N) == 0))
+      Effects.insert(N);
+  }
+  for (auto [N, Port] : Inputs)
+    Step.Inputs.push_back({N, Port});
+  for (auto [N, Port] : Results)
+    Step.Results.push_back({N, Port});
+  Step.Variables.assign(Variables.begin(), Variables.end());
+  Step.Effects.assign(Effects.begin(), Effects.end());
+}
+
+/// A branch that does not run must not stop who waits for the step: what waits
+/// for a branch waits for the end of its conditional.
+bool StepFinder::leaveBranches() {
+  if (!Conditions::any(G))
+    return true;
+  Conditions Branches(G, Order);
+  std::vector<bool> Run(G.size());
+  std::vector<NodeId> InBranch;
+  llvm::erase_if(Step.Effects, [&](NodeId N) {
+    Run[N] = Branches.of(N).empty();
+    if (!Run[N])
+      InBranch.push_back(N);
+    return !Run[N];
+  });
+  for (Endpoint E : Step.Results)
+    Run[E.Node] = true;
+  for (NodeId N : reverse(Order))
+    for (Endpoint E : G.inputs(N))
+      Run[E.Node] = Run[E.Node] || Run[N];
+  for (NodeId N : InBranch)
+    if (!Run[N] && Vars.isUpdate(G, N)) {
+      Diags.error(originName(G, N),
+                  "is run in a branch that nothing behind the conditional "
+                  "waits for, and a TPU computation runs as a whole; let the "
+                  "conditional return a tensor that the train op waits for");
+      return false;
+    }
+  for (Endpoint E : Step.Results)
+    if (!Branches.of(E.Node).empty()) {
+      Diags.error(originName(G, E.Node),
+                  "is read outside of the step and computed in a branch of it, "
+                  "where it may have no value; let the conditional return it");
+      return false;
+    }
+  return true;
+}
+
+/// Whoever runs a part of the step runs all of it, so all its effects must be
+/// what one node runs.
+void StepFinder::checkRoots() {
+  // The updates that a node waits for, as far as they are counted.
+  std::vector<NodeId> Updates;
+  for (NodeId N : Order)
+    if (Step.isMember(N) && Vars.isUpdate(G, N))
+      Updates.push_back(N);
+  if (Updates.size() < 2)
+    return;
+  // From the last update on backwards: the one that everything is before.
+  std::vector<bool> Later(G.size());
+  std::vector<NodeId> Ends;
+  for (NodeId N : Updates)
+    Later[N] = true;
+  for (NodeId N : Order)
+    for (Endpoint E : G.inputs(N))
+      Later[N] = Later[N] || Later[E.Node];
+  for (NodeId N : Order)
+    if (Later[N] && !G.hasUses(N))
+      Ends.push_back(N);
+  constexpr size_t MaxEnds = 64;
+  std::vector<std::pair<size_t, NodeId>> Counts;
+  for (NodeId End : ArrayRef(Ends).take_back(MaxEnds)) {
+    std::vector<bool> Seen(G.size());
+    std::vector<NodeId> Work{End};
+    Seen[End] = true;
+    size_t Count = 0;
+    while (!Work.empty()) {
+      NodeId N = Work.back();
+      Work.pop_back();
+      Count += Step.isMember(N) && Vars.isUpdate(G, N);
+      for (Endpoint E : G.inputs(N))
+        if (!Seen[E.Node]) {
+          Seen[E.Node] = true;
+          Work.push_back(E.Node);
+        }
+    }
+    if (Count == Updates.size())
+      return;
+    if (Count > 0)
+      Counts.push_back({Count, End});
+  }
+  Diagnostic &D = Diags.unproved(
+      "one-step", originName(G, Updates.front()),
+      "a TPU computation runs as a whole, and nothing in the input runs all "
+      "updates of the step: whoever runs one of them runs all");
+  for (auto [Count, End] : ArrayRef(Counts).take_front(5))
+    D.Notes.push_back({originName(G, End).str(),
+                       "runs " + std::to_string(Count) + " of " +
+                           std::to_string(Updates.size()) + " updates"});
+}
+
+void StepFinder::findHostClusters() {
+  Step.HostCluster.assign(G.size(), -1);
+  // How often the way to a node went from the device to the host; twice that,
+  // and one more where it is on the host.
+  std::vector<int> Level(G.size(), 0);
+  for (NodeId N : topologicalOrder(G)) {
+    if (!Step.isMember(N))
+      continue;
+    for (Endpoint E : G.inputs(N))
+      if (Step.isMember(E.Node))
+        Level[N] = std::max(Level[N], Level[E.Node]);
+    if (G.node(N).Kind == Inserted::No && isHost(N)) {
+      Level[N] |= 1;
+      Step.HostCluster[N] = Level[N] / 2;
+    } else {
+      Level[N] += Level[N] % 2;
+    }
+  }
+}
+
+std::optional<TpuStep> StepFinder::find() {
+  Order = topologicalOrder(G);
+  Step.Members.assign(G.size(), false);
+  findOutside();
+  grow();
+  if (none_of(Order, [&](NodeId N) { return Step.Members[N]; })) {
+    Diags.error("", "no node depends on a feed that is split: there is nothing "
+                    "that replicas could compute");
+    return std::nullopt;
+  }
+  cut();
+  if (!takeBranches() || !close())
+    return std::nullopt;
+  for (NodeId N : Order)
+    for (unsigned I = 0; Step.Members[N] && I < G.node(N).NumData; ++I)
+      if (G.isRefInput(N, I) && Vars.variableOf(G.input(N, I)) != NoNode) {
+        Diags.error(originName(G, N),
+                    "uses a reference variable, and a TPU has resource "
+                    "variables only; export the graph with use_resource=True");
+        return std::nullopt;
+      }
+  takeConstants();
+  doubleReads();
+  Order = topologicalOrder(G);
+  findBorder();
+  if (!leaveBranches())
+    return std::nullopt;
+  checkRoots();
+  findHostClusters();
+  // What hosts do before the step is on their devices.
+  for (NodeId N : Order)
+    if (isPerReplica(N) && Outside[N] && isHost(N)) {
+      G.setDevice(N, "/device:CPU:0");
+      G.node(N).Flags |= NF_FixedDevice;
+    }
+  return std::move(Step);
+}
+
+} // namespace
+
+std::optional<TpuStep> findTpuStep(Graph &G, const ProgramFacts &Facts,
+                                   const StringSet<> &Reads,
+                                   DiagnosticEngine &Diags) {
+  return StepFinder(G, Facts, Reads, Diags).find();
+}
+
+} // namespace graft

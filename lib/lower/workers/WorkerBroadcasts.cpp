@@ -1,0 +1,244 @@
+//===- lib/lower/workers/WorkerBroadcasts.cpp - what worker 0 sends -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What exists once is computed by every worker for itself. That is the same
+// value if it follows from variables, which are equal, from what is fed, and
+// from constants; it is not if something in it is drawn without a seed, read
+// from a file, a queue or an iterator, or made by a Python function.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/infer/rules/OpRules.h"
+#include "lib/lower/workers/Workers.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// What a value follows from.
+enum Root : uint8_t {
+  State = 1, ///< A variable, a feed, or a replica.
+  Own = 2,   ///< Something that each worker would have of its own.
+};
+
+class BroadcastFinder {
+public:
+  BroadcastFinder(Module &M, DiagnosticEngine &Diags);
+  std::vector<WorkerBroadcast> run();
+
+private:
+  uint8_t ownRoots(NodeId N) const;
+  void findRoots();
+  bool mayBeDead(NodeId N) const {
+    return (When && !When->of(N).empty()) || (Loops && Loops->givesInside(N));
+  }
+  bool send(Endpoint Value, const std::optional<ShapeValue> &Shape, Use By);
+  std::optional<ShapeValue> knownShape(Endpoint E);
+  void findAssignments();
+  void findOthers();
+  void readOwn(Endpoint Value, Use By);
+
+  /// What passes on the value of another node in every worker's graph.
+  bool isElided(NodeId N) const {
+    return G.node(N).Flags & NF_ElidePrimary && G.node(N).NumData > 0;
+  }
+  Endpoint resolve(Endpoint E) const {
+    while (isElided(E.Node))
+      E = G.input(E.Node, 0);
+    return E;
+  }
+
+  Module &M;
+  const Graph &G;
+  DiagnosticEngine &Diags;
+  VariableIndex Vars;
+  std::unique_ptr<const Conditions> When; ///< Null without.
+  std::unique_ptr<const LoopInfo> Loops;  ///< Null without.
+  std::vector<uint8_t> Roots;             ///< By node.
+  MapVector<std::pair<NodeId, uint32_t>, WorkerBroadcast> Found;
+  std::vector<bool> Sent; ///< By node: an assignment of a value that is sent.
+};
+
+BroadcastFinder::BroadcastFinder(Module &M, DiagnosticEngine &Diags)
+    : M(M), G(M.graph()), Diags(Diags), Vars(G), Roots(G.size()),
+      Sent(G.size()) {
+  std::vector<NodeId> Order;
+  if (Conditions::any(G)) {
+    Order = topologicalOrder(G);
+    When = std::make_unique<Conditions>(G, Order);
+  }
+  Loops = LoopInfo::find(G, Order);
+}
+
+uint8_t BroadcastFinder::ownRoots(NodeId N) const {
+  const Node &This = G.node(N);
+  StringRef Op = G.opName(N);
+  if (This.Count == Copies::PerReplica && !isElided(N))
+    return State;
+  if (isVariableOp(Op) || Op.starts_with("Placeholder"))
+    return State;
+  const OpDef *Def = G.opDef(N);
+  if (!Def)
+    return This.Kind == Inserted::No ? Own : 0;
+  if (isRandomOp(Op)) {
+    // A seed is one for all of them.
+    bool Seeded = G.intAttr(N, "seed").value_or(0) != 0 ||
+                  G.intAttr(N, "seed2").value_or(0) != 0;
+    return Def->isStateful() && !Seeded ? Own : 0;
+  }
+  if (Op == "ReadFile" || Op == "MatchingFiles")
+    return Own;
+  // These have a state, and give what they are given.
+  bool Passes = Def->update().Kind != UpdateKind::None ||
+                Def->readsVariable() || isLocalHandleOp(Op) || Op == "Print" ||
+                Op == "Assert";
+  return Def->isStateful() && !Passes ? Own : 0;
+}
+
+void BroadcastFinder::findRoots() {
+  std::vector<NodeId> Work;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    Roots[N] = G.isLive(N) ? ownRoots(N) : 0;
+    if (Roots[N] != 0)
+      Work.push_back(N);
+  }
+  // Copies are equal, and so is what variables hold.
+  std::vector<bool> Ends(G.size());
+  for (NodeId N : Work)
+    Ends[N] = Roots[N] & State;
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    G.forEachUse(N, [&](Use U) {
+      // To wait for something is not to have its value.
+      if (U.Index >= G.node(U.User).NumData || Ends[U.User] ||
+          (Roots[U.User] | Roots[N]) == Roots[U.User])
+        return;
+      Roots[U.User] |= Roots[N];
+      Work.push_back(U.User);
+    });
+  }
+}
+
+static bool isBroadcastType(unsigned Type) {
+  return Type == DT_HALF || Type == DT_FLOAT || Type == DT_DOUBLE ||
+         Type == DT_INT32 || Type == DT_INT64 || Type == DT_BOOL;
+}
+
+static bool isStatic(const std::optional<ShapeValue> &Shape) {
+  return Shape && !Shape->UnknownRank &&
+         all_of(Shape->Dims, [](int64_t D) { return D >= 0; });
+}
+
+/// Plans to send \p Value to \p By; false if that cannot be.
+bool BroadcastFinder::send(Endpoint Value,
+                           const std::optional<ShapeValue> &Shape, Use By) {
+  if (!isStatic(Shape) || mayBeDead(Value.Node) ||
+      !isBroadcastType(G.outputType(Value.Node, Value.Port)))
+    return false;
+  WorkerBroadcast &B = Found[{Value.Node, Value.Port}];
+  B.Value = Value;
+  B.Shape = *Shape;
+  B.Uses.push_back(By);
+  return true;
+}
+
+/// Assignments of what follows from nothing that changes: initial values, and
+/// what is restored.
+void BroadcastFinder::findAssignments() {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N) || Vars.update(G, N).Kind != UpdateKind::Assign ||
+        G.node(N).NumData < 2)
+      continue;
+    NodeId Var = Vars.variableOf(G.input(N, 0));
+    Endpoint Value = resolve(G.input(N, 1));
+    if (Var == NoNode || G.node(Value.Node).Count == Copies::PerReplica ||
+        (Roots[Value.Node] & (State | Own)) == State)
+      continue;
+    Sent[N] = send(Value, G.shapeAttr(Var, "shape"), {N, 1});
+  }
+}
+
+/// The shape that the program says \p E has, in numbers.
+std::optional<ShapeValue> BroadcastFinder::knownShape(Endpoint E) {
+  const DimAnalysis &Dims = programFacts(M).Dims;
+  auto Shape = Dims.shape(E);
+  if (!Shape)
+    return std::nullopt;
+  ShapeValue Result;
+  for (DimId D : *Shape)
+    Result.Dims.push_back(Dims.table().number(D));
+  return Result;
+}
+
+/// \p By takes \p Value, which exists once and each worker would have its own.
+void BroadcastFinder::readOwn(Endpoint Value, Use By) {
+  if (isElided(By.User)) {
+    G.forEachUse(By.User, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData)
+        readOwn(Value, U);
+    });
+    return;
+  }
+  if (Sent[By.User] ||
+      (G.node(By.User).Count == Copies::Once && !Vars.isUpdate(G, By.User)))
+    return;
+  unsigned Type = G.outputType(Value.Node, Value.Port);
+  // Queues, tables and the like belong to a process.
+  if (Type == DT_RESOURCE || Type == DT_VARIANT ||
+      G.isRefOutput(Value.Node, Value.Port) || Vars.variableOf(Value) != NoNode)
+    return;
+  if (send(Value, knownShape(Value), By))
+    return;
+  std::string Text = "each worker takes a value of its own, and they are not "
+                     "proved to be equal: worker 0 sends only tensors of known "
+                     "shape, of numbers, outside of branches and loops";
+  if (isBatchRead(G.opName(Value.Node)))
+    Text += "; with --batch=per-replica each takes a batch of its own";
+  Diags.unproved("worker", originName(G, Value.Node), Text);
+}
+
+/// What else depends on something that each worker has of its own.
+void BroadcastFinder::findOthers() {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N) || !(Roots[N] & Own) || isElided(N) ||
+        G.node(N).Count == Copies::PerReplica)
+      continue;
+    for (const Use &U : G.uses(N))
+      if (U.Index < G.node(U.User).NumData)
+        readOwn(G.input(U.User, U.Index), U);
+  }
+}
+
+std::vector<WorkerBroadcast> BroadcastFinder::run() {
+  findRoots();
+  findAssignments();
+  findOthers();
+  std::vector<WorkerBroadcast> Result;
+  Result.reserve(Found.size());
+  for (auto &[Value, B] : Found)
+    Result.push_back(std::move(B));
+  // Keys follow: they must not depend on the order of nodes.
+  llvm::sort(Result, [&](const WorkerBroadcast &A, const WorkerBroadcast &B) {
+    return std::pair(G.name(A.Value.Node), A.Value.Port) <
+           std::pair(G.name(B.Value.Node), B.Value.Port);
+  });
+  return Result;
+}
+
+} // namespace
+
+std::vector<WorkerBroadcast> findBroadcasts(Module &M,
+                                            DiagnosticEngine &Diags) {
+  return BroadcastFinder(M, Diags).run();
+}
+
+} // namespace graft

@@ -1,0 +1,524 @@
+//===- lib/lower/workers/Workers.cpp - between-graph replication *- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a node of the program becomes in the graph of worker I:
+//
+//     x/split = _ToReplicas(x)           the worker is fed its rows as x
+//     s = _ToReplicas(c), of others      Split(c), output I
+//     m = _FromReplicas(r) pick          m = Identity(r), or r itself
+//     m = _FromReplicas(r) concat        m = Identity(r): its own rows
+//     k = _Scale(m) power=-1             k = Mul(m, 1/N)
+//     y = MatMul*(x, w)                  y = MatMul(x, w)
+//
+// A node whose value is local is `replica_I/<name>`, as it would be in one
+// graph for all of them; variables and all that has the true value have the
+// input's names.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/lower/workers/Workers.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/graph/DeviceName.h"
+#include "lib/infer/rules/OpRules.h"
+#include "lib/lower/expand/Contexts.h"
+#include "lib/lower/expand/Expand.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// Broadcasts are a group of their own: their members are on the hosts.
+constexpr int64_t BroadcastGroup = 2;
+/// Collectives that are written here, beside those of insert-collectives.
+constexpr int64_t MergeGroup = 3;
+
+class WorkerSplitter {
+public:
+  WorkerSplitter(Module &M, unsigned Worker, DiagnosticEngine &Diags)
+      : M(M), G(M.graph()), Diags(Diags), Devices(readMesh(G)), Worker(Worker),
+        Count(Devices.replicas()) {}
+  bool run();
+
+private:
+  bool checkProgram();
+  void rememberClasses();
+  void placeNodes();
+  void broadcast(const WorkerBroadcast &B, int64_t Key);
+  void leaveToChief(NodeId N);
+  NodeId add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+             NodeId Like, const AttrRun &Attrs);
+  Endpoint constant(NodeId N, StringRef Suffix, StringRef Value, unsigned Type);
+  void elide(NodeId N);
+  bool split(NodeId N);
+  void shrinkFeed(NodeId N, int64_t Axis);
+  void merge(NodeId N);
+  void mergeTruths();
+  void mergeTruth(NodeId N);
+  void scale(NodeId N);
+  void placeWithVariables();
+  void rename();
+  void writeClasses();
+  void clear();
+  std::string deviceOf(StringRef Device, bool IsOwn) const;
+
+  Module &M;
+  Graph &G;
+  DiagnosticEngine &Diags;
+  Mesh Devices;
+  unsigned Worker, Count;
+  std::string Host;
+  int64_t MergeKey = 1;
+  /// Nodes with a `_class`, and the nodes that it names.
+  std::vector<std::pair<NodeId, SmallVector<NodeId, 2>>> Classes;
+};
+
+bool WorkerSplitter::checkProgram() {
+  if (Worker >= Count) {
+    Diags.error("", formatv("worker {0} is none of {1}; they are counted from "
+                            "0",
+                            Worker, Count));
+    return false;
+  }
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    if (G.isOp(N, "_Reduce") || G.isOp(N, "_Gather")) {
+      Diags.error(G.name(N), "a reduction has no form yet; run "
+                             "insert-collectives{reduction=workers} before "
+                             "split-workers");
+      return false;
+    }
+    StringRef Combine = G.isOp(N, "_FromReplicas") && Count > 1
+                            ? G.stringAttr(N, "combine").value_or("pick")
+                            : "pick";
+    bool Read = Combine != "pick" && G.anyUse(N, [&](Use U) {
+      return U.Index < G.node(U.User).NumData && !G.isOp(U.User, "_ToReplicas");
+    });
+    if (Read || Combine == "sum" || Combine == "min" || Combine == "max") {
+      Diags.error(G.name(N), "puts together what other workers have; run "
+                             "insert-collectives{reduction=workers} before "
+                             "split-workers");
+      return false;
+    }
+  }
+  return true;
+}
+
+/// By node, while nodes have the names that are in the attributes.
+void WorkerSplitter::rememberClasses() {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N) || !(G.node(N).Flags & NF_MayHaveClass))
+      continue;
+    auto List = G.stringListAttr(N, "_class");
+    if (!List)
+      continue;
+    Classes.emplace_back().first = N;
+    for (StringRef Name : *List)
+      Classes.back().second.push_back(Name.consume_front("loc:@") ? G.find(Name)
+                                                                  : NoNode);
+  }
+}
+
+/// A device of the program on this worker: of a replica, or the host's unless
+/// the input has a type.
+std::string WorkerSplitter::deviceOf(StringRef Device, bool IsOwn) const {
+  StringRef Mine = Devices.Devices[Worker];
+  if (IsOwn)
+    return mergeDevices(Device, Mine);
+  auto D = DeviceName::parse(Device), Task = DeviceName::parse(Mine);
+  if (!D || !Task)
+    return Host;
+  D->Job = Task->Job;
+  D->Replica = Task->Replica;
+  D->Task = Task->Task;
+  if (D->Type.empty())
+    D->Type = "CPU";
+  if (!D->Index)
+    D->Index = 0;
+  return D->str();
+}
+
+void WorkerSplitter::placeNodes() {
+  uint32_t Known = G.numDevices();
+  std::vector<std::string> Own(Known), Once(Known);
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (This.isDead())
+      continue;
+    bool IsOwn =
+        This.Count == Copies::PerReplica && !(This.Flags & NF_FixedDevice);
+    std::string &Name = (IsOwn ? Own : Once)[This.Device];
+    if (Name.empty())
+      Name = deviceOf(G.device(N), IsOwn);
+    G.setDevice(N, Name);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What worker 0 does for all
+//===----------------------------------------------------------------------===//
+
+NodeId WorkerSplitter::add(const Twine &Name, StringRef Op,
+                           ArrayRef<Endpoint> Inputs, NodeId Like,
+                           const AttrRun &Attrs) {
+  NodeId N = G.insertNode(Name.str(), Op, Inputs, Like, Attrs);
+  G.setDevice(N, G.device(Like).str());
+  return N;
+}
+
+/// Worker 0 computes and sends, the others receive. Nothing else of a run waits
+/// for a member, so all workers must run what reads the value.
+void WorkerSplitter::broadcast(const WorkerBroadcast &B, int64_t Key) {
+  NodeId Source = B.Value.Node;
+  unsigned Type = G.outputType(Source, B.Value.Port);
+  AttrRun Attrs;
+  Attrs.type("T", Type)
+      .integer("group_size", Count)
+      .integer("group_key", BroadcastGroup)
+      .integer("instance_key", Key)
+      .raw("shape", encodeShapeAttr(B.Shape));
+  std::string Name = G.name(Source).str() + "/broadcast";
+  if (B.Value.Port != 0)
+    Name += "_" + std::to_string(B.Value.Port);
+  NodeId Result;
+  if (Worker == 0) {
+    NodeId Send = G.insertNode(Name + "/send", "CollectiveBcastSend", B.Value,
+                               Source, Attrs);
+    G.setDevice(Send, Host);
+    Result =
+        G.insertNode(Name, "Identity", {B.Value, Endpoint{Send, ControlPort}},
+                     Send, AttrRun().type("T", Type));
+  } else {
+    Result = G.insertNode(Name, "CollectiveBcastRecv", {}, Source, Attrs);
+  }
+  G.setDevice(Result, Host);
+  for (Use U : B.Uses)
+    G.setInput(U.User, U.Index, {Result, 0});
+}
+
+/// Whether \p Op does something outside of the graph that is done once: it
+/// prints, writes a file or an event, or runs Python.
+static bool isEffect(StringRef Op, const OpDef *Def) {
+  if (Op == "Print" || Op == "PrintV2" || Op == "PyFunc" ||
+      Op == "EagerPyFunc" || Op == "WriteFile" || Op == "SaveV2" ||
+      Op == "Save" || Op == "SaveSlices" || Op == "MergeV2Checkpoints")
+    return true;
+  // Summary writers.
+  return Def && any_of(Def->inputs(), [](const ArgDef &A) {
+           return A.Type == DT_RESOURCE && StringRef(A.Name) == "writer";
+         });
+}
+
+/// Makes an effect that worker 0 has a node that only waits for what it reads,
+/// so that a run of it takes part in the same collectives.
+void WorkerSplitter::leaveToChief(NodeId N) {
+  bool Passes = G.isOp(N, "Print");
+  bool Read =
+      G.anyUse(N, [&](Use U) { return U.Index < G.node(U.User).NumData; });
+  if (Read && !Passes) {
+    Diags.unproved("worker", originName(G, N),
+                   ("op " + G.opName(N) +
+                    " runs once in the input and here on each worker, since "
+                    "its result is used")
+                       .str());
+    return;
+  }
+  if (Worker == 0)
+    return;
+  unsigned Type = Passes ? G.outputType(N, 0) : unsigned(DT_INVALID);
+  SmallVector<Endpoint, 8> Inputs;
+  for (Endpoint E : G.inputs(N)) {
+    if (Passes && Inputs.empty()) {
+      Inputs.push_back(E);
+      continue;
+    }
+    Endpoint Control{E.Node, ControlPort};
+    if (!is_contained(Inputs, Control))
+      Inputs.push_back(Control);
+  }
+  for (const AttrEntry &A : G.attrs(N))
+    if (!A.Key.starts_with("_") || A.Key == "_output_shapes")
+      G.removeAttr(N, A.Key);
+  G.setOp(N, Passes ? "Identity" : "NoOp");
+  G.setInputs(N, Inputs);
+  if (Passes)
+    G.setTypeAttr(N, "T", Type);
+}
+
+//===----------------------------------------------------------------------===//
+// The program's own ops
+//===----------------------------------------------------------------------===//
+
+Endpoint WorkerSplitter::constant(NodeId N, StringRef Suffix, StringRef Value,
+                                  unsigned Type) {
+  return {add(G.name(N) + Suffix, "Const", {}, N,
+              AttrRun().type("dtype", Type).raw("value", Value)),
+          0};
+}
+
+/// Makes users of \p N read its input.
+void WorkerSplitter::elide(NodeId N) {
+  Endpoint Source = G.input(N, 0);
+  for (const Use &U : G.uses(N)) {
+    bool Control = U.Index >= G.node(U.User).NumData;
+    G.setInput(U.User, U.Index,
+               Control ? Endpoint{Source.Node, ControlPort} : Source);
+  }
+  G.remove(N);
+}
+
+/// The rows of one worker are what is fed.
+void WorkerSplitter::shrinkFeed(NodeId N, int64_t Axis) {
+  G.removeAttr(N, "_output_shapes");
+  auto Shape = G.shapeAttr(N, "shape");
+  if (!Shape || Shape->UnknownRank ||
+      Axis >= static_cast<int64_t>(Shape->Dims.size()) ||
+      Shape->Dims[Axis] <= 0)
+    return;
+  Shape->Dims[Axis] /= Count;
+  G.setAttr(N, "shape", encodeShapeAttr(*Shape));
+}
+
+bool WorkerSplitter::split(NodeId N) {
+  Endpoint Source = G.input(N, 0);
+  int64_t Axis = G.intAttr(N, "axis").value_or(0);
+  bool IsFeed = G.opName(Source.Node).starts_with("Placeholder");
+  // Merged only to be split again: rows of the replicas, which may be fed.
+  bool IsOwn = G.isOp(Source.Node, "_FromReplicas") &&
+               G.stringAttr(Source.Node, "combine") == StringRef("concat");
+  if (IsFeed && G.anyUse(Source.Node, [&](Use U) {
+        return U.User != N && U.Index < G.node(U.User).NumData;
+      })) {
+    Diags.error(G.name(Source.Node),
+                "is read as rows of a worker and whole, so what a worker is "
+                "fed is not clear; give --feed=NAME=copy");
+    return false;
+  }
+  if (IsFeed)
+    shrinkFeed(Source.Node, Axis);
+  if (IsFeed && Count > 1 && G.node(Source.Node).NumData == 1) {
+    // What is not fed has rows for all workers.
+    Endpoint Default = G.input(Source.Node, 0);
+    NodeId Rows =
+        add(G.name(Source.Node) + "/split", "_ToReplicas", Default, Source.Node,
+            AttrRun().type("T", G.outputType(Source.Node, 0)));
+    G.setIntAttr(Rows, "axis", Axis);
+    G.setInput(Source.Node, 0, {Rows, 0});
+    elide(N);
+    return split(Rows);
+  }
+  if (IsFeed || IsOwn || Count == 1) {
+    elide(N);
+    return true;
+  }
+  Endpoint Dim =
+      constant(N, "/split_dim", encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
+  G.removeAttr(N, "axis");
+  G.setOp(N, "Split");
+  G.setIntAttr(N, "num_split", Count);
+  for (const Use &U : G.uses(N))
+    if (U.Index < G.node(U.User).NumData)
+      G.setInput(U.User, U.Index, {N, Worker});
+  G.setInputs(N, {Dim, Source});
+  return true;
+}
+
+/// Whether something holds on all workers, or on one: no collective takes
+/// truth values, and no node reads this one.
+void WorkerSplitter::mergeTruth(NodeId N) {
+  bool All = G.stringAttr(N, "combine") == StringRef("and");
+  AttrRun Attrs;
+  Attrs.type("SrcT", DT_BOOL).type("DstT", DT_INT32);
+  NodeId Number = add(G.name(N) + "/number", "Cast", G.input(N, 0), N, Attrs);
+  // A member is on the worker's device.
+  G.setDevice(Number, Devices.Devices[Worker]);
+  AttrRun Reduce;
+  Reduce.type("T", DT_INT32)
+      .integer("group_size", Count)
+      .integer("group_key", MergeGroup)
+      .integer("instance_key", MergeKey++)
+      .string("merge_op", All ? "Min" : "Max")
+      .string("final_op", "Id")
+      .raw("subdiv_offsets", encodeIntListAttr(int64_t(0)));
+  NodeId Member = add(G.name(N) + "/member", "CollectiveReduce",
+                      Endpoint{Number, 0}, Number, Reduce);
+  for (StringRef Key : {"combine", "axis", "T"})
+    G.removeAttr(N, Key);
+  G.setOp(N, "Cast");
+  G.setTypeAttr(N, "SrcT", DT_INT32);
+  G.setTypeAttr(N, "DstT", DT_BOOL);
+  G.setInput(N, 0, {Member, 0});
+}
+
+void WorkerSplitter::mergeTruths() {
+  std::vector<NodeId> Found;
+  for (NodeId N = 0; Count > 1 && N < G.size(); ++N)
+    if (G.isLive(N) && G.isOp(N, "_FromReplicas") &&
+        is_contained({StringRef("and"), StringRef("or")},
+                     G.stringAttr(N, "combine").value_or("")))
+      Found.push_back(N);
+  llvm::sort(Found, [&](NodeId A, NodeId B) { return G.name(A) < G.name(B); });
+  for (NodeId N : Found)
+    mergeTruth(N);
+}
+
+void WorkerSplitter::merge(NodeId N) {
+  StringRef Combine =
+      Count > 1 ? G.stringAttr(N, "combine").value_or("pick") : "pick";
+  if (Combine == "concat" && Diags.wantsRemarks())
+    Diags.remark("worker", G.name(N),
+                 formatv("gives the rows of worker {0}", Worker));
+  for (StringRef Key : {"combine", "axis"})
+    G.removeAttr(N, Key);
+  G.setOp(N, "Identity");
+}
+
+/// Times N^power; integers, which have no reciprocal, are divided.
+void WorkerSplitter::scale(NodeId N) {
+  int64_t Power = G.intAttr(N, "power").value_or(0);
+  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
+  bool Float = isFloating(Type);
+  double Factor = std::pow(static_cast<double>(Count), Power);
+  int64_t Whole = std::llround(std::pow(static_cast<double>(Count),
+                                        std::abs(static_cast<double>(Power))));
+  Endpoint Operand = constant(N, "/factor",
+                              Float ? encodeFloatTensor(Type, {}, Factor)
+                                    : encodeIntTensor(Type, {}, Whole),
+                              Type);
+  G.removeAttr(N, "power");
+  G.setOp(N, Float || Power >= 0 ? "Mul" : "FloorDiv");
+  SmallVector<Endpoint, 4> Inputs = {G.input(N, 0), Operand};
+  append_range(Inputs, G.controlInputs(N));
+  G.setInputs(N, Inputs);
+}
+
+//===----------------------------------------------------------------------===//
+// Names, places and state
+//===----------------------------------------------------------------------===//
+
+/// What uses a variable in place is where the variable is: elsewhere TensorFlow
+/// moves it without a word.
+void WorkerSplitter::placeWithVariables() {
+  VariableIndex Vars(G);
+  for (NodeId N = 0; N < G.size(); ++N)
+    for (unsigned I = 0; G.isLive(N) && I < G.node(N).NumData; ++I)
+      if (Vars.usesInPlace(G, N, I)) {
+        NodeId Var = Vars.variableOf(G.input(N, I));
+        if (G.node(N).Device != G.node(Var).Device)
+          G.setDevice(N, G.device(Var).str());
+        break;
+      }
+}
+
+void WorkerSplitter::rename() {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Count == Copies::PerReplica &&
+        G.node(N).Flags & NF_LocalName)
+      G.rename(N, G.uniqueName(primaryName(G, N, Worker, Devices.Word)));
+}
+
+/// Colocation with what is on another device now would move the node.
+void WorkerSplitter::writeClasses() {
+  for (const auto &[N, Names] : Classes) {
+    if (!G.isLive(N))
+      continue;
+    auto List = G.stringListAttr(N, "_class");
+    SmallVector<std::string, 2> Kept;
+    for (size_t I = 0; List && I < List->size(); ++I) {
+      NodeId With = Names[I];
+      if (With == NoNode)
+        Kept.push_back((*List)[I].str());
+      else if (G.isLive(With) && G.node(With).Device == G.node(N).Device)
+        Kept.push_back(("loc:@" + G.name(With)).str());
+    }
+    if (List && equal(*List, Kept))
+      continue;
+    SmallVector<StringRef, 2> Texts(Kept.begin(), Kept.end());
+    if (Kept.empty())
+      G.removeAttr(N, "_class");
+    else
+      G.setAttr(N, "_class", encodeStringListAttr(Texts));
+  }
+}
+
+/// What is left is a plain graph.
+void WorkerSplitter::clear() {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    // Workers draw different numbers for their rows.
+    if (G.node(N).Count == Copies::PerReplica && isRandomOp(G.opName(N)) &&
+        G.hasAttr(N, "seed2") && Worker != 0) {
+      int64_t Seed2 = G.intAttr(N, "seed2").value_or(0);
+      if (Seed2 != 0 || G.intAttr(N, "seed").value_or(0) != 0)
+        G.setIntAttr(N, "seed2", Seed2 + Worker);
+    }
+    if (G.node(N).Flags & NF_MayHaveGraft)
+      for (const AttrEntry &A : G.attrs(N))
+        if (A.Key.starts_with("_graft_"))
+          G.removeAttr(N, A.Key);
+    Node &This = G.node(N);
+    This.Count = Copies::Once;
+    This.Kind = Inserted::No;
+    This.Plan = Policy::None;
+    This.NameSplit = 0;
+    This.Flags &= ~(NF_LocalName | NF_Led | NF_ElidePrimary | NF_FixedDevice);
+  }
+  G.remove(Devices.Node);
+  G.markModified();
+}
+
+bool WorkerSplitter::run() {
+  if (!checkProgram())
+    return false;
+  Host = deviceOf("", false);
+  std::vector<WorkerBroadcast> Broadcasts;
+  if (Count > 1)
+    Broadcasts = findBroadcasts(M, Diags);
+  lowerContexts(M, Worker);
+  rememberClasses();
+  placeNodes();
+  int64_t Key = 0;
+  for (const WorkerBroadcast &B : Broadcasts)
+    broadcast(B, ++Key);
+  NodeId Size = G.size();
+  mergeTruths();
+  // These look at what merges are in the program.
+  for (NodeId N = 0; N < Size; ++N)
+    if (G.isLive(N) && G.isOp(N, "_ToReplicas") && !split(N))
+      return false;
+  for (NodeId N = 0; N < Size; ++N) {
+    if (!G.isLive(N))
+      continue;
+    if (G.node(N).Count == Copies::Once && Count > 1 &&
+        isEffect(G.opName(N), G.opDef(N)))
+      leaveToChief(N);
+    else if (G.node(N).Flags & NF_ElidePrimary)
+      elide(N);
+    else if (G.isOp(N, "_FromReplicas"))
+      merge(N);
+    else if (G.isOp(N, "_Scale"))
+      scale(N);
+  }
+  placeWithVariables();
+  rename();
+  writeClasses();
+  clear();
+  return true;
+}
+
+} // namespace
+
+bool splitWorker(Module &M, unsigned Worker, DiagnosticEngine &Diags) {
+  return WorkerSplitter(M, Worker, Diags).run();
+}
+
+} // namespace graft

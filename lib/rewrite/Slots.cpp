@@ -1,0 +1,91 @@
+//===- lib/rewrite/Slots.cpp - where shared variables are -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/Slots.h"
+
+#include "lib/graph/DeviceName.h"
+#include "lib/strategy/Record.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// The synchronizer as it is written on \p Var; empty without one.
+static StringRef written(const Graph &G, NodeId Var) {
+  if (!(G.node(Var).Flags & NF_MayHaveGraft))
+    return "";
+  return G.stringAttr(Var, SynchronizerAttr).value_or("");
+}
+
+bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
+                 DiagnosticEngine &Diags) {
+  DenseMap<NodeId, NodeId> MainOf;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const UpdateDef &U = Vars.update(G, N);
+    if (U.NumVars < 2 || !G.isLive(N))
+      continue;
+    NodeId Main = Vars.variableOf(G.input(N, 0));
+    for (unsigned I = 1; Main != NoNode && I < U.NumVars; ++I) {
+      NodeId Slot = Vars.variableOf(G.input(N, I));
+      if (Slot == NoNode || Slot == Main)
+        continue;
+      Policy Plan = G.node(Main).Plan;
+      StringRef Sync = written(G, Main);
+      NodeId Before = MainOf.try_emplace(Slot, Main).first->second;
+      if (Plan == G.node(Slot).Plan && Sync == written(G, Slot))
+        continue;
+      if (Before != Main) {
+        Diags.error(G.name(Slot),
+                    ("is updated together with '" + G.name(Before) +
+                     "' and with '" + G.name(Main) +
+                     "', which are synchronized in different ways; give both "
+                     "the same policy and destination")
+                        .str());
+        return false;
+      }
+      if (Plan != G.node(Slot).Plan)
+        G.setPolicy(Slot, Plan);
+      if (Sync.empty())
+        G.removeAttr(Slot, SynchronizerAttr);
+      else
+        G.setStringAttr(Slot, SynchronizerAttr, Sync.str());
+      Changed = true;
+    }
+  }
+  return true;
+}
+
+std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
+                                         const Mesh &Devices,
+                                         DiagnosticEngine &Diags) {
+  auto Sync = synchronizerOf(G, Var);
+  if (!Sync || Sync->Destination.empty())
+    return "";
+  auto Fail = [&](const Twine &Why) {
+    Diags.error(G.name(Var),
+                ("its destination '" + Sync->Destination + "' " + Why).str());
+    return std::nullopt;
+  };
+  auto Device = DeviceName::parse(Sync->Destination);
+  if (!Device || Device->Type.empty() || !Device->Index)
+    return Fail("is not a device such as /job:worker/task:1/device:CPU:0");
+  if (Device->Type == "TPU")
+    return Fail("is a TPU, which has no variables for others");
+  auto First = DeviceName::parse(Devices.Devices[0]);
+  bool HasTask = !Device->Job.empty() && Device->Task;
+  if (!First || HasTask != (!First->Job.empty() && First->Task))
+    return Fail(HasTask ? "says job and task, and the replicas' devices do not"
+                        : "says no job and task, and the replicas' devices do");
+  // Of two ways to write a device, that of the replicas.
+  for (const std::string &Of : Devices.Devices)
+    if (auto Its = DeviceName::parse(Of); Its && Its->str() == Device->str())
+      return Of;
+  return Device->str();
+}
+
+} // namespace graft

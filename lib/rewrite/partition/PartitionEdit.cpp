@@ -1,0 +1,383 @@
+//===- lib/rewrite/partition/PartitionEdit.cpp - variables in parts -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/partition/PartitionEdit.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// `w 10 4 0,5:0,4`: as TensorFlow writes slices, after a name.
+static std::string sliceText(const Graph &G, const CutVariable &Of,
+                             unsigned Part) {
+  std::string Text = G.name(Of.Var).str(), Slice;
+  for (auto [Axis, Size] : enumerate(Of.Shape)) {
+    Text += " " + itostr(Size);
+    bool IsCut = Axis == Of.Cut.Axis;
+    Slice += (Slice.empty() ? "" : ":") + itostr(IsCut ? Of.Offsets[Part] : 0) +
+             "," + itostr(IsCut ? Of.Cut.Sizes[Part] : Size);
+  }
+  return Text + " " + Slice;
+}
+
+void PartitionEditor::makeParts(const CutVariable &Of) {
+  StringRef Name = G.name(Of.Var);
+  StringRef Shared = G.stringAttr(Of.Var, "shared_name").value_or("");
+  bool IsHandle = G.isOp(Of.Var, "VarHandleOp");
+  auto Synchronizers = G.stringListAttr(Of.Leader, PartSynchronizersAttr);
+  auto Whole = G.stringAttr(Of.Leader, SynchronizerAttr);
+  Nodes Parts;
+  for (unsigned I = 0; I < Of.parts(); ++I) {
+    std::string Mark = ("/part_" + Twine(I)).str();
+    NodeId N = clone(Of.Var, Name + Mark, I,
+                     SmallVector<Endpoint, 1>(G.inputs(Of.Var)));
+    ShapeValue Shape;
+    Shape.Dims.assign(Of.Shape.begin(), Of.Shape.end());
+    Shape.Dims[Of.Cut.Axis] = Of.Cut.Sizes[I];
+    G.setAttr(N, "shape", encodeShapeAttr(Shape));
+    if (IsHandle || !Shared.empty())
+      G.setStringAttr(N, "shared_name",
+                      ((Shared.empty() ? Name : Shared) + Mark).str());
+    G.removeAttr(N, PartitionAttr);
+    G.removeAttr(N, PartSynchronizersAttr);
+    if (Synchronizers && I < Synchronizers->size())
+      G.setStringAttr(N, SynchronizerAttr, (*Synchronizers)[I]);
+    else if (Whole)
+      G.setStringAttr(N, SynchronizerAttr, *Whole);
+    G.setStringAttr(N, SliceAttr, sliceText(G, Of, I));
+    G.node(N).Plan = G.node(Of.Var).Plan;
+    Parts.push_back(N);
+  }
+  Clones[Of.Var] = std::move(Parts);
+}
+
+/// The clones of \p Alias are there: the users that waited for them can go on.
+void PartitionEditor::finish(NodeId Alias) {
+  for (Use U : G.uses(Alias)) {
+    if (U.Index >= G.node(U.User).NumData ||
+        !Plan.find(G.input(U.User, U.Index)))
+      continue;
+    auto [It, New] = Pending.try_emplace(U.User, 0);
+    if (New)
+      It->second =
+          static_cast<unsigned>(count_if(G.dataInputs(U.User), [&](Endpoint E) {
+            return Plan.find(E) != nullptr;
+          }));
+    if (--It->second == 0)
+      Ready.push_back(U.User);
+  }
+}
+
+void PartitionEditor::run() {
+  keepNamed();
+  for (const CutVariable &Of : Plan.variables()) {
+    findSaved(Of);
+    findRestored(Of);
+    makeParts(Of);
+  }
+  for (const CutVariable &Of : Plan.variables())
+    Gone[G.name(Of.Var)] = Of.Var;
+  for (const CutVariable &Of : Plan.variables())
+    for (auto [I, Part] : enumerate(Clones[Of.Var]))
+      if (auto Class = G.stringListAttr(Part, "_class")) {
+        std::vector<std::string> Names;
+        for (StringRef Entry : *Class)
+          Names.push_back(classFor(Entry, static_cast<unsigned>(I)));
+        G.setAttr(Part, "_class",
+                  encodeStringListAttr(
+                      SmallVector<StringRef, 2>(Names.begin(), Names.end())));
+      }
+  rewriteRestores();
+  for (const CutVariable &Of : Plan.variables()) {
+    Old.push_back(Of.Var);
+    finish(Of.Var);
+  }
+  // Users in the order of the graph, as far as their variables allow it.
+  while (!Ready.empty()) {
+    std::vector<NodeId> Now = std::move(Ready);
+    Ready.clear();
+    llvm::sort(Now);
+    for (NodeId N : Now)
+      rewriteUser(N);
+  }
+  rewriteSaves();
+  removeOld();
+  renameClasses();
+  declareParts();
+}
+
+void PartitionEditor::rewriteUser(NodeId N) {
+  const CutVariable *Of = nullptr;
+  CutUse Kind = CutUse::Value;
+  for (auto [I, E] : enumerate(G.dataInputs(N))) {
+    const CutVariable *Its = Plan.find(E);
+    if (!Its)
+      continue;
+    CutUse This = classifyCutUse(G, Vars, {N, static_cast<unsigned>(I)});
+    if (!Of || This != CutUse::Value) {
+      Of = Its;
+      Kind = This;
+      enterContext(E);
+    }
+    if (This != CutUse::Value)
+      break;
+  }
+  switch (Kind) {
+  case CutUse::Alias:
+    return cloneAlias(N, *Of);
+  case CutUse::Update:
+    return rewriteUpdate(N);
+  case CutUse::Read:
+    return rewriteRead(N, *Of);
+  case CutUse::Lookup: {
+    SmallVector<Endpoint, 8> Params;
+    for (unsigned I = 0; I < Of->parts(); ++I)
+      Params.push_back(partOf(G.input(N, 0), I));
+    return rewriteLookup(N, *Of, Params);
+  }
+  case CutUse::DenseLookup:
+    return rewriteDenseLookup(N, *Of);
+  case CutUse::Shape:
+    return becomeShape(N, *Of, "out_type");
+  case CutUse::Initialized:
+    return rewriteInitialized(N, *Of);
+  case CutUse::Effect:
+    return rewriteEffect(N, *Of);
+  case CutUse::Value:
+    // Entries of a saver take the parts themselves.
+    if (!isSaved(N))
+      readValues(N);
+    return;
+  case CutUse::Unknown:
+    llvm_unreachable("refused by the plan");
+  }
+}
+
+void PartitionEditor::cloneAlias(NodeId N, const CutVariable &Of) {
+  Nodes Parts;
+  for (unsigned I = 0; I < Of.parts(); ++I)
+    Parts.push_back(cloneForPart(N, readName(Of, N, I), I));
+  Clones[N] = std::move(Parts);
+  Gone[G.name(N)] = N;
+  Old.push_back(N);
+  finish(N);
+}
+
+/// Reads of the parts that run when \p N, which reads or looks at the whole
+/// value, would.
+PartitionEditor::Nodes PartitionEditor::partReads(NodeId N,
+                                                  const CutVariable &Of) {
+  Nodes Parts;
+  for (unsigned I = 0; I < Of.parts(); ++I)
+    Parts.push_back(cloneForPart(N, readName(Of, N, I), I));
+  return Parts;
+}
+
+static SmallVector<Endpoint, 8> outputsOf(ArrayRef<NodeId> Nodes) {
+  SmallVector<Endpoint, 8> Result;
+  for (NodeId N : Nodes)
+    Result.push_back({N, 0});
+  return Result;
+}
+
+void PartitionEditor::rewriteRead(NodeId N, const CutVariable &Of) {
+  if (G.isOp(N, "Identity"))
+    readLate(N, Of);
+  Nodes Parts = partReads(N, Of);
+  SmallVector<Endpoint, 8> Values = outputsOf(Parts);
+  for (NodeId User : lookupsOf(N, Of))
+    if (G.isOp(User, "Shape"))
+      becomeShape(User, Of, "out_type");
+    else
+      rewriteLookup(User, Of, Values);
+  NodeId Whole = concat(N, Values, Of.Type, Of.Cut.Axis);
+  becomeIdentity(N, {Whole, 0}, Of.Type);
+  PartReads[N] = std::move(Parts);
+}
+
+/// What a read for input \p Index of \p N waits for, so that it runs when \p N
+/// would: all other inputs.
+SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
+                                                  unsigned Index) const {
+  SmallVector<Endpoint, 8> Waits;
+  for (auto [J, E] : enumerate(G.dataInputs(N)))
+    if (J != Index && E.Node != G.input(N, Index).Node &&
+        !isVariableOp(G.opName(E.Node)))
+      Waits.push_back({E.Node, ControlPort});
+  append_range(Waits, G.controlInputs(N));
+  return Waits;
+}
+
+/// Users of \p N, an Identity of a reference, that run after an update read the
+/// value of that time: see PartitionPlan::isAfterUpdate.
+void PartitionEditor::readLate(NodeId N, const CutVariable &Of) {
+  for (Use U : G.uses(N)) {
+    if (U.Index >= G.node(U.User).NumData || !Plan.isAfterUpdate(U.User) ||
+        G.isOp(U.User, "Merge") || isSaved(U.User))
+      continue;
+    SmallVector<Endpoint, 8> Values, Waits = waitsOf(U.User, U.Index);
+    append_range(Waits, G.controlInputs(N));
+    AttrRun Attrs;
+    Attrs.type("T", Of.Type);
+    for (unsigned P = 0; P < Of.parts(); ++P) {
+      SmallVector<Endpoint, 8> Inputs{partOf(G.input(N, 0), P)};
+      append_range(Inputs, Waits);
+      NodeId Read = add(U.User, "read_" + Twine(U.Index) + "/part_" + Twine(P),
+                        "Identity", Inputs, Attrs);
+      G.node(Read).Device = G.node(Inputs[0].Node).Device;
+      Values.push_back({Read, 0});
+    }
+    if (isLookup(U, Of))
+      rewriteLookup(U.User, Of, Values);
+    else
+      G.setInput(U.User, U.Index,
+                 {concat(U.User, Values, Of.Type, Of.Cut.Axis), 0});
+  }
+}
+
+/// What takes references of cut variables for their values reads them first:
+/// at the time at which it runs.
+void PartitionEditor::readValues(NodeId N) {
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    const CutVariable *Of = Plan.find(E);
+    if (!Of || classifyCutUse(G, Vars, {N, I}) != CutUse::Value)
+      continue;
+    enterContext(E);
+    AttrRun Attrs;
+    Attrs.type("T", Of->Type);
+    SmallVector<Endpoint, 8> Values, Waits = waitsOf(N, I);
+    for (unsigned P = 0; P < Of->parts(); ++P) {
+      SmallVector<Endpoint, 8> Inputs{partOf(E, P)};
+      append_range(Inputs, Waits);
+      NodeId Read = add(N, "read_" + Twine(I) + "/part_" + Twine(P), "Identity",
+                        Inputs, Attrs);
+      G.node(Read).Device = G.node(Inputs[0].Node).Device;
+      Values.push_back({Read, 0});
+    }
+    G.setInput(N, I, {concat(N, Values, Of->Type, Of->Cut.Axis), 0});
+  }
+}
+
+void PartitionEditor::rewriteInitialized(NodeId N, const CutVariable &Of) {
+  Endpoint All;
+  for (unsigned I = 0; I < Of.parts(); ++I) {
+    Endpoint One{cloneForPart(N, G.name(N) + "/part_" + Twine(I), I), 0};
+    if (I == 0)
+      All = One;
+    else if (I + 1 < Of.parts())
+      All = {add(N, "and_" + Twine(I), "LogicalAnd", {All, One}, {}), 0};
+    else
+      become(N, "LogicalAnd", {All, One}, {});
+  }
+}
+
+void PartitionEditor::rewriteEffect(NodeId N, const CutVariable &Of) {
+  SmallVector<Endpoint, 8> Waits;
+  for (unsigned I = 0; I < Of.parts(); ++I)
+    Waits.push_back(
+        {cloneForPart(N, G.name(N) + "/part_" + Twine(I), I), ControlPort});
+  become(N, "NoOp", Waits, {});
+}
+
+/// A lookup that no part can do for itself looks at the whole value.
+void PartitionEditor::rewriteDenseLookup(NodeId N, const CutVariable &Of) {
+  AttrRun Read;
+  Read.type("dtype", Of.Type);
+  SmallVector<Endpoint, 8> Values;
+  for (unsigned I = 0; I < Of.parts(); ++I) {
+    SmallVector<Endpoint, 4> Inputs{partOf(G.input(N, 0), I)};
+    append_range(Inputs, G.controlInputs(N));
+    Values.push_back(
+        {add(N, "read/part_" + Twine(I), "ReadVariableOp", Inputs, Read), 0});
+  }
+  Endpoint Whole{concat(N, Values, Of.Type, Of.Cut.Axis), 0};
+  Endpoint Ids = G.input(N, 1);
+  unsigned Type = G.typeAttr(N, "Tindices").value_or(DT_INT32);
+  AttrRun Attrs;
+  Attrs.type("Tparams", Of.Type).type("Tindices", Type);
+  if (G.isOp(N, "ResourceGatherNd"))
+    return become(N, "GatherNd", {Whole, Ids}, Attrs);
+  int64_t Batch = G.intAttr(N, "batch_dims").value_or(0);
+  Attrs.type("Taxis", DT_INT32).integer("batch_dims", Batch);
+  Endpoint Axis{scalar(N, "axis", Batch), 0};
+  become(N, "GatherV2", {Whole, Ids, Axis}, Attrs);
+}
+
+/// \p N, which asks for the shape, gets the constant that it is.
+void PartitionEditor::becomeShape(NodeId N, const CutVariable &Of,
+                                  StringRef TypeAttr) {
+  unsigned Type = G.typeAttr(N, TypeAttr).value_or(DT_INT32);
+  AttrRun Attrs;
+  Attrs.type("dtype", Type);
+  Attrs.raw(
+      "value",
+      encodeIntTensor(Type, {static_cast<int64_t>(Of.Shape.size())}, Of.Shape));
+  SmallVector<Endpoint, 4> Waits(G.controlInputs(N));
+  if (Context != NoNode && !is_contained(Waits, Endpoint{Context, ControlPort}))
+    Waits.push_back({Context, ControlPort});
+  become(N, "Const", Waits, Attrs);
+}
+
+/// One update for each part; the old name stands for all of them.
+void PartitionEditor::rewriteUpdate(NodeId N) {
+  readValues(N);
+  const UpdateDef Def = Vars.update(G, N);
+  const CutVariable &Of = *Plan.find(G.input(N, 0));
+  SmallVector<Endpoint, 8> Values, Ids;
+  auto Known = PartValues.find(N);
+  auto Grad = static_cast<uint8_t>(Def.Grad);
+  Endpoint Value = G.input(N, Grad);
+  if (Known != PartValues.end()) {
+    Values = Known->second;
+  } else if (Def.Indices >= 0) {
+    splitRows(N, Of, Values, Ids);
+  } else {
+    NodeId Split = split(N, Value, Of.Type, Of.Cut.Sizes, Of.Cut.Axis);
+    SplitOf[N] = Split;
+    for (unsigned I = 0; I < Of.parts(); ++I)
+      Values.push_back({Split, I});
+  }
+  Nodes Parts;
+  SmallVector<Endpoint, 8> Waits;
+  for (unsigned I = 0; I < Of.parts(); ++I) {
+    SmallVector<Endpoint, 12> Inputs(G.inputs(N));
+    for (unsigned J = 0; J < Def.NumVars; ++J)
+      Inputs[J] = partOf(Inputs[J], I);
+    Inputs[Grad] = Values[I];
+    if (!Ids.empty())
+      Inputs[Def.Indices] = Ids[I];
+    Parts.push_back(clone(N, G.name(N) + "/part_" + Twine(I), I, Inputs));
+    Waits.push_back({Parts.back(), ControlPort});
+  }
+  Clones[N] = std::move(Parts);
+  // Who reads the reference that it returned reads those of the parts.
+  bool IsAlias = Vars.variableOf({N, 0}) != NoNode;
+  if (IsAlias)
+    finish(N);
+  if (IsAlias && Kept.contains(N))
+    return becomeIdentity(
+        N, {concat(N, outputsOf(Clones[N]), Of.Type, Of.Cut.Axis), 0}, Of.Type);
+  become(N, "NoOp", Waits, {});
+}
+
+/// Variables, and what passed them on, have no data users any more.
+void PartitionEditor::removeOld() {
+  for (NodeId N : Leftover)
+    if (!G.hasUses(N))
+      G.remove(N);
+  for (NodeId N : reverse(Old)) {
+    NodeId First = Clones[N][0];
+    for (Use U : G.uses(N))
+      G.setInput(U.User, U.Index, {First, ControlPort});
+    G.remove(N);
+  }
+}
+
+} // namespace graft

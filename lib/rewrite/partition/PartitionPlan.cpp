@@ -1,0 +1,263 @@
+//===- lib/rewrite/partition/PartitionPlan.cpp - which are cut, how -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/partition/PartitionPlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
+
+using namespace llvm;
+
+namespace graft {
+
+CutUse classifyCutUse(const Graph &G, const VariableIndex &Vars, Use U) {
+  StringRef Op = G.opName(U.User);
+  bool IsHandle =
+      G.isOp(Vars.variableOf(G.input(U.User, U.Index)), "VarHandleOp");
+  if (Vars.isUpdate(G, U.User) && U.Index < Vars.update(G, U.User).NumVars)
+    return CutUse::Update;
+  if (Vars.variableOf({U.User, 0}) != NoNode && U.Index == 0)
+    return StringSwitch<CutUse>(Op)
+        .Cases("Identity", "RefIdentity", "Switch", "RefSwitch", CutUse::Alias)
+        .Cases("Enter", "RefEnter", CutUse::Alias)
+        .Default(CutUse::Unknown);
+  if (Op == "IsVariableInitialized" || Op == "VarIsInitializedOp")
+    return CutUse::Initialized;
+  if (Op == "DestroyResourceOp" || Op == "DisableCopyOnRead")
+    return CutUse::Effect;
+  if (IsHandle)
+    return StringSwitch<CutUse>(Op)
+        .Case("ReadVariableOp", CutUse::Read)
+        .Case("ResourceGather", G.intAttr(U.User, "batch_dims").value_or(0) == 0
+                                    ? CutUse::Lookup
+                                    : CutUse::DenseLookup)
+        .Case("ResourceGatherNd", CutUse::DenseLookup)
+        .Case("VariableShape", CutUse::Shape)
+        .Default(CutUse::Unknown);
+  // What takes a reference in place and is none of the above is not known. A
+  // Merge does not wait for all that it reads.
+  if (!G.opDef(U.User) || G.isRefInput(U.User, U.Index) || Op == "Merge")
+    return CutUse::Unknown;
+  return Op == "Identity" ? CutUse::Read : CutUse::Value;
+}
+
+bool PartitionPlan::fail(NodeId N, const Twine &Why) {
+  Diags.error(G.name(N), Why.str());
+  return false;
+}
+
+bool PartitionPlan::add(NodeId Var, const Partition &Cut, NodeId Leader) {
+  if (const CutVariable *Old = findVariable(Var)) {
+    if (Old->Cut == Cut)
+      return true;
+    return fail(Var, "is to be cut " + printPartition(Old->Cut) +
+                         (Leader == Var ? Twine("")
+                                        : " and, as a slot of '" +
+                                              G.name(Leader) + "', ") +
+                         (Leader == Var ? " and " : "") + printPartition(Cut) +
+                         "; an op updates them together, so cut them alike");
+  }
+  auto Shape = G.shapeAttr(Var, "shape");
+  if (!Shape || Shape->UnknownRank || is_contained(Shape->Dims, -1))
+    return fail(Var, "has no static shape, so it cannot be cut into parts; "
+                     "leave it whole");
+  if (Cut.Axis >= Shape->Dims.size())
+    return fail(Var, formatv("has no axis {0} to be cut along: its rank is {1}",
+                             Cut.Axis, Shape->Dims.size())
+                         .str());
+  int64_t Sum = std::accumulate(Cut.Sizes.begin(), Cut.Sizes.end(), int64_t(0));
+  if (Sum != Shape->Dims[Cut.Axis])
+    return fail(Var,
+                formatv("the sizes of its parts add up to {0}, but axis {1} "
+                        "has {2}",
+                        Sum, Cut.Axis, Shape->Dims[Cut.Axis])
+                    .str());
+  if (is_contained(Shape->Dims, 0))
+    return fail(Var, "has no elements; leave it whole");
+  CutVariable &New = Cuts.emplace_back();
+  New.Var = Var;
+  New.Name = G.name(Var).str();
+  New.Leader = Leader;
+  New.Cut = Cut;
+  New.Type = G.typeAttr(Var, "dtype").value_or(DT_INVALID);
+  New.Shape.assign(Shape->Dims.begin(), Shape->Dims.end());
+  int64_t Offset = 0;
+  for (int64_t Size : Cut.Sizes) {
+    New.Offsets.push_back(Offset);
+    Offset += Size;
+  }
+  Index[Var] = static_cast<unsigned>(Cuts.size() - 1);
+  return true;
+}
+
+/// The other variables of \p Update are cut like \p Of.
+bool PartitionPlan::addSlotsOf(NodeId Update, const CutVariable &Of) {
+  // add() may move what Of refers to.
+  Partition Cut = Of.Cut;
+  SmallVector<int64_t, 4> Shape = Of.Shape;
+  NodeId Var = Of.Var, Leader = Of.Leader;
+  for (unsigned I = 0; I < Vars.update(G, Update).NumVars; ++I) {
+    NodeId Slot = Vars.variableOf(G.input(Update, I));
+    if (Slot == Var)
+      continue;
+    auto Its = Slot == NoNode ? std::nullopt : G.shapeAttr(Slot, "shape");
+    if (!Its || ArrayRef<int64_t>(Its->Dims) != ArrayRef<int64_t>(Shape))
+      return fail(Update, "updates '" + G.name(Var) +
+                              "', which is cut, together with a variable that "
+                              "is not known to have its shape; leave '" +
+                              G.name(Var) + "' whole");
+    if (!add(Slot, Cut, Leader))
+      return false;
+  }
+  return true;
+}
+
+bool PartitionPlan::addSlots(NodeId Var) {
+  bool Good = true;
+  SmallVector<NodeId, 8> Updates;
+  Vars.forEachUse(G, Var, [&](Use U) {
+    if (classifyCutUse(G, Vars, U) == CutUse::Update &&
+        Vars.update(G, U.User).NumVars > 1)
+      Updates.push_back(U.User);
+  });
+  for (NodeId Update : Updates)
+    Good = Good && addSlotsOf(Update, *findVariable(Var));
+  return Good;
+}
+
+/// Whether \p E is brought into the shape \p Shape, as savers with `reshape`
+/// do.
+static bool hasShape(const Graph &G, Endpoint E, ArrayRef<int64_t> Shape) {
+  if (!G.isOp(E.Node, "Reshape"))
+    return false;
+  auto To = constValue(G, G.input(E.Node, 1).Node);
+  return To && To->HasInts && ArrayRef<int64_t>(To->Ints) == Shape;
+}
+
+/// Refuses the users of \p Of that nothing is known to do with parts.
+bool PartitionPlan::check(const CutVariable &Of) {
+  bool Good = true;
+  auto Refuse = [&](NodeId N, const Twine &Why) {
+    Good = fail(N, Why + "; leave variable '" + G.name(Of.Var) +
+                       "' whole, or keep this op out of the graph");
+  };
+  Vars.forEachUse(G, Of.Var, [&](Use U) {
+    if (!Good)
+      return;
+    StringRef Op = G.opName(U.User);
+    CutUse Kind = classifyCutUse(G, Vars, U);
+    if (Kind == CutUse::Unknown)
+      return Refuse(U.User, Op + " uses a variable in a way that has no form "
+                                 "for parts");
+    auto HasIndices = [&](unsigned At) {
+      Endpoint Ids = G.input(U.User, At);
+      unsigned Type = G.outputType(Ids.Node, Ids.Port);
+      return Type == DT_INT32 || Type == DT_INT64;
+    };
+    const char *NoIndices = "its indices are not known to be integers";
+    if (Kind == CutUse::Lookup) {
+      if (!HasIndices(1))
+        Refuse(U.User, NoIndices);
+      return;
+    }
+    if (Kind != CutUse::Update)
+      return;
+    const UpdateDef &Def = Vars.update(G, U.User);
+    if (Def.Kind == UpdateKind::Count ||
+        Def.Kind == UpdateKind::StridedSliceAssign || Op.contains("ScatterNd"))
+      return Refuse(U.User, Op + " has no form for parts");
+    if (Def.Indices >= 0 && Of.Cut.Axis == 0 && !HasIndices(Def.Indices))
+      return Refuse(U.User, NoIndices);
+    if (Op == "Assign" &&
+        !G.boolAttr(U.User, "validate_shape").value_or(true) &&
+        !hasShape(G, G.input(U.User, 1), Of.Shape))
+      return Refuse(U.User, "it may give the variable another shape");
+  });
+  return Good;
+}
+
+bool passesMemoryOn(StringRef Op) {
+  static constexpr StringLiteral Ops[] = {
+      "Identity",      "IdentityN",     "Switch",
+      "Merge",         "Enter",         "Exit",
+      "NextIteration", "Reshape",       "Squeeze",
+      "ExpandDims",    "StopGradient",  "PreventGradient",
+      "Bitcast",       "CheckNumerics", "EnsureShape",
+      "Slice",         "StridedSlice",  "Split",
+      "SplitV",        "Unpack",        "PlaceholderWithDefault"};
+  return is_contained(Ops, Op);
+}
+
+/// Marks what runs after an update of a reference: it is reached from there.
+void PartitionPlan::findAfterUpdates() {
+  SmallVector<NodeId, 32> Found;
+  for (const CutVariable &Of : Cuts) {
+    if (G.isOp(Of.Var, "VarHandleOp"))
+      continue;
+    After.resize(G.size());
+    Vars.forEachUse(G, Of.Var, [&](Use U) {
+      if (classifyCutUse(G, Vars, U) == CutUse::Update)
+        Found.push_back(U.User);
+    });
+  }
+  while (!Found.empty())
+    G.forEachUse(Found.pop_back_val(), [&](Use U) {
+      if (After[U.User])
+        return;
+      After.set(U.User);
+      Found.push_back(U.User);
+    });
+}
+
+/// Warns where the memory of \p Of, which \p Read gives, is passed on to what
+/// runs after an update.
+void PartitionPlan::checkViews(NodeId Read, const CutVariable &Of) {
+  SmallVector<NodeId, 8> Views{Read};
+  DenseSet<NodeId> Seen;
+  while (!Views.empty()) {
+    NodeId View = Views.pop_back_val();
+    bool Late = G.anyUse(View, [&](Use U) {
+      return U.Index < G.node(U.User).NumData && isAfterUpdate(U.User) &&
+             (View != Read || G.isOp(U.User, "Merge"));
+    });
+    if (Late) {
+      Diags.unproved(
+          "late-read", G.name(View),
+          formatv("passes on the memory of '{0}' to what runs after an update; "
+                  "the parts are read before it: read the variable where its "
+                  "value is needed",
+                  Of.Name));
+      return;
+    }
+    G.forEachUse(View, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData && !isAfterUpdate(U.User) &&
+          passesMemoryOn(G.opName(U.User)) && Seen.insert(U.User).second)
+        Views.push_back(U.User);
+    });
+  }
+}
+
+bool PartitionPlan::complete() {
+  // Slots are added behind, and may have slots of their own.
+  for (size_t I = 0; I < Cuts.size();)
+    if (!addSlots(Cuts[I++].Var))
+      return false;
+  if (!all_of(Cuts, [&](const CutVariable &Of) { return check(Of); }))
+    return false;
+  findAfterUpdates();
+  for (const CutVariable &Of : Cuts)
+    if (!After.empty() && !G.isOp(Of.Var, "VarHandleOp"))
+      Vars.forEachUse(G, Of.Var, [&](Use U) {
+        if (classifyCutUse(G, Vars, U) == CutUse::Read)
+          checkViews(U.User, Of);
+      });
+  return true;
+}
+
+} // namespace graft

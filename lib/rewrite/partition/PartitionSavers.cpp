@@ -1,0 +1,312 @@
+//===- lib/rewrite/partition/PartitionSavers.cpp - checkpoints of parts ---===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// An entry of SaveV2 or RestoreV2 that is a variable in parts becomes one for
+// each part, with the key of the variable and the slice that the part is, so
+// that checkpoints stay those of the whole variable:
+//
+//     SaveV2(.., ["w"], [""], w)  →  SaveV2(.., ["w", "w"],
+//                                        ["10 4 0,5:0,4", "10 4 5,5:0,4"],
+//                                        w/part_0, w/part_1)
+//
+// An entry that is a slice of a larger variable already is cut further. Savers
+// of other forms read and write the whole value, like everybody.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/partition/PartitionEdit.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace {
+
+/// Fields of a TensorProto.
+enum : unsigned { TensorDtype = 1, TensorShape = 2, TensorStrings = 8 };
+
+/// Inputs of SaveV2 in front of the tensors.
+constexpr unsigned SaveArgs = 3;
+
+/// The strings of the constant vector \p N; nothing if it is not one, or is
+/// written in an unusual form.
+std::optional<std::vector<std::string>> stringVector(const Graph &G, NodeId N) {
+  if (!G.isOp(N, "Const") || G.typeAttr(N, "dtype") != unsigned(DT_STRING))
+    return std::nullopt;
+  auto Value = G.attr(N, "value");
+  auto Tensor = Value ? bytesField(*Value, AttrTensor) : std::nullopt;
+  auto Shape = Tensor ? bytesField(*Tensor, TensorShape) : std::nullopt;
+  if (!Shape)
+    return std::nullopt;
+  ShapeValue S = parseShape(*Shape);
+  if (S.UnknownRank || S.Dims.size() != 1 || S.Dims[0] < 0)
+    return std::nullopt;
+  std::vector<std::string> Strings;
+  wire::Reader R(*Tensor);
+  for (wire::Field F; R.next(F);)
+    if (F.Number == TensorStrings)
+      Strings.push_back(F.Bytes.str());
+  auto Size = static_cast<size_t>(S.Dims[0]);
+  if (Strings.empty() || Strings.size() > Size)
+    return std::nullopt;
+  // The last one stands for all that follow.
+  Strings.resize(Size, Strings.back());
+  return Strings;
+}
+
+std::string encodeStringVector(ArrayRef<std::string> Strings) {
+  std::string Tensor, Value;
+  ShapeValue Shape;
+  Shape.Dims.push_back(static_cast<int64_t>(Strings.size()));
+  wire::appendInt(Tensor, TensorDtype, DT_STRING);
+  wire::appendBytes(Tensor, TensorShape, encodeShape(Shape));
+  for (const std::string &S : Strings)
+    wire::appendBytes(Tensor, TensorStrings, S);
+  wire::appendBytes(Value, AttrTensor, Tensor);
+  return Value;
+}
+
+/// What a checkpoint says of a slice: the whole shape, and the part of it.
+struct Slice {
+  SmallVector<int64_t, 4> Shape, Offsets, Sizes;
+};
+
+/// The slice that \p Text is: of the whole of \p Of where it is empty. Nothing
+/// if it does not have the shape of \p Of.
+std::optional<Slice> parseSlice(StringRef Text, const CutVariable &Of) {
+  Slice S;
+  if (Text.empty()) {
+    S.Shape = S.Sizes = Of.Shape;
+    S.Offsets.assign(Of.rank(), 0);
+    return S;
+  }
+  SmallVector<StringRef, 8> Words, Axes;
+  Text.split(Words, ' ');
+  Words.pop_back_val().split(Axes, ':');
+  if (Words.size() != Of.rank() || Axes.size() != Of.rank())
+    return std::nullopt;
+  for (auto [Word, Axis, Own] : zip_equal(Words, Axes, Of.Shape)) {
+    int64_t Whole, Offset = 0, Size;
+    if (Word.getAsInteger(10, Whole))
+      return std::nullopt;
+    Size = Whole;
+    auto [Begin, Length] = Axis.split(',');
+    if (Axis != "-" &&
+        (Begin.getAsInteger(10, Offset) || Length.getAsInteger(10, Size)))
+      return std::nullopt;
+    if (Size != Own || Offset < 0 || Offset + Size > Whole)
+      return std::nullopt;
+    S.Shape.push_back(Whole);
+    S.Offsets.push_back(Offset);
+    S.Sizes.push_back(Size);
+  }
+  return S;
+}
+
+std::string printSlice(Slice S, const CutVariable &Of, unsigned Part) {
+  S.Offsets[Of.Cut.Axis] += Of.Offsets[Part];
+  S.Sizes[Of.Cut.Axis] = Of.Cut.Sizes[Part];
+  std::string Text;
+  for (int64_t Size : S.Shape)
+    Text += itostr(Size) + " ";
+  for (auto [I, Offset, Size] : enumerate(S.Offsets, S.Sizes))
+    Text += (I == 0 ? "" : ":") + itostr(Offset) + "," + itostr(Size);
+  return Text;
+}
+
+} // namespace
+
+PartitionEditor::SaverEntries *PartitionEditor::entriesOf(NodeId N) {
+  auto [It, New] = Entries.try_emplace(N);
+  if (New) {
+    auto Names = stringVector(G, G.input(N, 1).Node);
+    auto Slices = stringVector(G, G.input(N, 2).Node);
+    if (Names && Slices && Names->size() == Slices->size())
+      It->second = std::make_unique<SaverEntries>(
+          SaverEntries{std::move(*Names), std::move(*Slices)});
+  }
+  return It->second.get();
+}
+
+/// Whether entry \p Index of the saver or restorer \p N can be cut like \p Of.
+bool PartitionEditor::canExpand(NodeId N, unsigned Index,
+                                const CutVariable &Of) {
+  SaverEntries *Its = entriesOf(N);
+  return Its && Index < Its->Slices.size() &&
+         parseSlice(Its->Slices[Index], Of);
+}
+
+/// Notes the entries of savers that \p Value is, and whether all its users
+/// are such.
+bool PartitionEditor::findSavedFrom(Endpoint Value, Endpoint From,
+                                    const CutVariable &Of) {
+  bool All = true;
+  for (Use U : G.uses(Value.Node)) {
+    if (U.Index >= G.node(U.User).NumData)
+      continue;
+    unsigned Index = U.Index - SaveArgs;
+    if (G.isOp(U.User, "SaveV2") && U.Index >= SaveArgs &&
+        G.input(U.User, U.Index) == Value && canExpand(U.User, Index, Of))
+      Saved[U.User].push_back({Index, &Of, From});
+    else
+      All = false;
+  }
+  return All;
+}
+
+void PartitionEditor::findSaved(const CutVariable &Of) {
+  SmallVector<std::pair<Endpoint, CutUse>, 8> From;
+  Vars.forEachUse(G, Of.Var, [&](Use U) {
+    CutUse Kind = classifyCutUse(G, Vars, U);
+    if (Kind == CutUse::Read)
+      From.push_back({{U.User, 0}, Kind});
+    else if (Kind == CutUse::Value && G.isOp(U.User, "SaveV2"))
+      From.push_back({G.input(U.User, U.Index), Kind});
+  });
+  llvm::sort(From, [](const auto &A, const auto &B) {
+    return std::pair(A.first.Node, A.first.Port) <
+           std::pair(B.first.Node, B.first.Port);
+  });
+  From.erase(std::unique(From.begin(), From.end()), From.end());
+  for (auto [Value, Kind] : From) {
+    findSavedFrom(Value, Value, Of);
+    if (Kind != CutUse::Read)
+      continue;
+    // A place in front of the saver.
+    for (Use U : G.uses(Value.Node))
+      if (U.Index == 0 && G.isOp(U.User, "Identity") &&
+          G.node(U.User).NumInputs == 1 && G.hasUses(U.User) &&
+          findSavedFrom({U.User, 0}, Value, Of))
+        PassedOn.insert(U.User);
+  }
+}
+
+/// Notes the outputs of RestoreV2 of which \p Of is assigned all.
+void PartitionEditor::findRestored(const CutVariable &Of) {
+  SmallVector<NodeId, 4> Assigns;
+  Vars.forEachUse(G, Of.Var, [&](Use U) {
+    if (U.Index == 0 && Vars.update(G, U.User).Kind == UpdateKind::Assign)
+      Assigns.push_back(U.User);
+  });
+  for (NodeId Assign : Assigns) {
+    auto IsOnlyUse = [&](Endpoint E, NodeId By) {
+      return !G.anyUse(E.Node, [&](Use U) {
+        return U.User != By && (U.Index >= G.node(U.User).NumData ||
+                                G.input(U.User, U.Index) == E);
+      });
+    };
+    SmallVector<NodeId, 2> Places;
+    NodeId By = Assign;
+    Endpoint E = G.input(Assign, 1);
+    while (G.isOp(E.Node, "Identity") && G.node(E.Node).NumInputs == 1 &&
+           IsOnlyUse(E, By)) {
+      Places.push_back(E.Node);
+      By = E.Node;
+      E = G.input(E.Node, 0);
+    }
+    if (!G.isOp(E.Node, "RestoreV2") || !canExpand(E.Node, E.Port, Of))
+      continue;
+    auto &Uses = RestoreUses[E.Node];
+    if (Uses.empty())
+      for (Use U : G.uses(E.Node))
+        if (U.Index < G.node(U.User).NumData)
+          ++Uses[G.input(U.User, U.Index).Port];
+    if (Uses[E.Port] != 1)
+      continue;
+    Restored[E.Node].push_back({E.Port, &Of, Assign});
+    append_range(Leftover, Places);
+  }
+}
+
+/// Gives the saver or restorer \p N an entry for each part of the variable of
+/// each entry in \p Of.
+void PartitionEditor::expandEntries(NodeId N, const EntryMap &Of) {
+  SaverEntries &Its = *entriesOf(N);
+  std::vector<std::string> Names, Slices;
+  std::string Types;
+  SmallVector<unsigned, 4> OldTypes = G.typeListAttr(N, "dtypes");
+  for (unsigned I = 0; I < Its.Names.size(); ++I) {
+    const CutVariable *Cut = Of.lookup(I);
+    auto Whole = Cut ? parseSlice(Its.Slices[I], *Cut) : std::nullopt;
+    for (unsigned P = 0; P < (Cut ? Cut->parts() : 1); ++P) {
+      Names.push_back(Its.Names[I]);
+      Slices.push_back(Cut ? printSlice(*Whole, *Cut, P) : Its.Slices[I]);
+      Types += static_cast<char>(OldTypes[I]);
+    }
+  }
+  G.setAttr(N, "dtypes", encodeTypeListAttr(Types));
+  G.removeAttr(N, "_output_shapes");
+  for (auto [Index, Strings] :
+       {std::pair(1U, &Names), std::pair(2U, &Slices)}) {
+    NodeId Const = G.input(N, Index).Node;
+    std::string Value = encodeStringVector(*Strings);
+    if (G.anyUse(Const, [&](Use U) { return U.User != N; })) {
+      AttrRun Attrs;
+      Attrs.type("dtype", DT_STRING).raw("value", Value);
+      G.setInput(N, Index,
+                 {add(N, Index == 1 ? "tensor_names" : "shape_and_slices",
+                      "Const", {}, Attrs),
+                  0});
+      continue;
+    }
+    G.setAttr(Const, "value", Value);
+    G.removeAttr(Const, "_output_shapes");
+  }
+}
+
+void PartitionEditor::rewriteRestores() {
+  for (auto &[N, List] : Restored) {
+    EntryMap Of;
+    for (const RestoredEntry &E : List)
+      Of[E.Index] = E.Of;
+    SmallVector<uint32_t, 16> Ports;
+    uint32_t Next = 0;
+    for (unsigned I = 0; I < entriesOf(N)->Names.size(); ++I) {
+      Ports.push_back(Next);
+      const CutVariable *Cut = Of.lookup(I);
+      Next += Cut ? Cut->parts() : 1;
+    }
+    expandEntries(N, Of);
+    for (Use U : G.uses(N))
+      if (U.Index < G.node(U.User).NumData)
+        G.setInput(U.User, U.Index, {N, Ports[G.input(U.User, U.Index).Port]});
+    for (const RestoredEntry &E : List)
+      for (unsigned P = 0; P < E.Of->parts(); ++P)
+        PartValues[E.Assign].push_back({N, Ports[E.Index] + P});
+  }
+}
+
+void PartitionEditor::rewriteSaves() {
+  for (auto &[N, List] : Saved) {
+    EntryMap Of;
+    SmallDenseMap<unsigned, Endpoint> From;
+    for (const SavedEntry &E : List) {
+      Of[E.Index] = E.Of;
+      From[E.Index] = E.From;
+    }
+    SmallVector<Endpoint, 16> Inputs;
+    for (auto [I, E] : enumerate(G.dataInputs(N))) {
+      unsigned Index = static_cast<unsigned>(I) - SaveArgs;
+      const CutVariable *Cut = I < SaveArgs ? nullptr : Of.lookup(Index);
+      if (!Cut) {
+        Inputs.push_back(E);
+        continue;
+      }
+      Endpoint Source = From[Index];
+      auto Reads = PartReads.find(Source.Node);
+      for (unsigned P = 0; P < Cut->parts(); ++P)
+        Inputs.push_back(Reads == PartReads.end()
+                             ? partOf(Source, P)
+                             : Endpoint{Reads->second[P], 0});
+    }
+    append_range(Inputs, G.controlInputs(N));
+    G.setInputs(N, Inputs);
+    expandEntries(N, Of);
+  }
+}
+
+} // namespace graft
