@@ -24,10 +24,10 @@
 #include "lib/certify/fold/Fold.h"
 #include "lib/certify/partition/PartitionCheck.h"
 #include "lib/certify/partition/PartitionLike.h"
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/io/read/Read.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 
 using namespace llvm;
 

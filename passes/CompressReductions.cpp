@@ -29,11 +29,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/CompressCheck.h"
-#include "lib/certify/forms/PackCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/Compression.h"
 #include "lib/rewrite/Reductions.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -30,13 +30,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/PackCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/Needs.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 #include "lib/rewrite/Reductions.h"
 #include "lib/strategy/Resources.h"
 #include "lib/support/InternalError.h"

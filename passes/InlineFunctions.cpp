@@ -20,9 +20,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/Verifier.h"
+#include "lib/io/ControlContexts.h"
 #include "lib/io/Module.h"
 #include "lib/io/inline/Inline.h"
-#include "lib/lower/expand/Contexts.h"
 #include "lib/pass/Pass.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"

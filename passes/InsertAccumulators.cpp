@@ -30,8 +30,10 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/PerOp.h"
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 
 #include <limits>
 

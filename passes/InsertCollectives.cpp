@@ -37,6 +37,7 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 #include "lib/rewrite/Reductions.h"
 #include "lib/rewrite/UnevenGather.h"
 #include "lib/strategy/Cluster.h"

@@ -31,12 +31,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/BatchNormCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/LocalRuns.h"
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/rules/BatchNormReads.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -654,7 +655,7 @@ void InsertReductions::report(const ProgramFacts &Facts) {
       break;
     if (Bits & AssumesLocalBatchNorm)
       Diags->unproved("local-batch-norm", G->name(N),
-                      BatchNormCheck::isVarianceRead(*G, N)
+                      isVarianceRead(*G, N)
                           ? "batch normalisation uses the statistics of each "
                             "replica's rows, not of the whole batch, and who "
                             "reads its variance, as a moving average does, "

@@ -24,9 +24,11 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Loops.h"
+#include "lib/infer/rules/OpRules.h"
 #include "lib/io/Module.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"

@@ -30,7 +30,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/batch/SpreadCopies.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/rewrite/Slots.h"

@@ -27,7 +27,6 @@
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/PerOp.h"
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/lower/expand/Expand.h"
 #include "lib/pass/Pass.h"

@@ -26,8 +26,10 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/rules/OpRules.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 #include "lib/program/forms/SeedOffset.h"
 
 #include "llvm/ADT/STLExtras.h"

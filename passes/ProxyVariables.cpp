@@ -33,9 +33,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/ProxyCheck.h"
 #include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/Proxy.h"
 #include "lib/strategy/Record.h"
 
 #include "llvm/ADT/StringMap.h"

@@ -24,6 +24,7 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 
 using namespace llvm;
 

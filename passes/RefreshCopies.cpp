@@ -28,10 +28,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/ProxyCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/Proxy.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"

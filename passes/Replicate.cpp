@@ -36,11 +36,13 @@
 #include "lib/infer/batch/OwnBatch.h"
 #include "lib/infer/batch/SampledRows.h"
 #include "lib/infer/batch/SparseFeeds.h"
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/batch/SpreadCopies.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Loops.h"
+#include "lib/infer/graph/Topology.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -195,13 +197,13 @@ void Replicate::splitFeeds() {
     if (!Diags->wantsRemarks())
       continue;
     if (F.Sparse) {
-      Diags->remark("feed", feedName(*G, F),
+      Diags->remark("feed", feedName(*G, F.At),
                     "a part of a sparse tensor: what is made of it exists "
                     "once, and the dense rows that it gives are split");
       continue;
     }
     if (F.Axis < 0) {
-      Diags->remark("feed", feedName(*G, F),
+      Diags->remark("feed", feedName(*G, F.At),
                     F.Scalar ? "a scalar, which every replica reads"
                              : "every replica reads it whole");
       continue;
@@ -213,10 +215,10 @@ void Replicate::splitFeeds() {
       if (Shape->Dims[I] < 0) {
         Text += formatv("; axis {0} is unknown too: if that is the batch, give "
                         "--feed={1}=split({0})",
-                        I, feedName(*G, F));
+                        I, feedName(*G, F.At));
         break;
       }
-    Diags->remark("feed", feedName(*G, F), Text);
+    Diags->remark("feed", feedName(*G, F.At), Text);
   }
 }
 

@@ -38,7 +38,6 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
 #include "lib/rewrite/Slots.h"

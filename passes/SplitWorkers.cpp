@@ -26,6 +26,7 @@
 #include "lib/io/Module.h"
 #include "lib/lower/workers/Workers.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 
 using namespace llvm;
 

@@ -39,11 +39,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/BatchNormCheck.h"
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/rules/BatchNormReads.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -123,7 +124,7 @@ bool SyncBatchNorm::findGradients() {
     if (Of.Index >= G->node(Of.User).NumData)
       continue;
     uint32_t Port = G->input(Of.User, Of.Index).Port;
-    if (Port < 3 || BatchNormCheck::readsShapeOnly(*G, Of.User, Port))
+    if (Port < 3 || readsShapeOnly(*G, Of.User, Port))
       continue;
     if (!isGradient(G->opName(Of.User)) || Of.Index != Port ||
         G->input(Of.User, 1) != G->input(N, 0) ||
@@ -158,7 +159,7 @@ bool SyncBatchNorm::take(NodeId Node) {
     return false;
   if (!findGradients())
     return false;
-  return Sync || BatchNormCheck::isVarianceRead(*G, N);
+  return Sync || isVarianceRead(*G, N);
 }
 
 void SyncBatchNorm::makeStatistics() {
@@ -313,7 +314,7 @@ PassResult SyncBatchNorm::run(Module &M, DiagnosticEngine &Diags) {
         if (G->input(Of.User, Of.Index) == Endpoint{N, Port})
           G->setInput(Of.User, Of.Index, By);
     };
-    if (BatchNormCheck::isVarianceRead(*G, N)) {
+    if (isVarianceRead(*G, N)) {
       Endpoint One = number("one", 1);
       Endpoint Less = arithmetic("count_less", "Sub", {countOfRows(), One});
       Less = arithmetic("count_rest", "Maximum", {Less, One});

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/pass/PassManager.h"
-#include "lib/strategy/Pipeline.h"
+#include "lib/pass/PipelineText.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -7,6 +7,8 @@
 #include "lib/rewrite/Slots.h"
 
 #include "lib/graph/DeviceName.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/program/Program.h"
 #include "lib/strategy/Record.h"
 
 #include "llvm/ADT/DenseMap.h"

@@ -7,7 +7,8 @@
 #ifndef GRAFT_LIB_REWRITE_SLOTS_H
 #define GRAFT_LIB_REWRITE_SLOTS_H
 
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/program/Program.h"
 #include "lib/support/Diagnostics.h"
 
 #include <optional>

@@ -6,6 +6,7 @@
 
 #include "lib/strategy/Pipeline.h"
 
+#include "lib/pass/PipelineText.h"
 #include "lib/strategy/Builders.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -21,18 +22,6 @@ std::vector<std::string> strategyNames() {
   std::vector<std::string> Names = builderNames();
   Names.insert(Names.end(), {"tpu", "ipu-multi-worker"});
   return Names;
-}
-
-std::string quotePipelineValue(StringRef Value) {
-  if (!Value.empty() && Value.find_first_of(",{}' \t\n") == StringRef::npos)
-    return Value.str();
-  std::string Out = "'";
-  for (char C : Value) {
-    Out += C;
-    if (C == '\'')
-      Out += C;
-  }
-  return Out + "'";
 }
 
 std::vector<std::string> devicesOf(const StrategyOptions &O) {

@@ -63,9 +63,6 @@ std::vector<std::string> devicesOf(const StrategyOptions &Options);
 /// nothing are left out.
 std::string buildPipeline(const StrategyOptions &Options);
 
-/// \p Value as the value of an option in a pipeline: in quotes if it must be.
-std::string quotePipelineValue(llvm::StringRef Value);
-
 } // namespace graft
 
 #endif // GRAFT_LIB_STRATEGY_PIPELINE_H

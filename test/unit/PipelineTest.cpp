@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/strategy/Pipeline.h"
+#include "lib/io/Module.h"
 #include "lib/pass/PassManager.h"
 
 #include <catch2/catch.hpp>

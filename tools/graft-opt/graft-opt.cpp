@@ -21,6 +21,7 @@
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/io/read/InputFile.h"
+#include "lib/program/Program.h"
 
 #include "google/protobuf/stubs/common.h"
 #include "google/protobuf/stubs/logging.h"

@@ -7,8 +7,6 @@
 #include "lib/certify/compare/Certificate.h"
 
 #include "lib/certify/compare/Checker.h"
-#include "lib/certify/forms/AccumulateCheck.h"
-#include "lib/certify/forms/CompressCheck.h"
 #include "lib/certify/forms/LoopCheck.h"
 #include "lib/certify/forms/PackCheck.h"
 #include "lib/graph/AttrWire.h"
@@ -18,6 +16,10 @@
 #include "lib/infer/facts/LocalRuns.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/rules/BatchNormReads.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/Accumulator.h"
+#include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
 #include "lib/program/forms/SeedOffset.h"
 
@@ -333,8 +335,7 @@ bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
       (BatchNorms->isRewritten(I) &&
        BatchNorms->givesStatistics(I, K, E, Strip)))
     return true;
-  if (BatchNorms->isHollow(Want) &&
-      !BatchNormCheck::readsShapeOnly(G, P, Want.Port))
+  if (BatchNorms->isHollow(Want) && !readsShapeOnly(G, P, Want.Port))
     return false;
   // A seed that is another on each replica makes another draw.
   E = withoutOffset(G, P, K, strip(E), Replicas);

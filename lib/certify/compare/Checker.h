@@ -15,6 +15,7 @@
 #include "lib/certify/forms/ProxyCheck.h"
 #include "lib/graph/InputGraph.h"
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/program/Program.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/DenseMap.h"

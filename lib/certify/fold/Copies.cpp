@@ -7,9 +7,9 @@
 #include "lib/certify/fold/Copies.h"
 
 #include "lib/graph/DeviceName.h"
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/infer/rules/OpRules.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -14,9 +14,10 @@
 #include "lib/certify/fold/Copies.h"
 #include "lib/certify/fold/FoldProxies.h"
 #include "lib/certify/forms/BatchNormCheck.h"
-#include "lib/certify/forms/CompressCheck.h"
 #include "lib/graph/Verifier.h"
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/StringMap.h"

@@ -6,6 +6,8 @@
 
 #include "lib/certify/forms/AccumulateCheck.h"
 
+#include "lib/program/forms/Accumulator.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <limits>
@@ -13,27 +15,6 @@
 using namespace llvm;
 
 namespace graft {
-
-static bool isPart(const Graph &G, NodeId N, StringRef Op) {
-  return G.node(N).Kind == Inserted::Accumulate && G.isOp(N, Op);
-}
-
-NodeId putOf(const Graph &G, NodeId Take) {
-  if (G.node(Take).NumData != 2 ||
-      !isPart(G, G.input(Take, 0).Node, "ConditionalAccumulator"))
-    return NoNode;
-  NodeId Put = NoNode;
-  bool Others = G.anyUse(G.input(Take, 0).Node, [&](Use U) {
-    if (U.User == Take)
-      return U.Index != 0;
-    if (U.Index != 0 || Put != NoNode || G.node(U.User).NumData != 3 ||
-        !isPart(G, U.User, "AccumulatorApplyGradient"))
-      return true;
-    Put = U.User;
-    return false;
-  });
-  return Others ? NoNode : Put;
-}
 
 /// Whether \p E is the integer \p Want.
 static bool isNumber(const Graph &G, Endpoint E, unsigned Type, int64_t Want) {
@@ -57,7 +38,7 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
     if (G.stringAttr(N, "shared_name") != G.name(N))
       Error(N, "is an accumulator that has not its own name");
     if (none_of(G.uses(N), [&](Use U) {
-          return isPart(G, U.User, "AccumulatorTakeGradient") &&
+          return isAccumulatorPart(G, U.User, "AccumulatorTakeGradient") &&
                  putOf(G, U.User) != NoNode;
         }))
       Error(N, "is an accumulator into which not just each replica puts once "
@@ -83,7 +64,7 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
                   std::numeric_limits<int64_t>::max()))
       Error(N, "puts with a step that may be dropped");
     for (Endpoint E : G.controlInputs(N))
-      if (!isPart(G, E.Node, "NoOp"))
+      if (!isAccumulatorPart(G, E.Node, "NoOp"))
         Error(N, "puts and waits for '" + G.name(E.Node) +
                      "', which its value does not need");
     // A run that fails would leave what some replicas have put to the next.
@@ -96,7 +77,7 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
   } else if (Op == "NoOp") {
     for (Endpoint E : G.inputs(N))
       if (!G.anyUse(N, [&](Use U) {
-            return isPart(G, U.User, "AccumulatorApplyGradient") &&
+            return isAccumulatorPart(G, U.User, "AccumulatorApplyGradient") &&
                    G.node(U.User).NumData == 3 &&
                    G.input(U.User, 2).Node == E.Node;
           }))

@@ -22,10 +22,6 @@
 
 namespace graft {
 
-/// The only node that puts into the accumulator from which only \p Take takes,
-/// or NoNode.
-NodeId putOf(const Graph &G, NodeId Take);
-
 /// Checks \p N, of kind accumulate: what is taken is the sum of what the
 /// \p Replicas replicas put in the same step.
 void checkAccumulate(

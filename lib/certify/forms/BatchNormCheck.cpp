@@ -19,8 +19,6 @@
 
 #include "lib/certify/forms/BatchNormCheck.h"
 
-#include "lib/infer/rules/OpRules.h"
-
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -35,20 +33,6 @@ bool BatchNormCheck::isDefinitionOp(StringRef Op) {
              "AddV2", "Rsqrt", true)
       .Cases("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", true)
       .Default(false);
-}
-
-bool BatchNormCheck::readsShapeOnly(const Graph &G, NodeId User,
-                                    uint32_t Port) {
-  TypeRule Rule = rulesOf(G.opName(User)).Type;
-  return (Rule == TypeRule::Zeros || Rule == TypeRule::ShapeOf) &&
-         (Port < 5 || !G.hasUses(User));
-}
-
-bool BatchNormCheck::isVarianceRead(const Graph &G, NodeId N) {
-  return G.anyUse(N, [&](Use Of) {
-    return G.input(Of.User, Of.Index).Port == 2 &&
-           !readsShapeOnly(G, Of.User, 2);
-  });
 }
 
 bool BatchNormCheck::isGradient(NodeId I) const {

@@ -35,14 +35,6 @@ public:
   /// The ops that a definition is made of: functions of what they read.
   static bool isDefinitionOp(llvm::StringRef Op);
 
-  /// Whether \p User takes nothing but the shape of output \p Port of a batch
-  /// norm, which does not depend on how the op is written. (That of the third
-  /// reserve space does; tf.gradients makes zeros of it that nothing reads.)
-  static bool readsShapeOnly(const Graph &G, NodeId User, uint32_t Port);
-
-  /// Whether somebody takes the value of the variance of batch norm \p N.
-  static bool isVarianceRead(const Graph &G, NodeId N);
-
   /// Whether node \p I of the input trains, a batch norm or its gradient, and
   /// its node in the program takes statistics as given.
   bool isRewritten(NodeId I) const;

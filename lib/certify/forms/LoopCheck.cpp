@@ -38,24 +38,6 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
               "every replica uses '" + G.name(Handle) + "', which exists once");
 }
 
-bool isElementShape(StringRef Op, StringRef Key) {
-  return Op == "EnsureShape"
-             ? Key == "shape"
-             : Key.starts_with("element_shape") && isLocalHandleOp(Op);
-}
-
-std::optional<SmallVector<DimId, 4>>
-elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
-  auto Shape = Dims.shape({N, 0});
-  if (!Shape)
-    return std::nullopt;
-  // What is read from many elements has them along another axis.
-  bool Many = !G.isOp(N, "TensorArrayV3") && !G.isOp(N, "EnsureShape");
-  if (Many && Shape->empty())
-    return std::nullopt;
-  return SmallVector<DimId, 4>(Many ? Shape->drop_front() : *Shape);
-}
-
 /// Whether the shape \p Now is \p Was but for \p Sizes that follow the batch.
 static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
                          ArrayRef<int64_t> Was, ArrayRef<int64_t> Now,

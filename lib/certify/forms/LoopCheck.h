@@ -22,14 +22,6 @@ namespace graft {
 void checkLoops(const Graph &G, const LoopInfo &Loops,
                 llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);
 
-/// Whether the attribute \p Key holds the shape of what an array holds, or of
-/// what passes, so that the rows of one replica may stand in it.
-bool isElementShape(llvm::StringRef Op, llvm::StringRef Key);
-
-/// The sizes that attribute isElementShape() of \p N says something of.
-std::optional<llvm::SmallVector<DimId, 4>>
-elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N);
-
 /// Whether \p Now says of \p N what isElementShape() said in \p Was, but for
 /// the sizes that follow the batch, which are those of one of \p Replicas.
 bool isLocalElementShape(const Graph &G, const DimAnalysis &Dims, NodeId N,

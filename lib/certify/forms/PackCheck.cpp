@@ -6,8 +6,6 @@
 
 #include "lib/certify/forms/PackCheck.h"
 
-#include "llvm/Support/MathExtras.h"
-
 using namespace llvm;
 
 namespace graft {
@@ -46,20 +44,6 @@ PackedTensor unpacked(const Graph &G, NodeId N,
       !isPack(G, G.input(Flat.Node, 0).Node, "SplitV"))
     Result.Source = G.input(Flat.Node, 0);
   return Result;
-}
-
-std::optional<int64_t> staticElements(const DimAnalysis &Dims, Endpoint E) {
-  auto Shape = Dims.shape(E);
-  if (!Shape)
-    return std::nullopt;
-  int64_t Elements = 1;
-  for (DimId D : *Shape) {
-    int64_t Size = Dims.table().number(D);
-    if (Size == UnknownSize || Dims.table().hasSym(D) || Size < 0 ||
-        MulOverflow(Elements, Size, Elements))
-      return std::nullopt;
-  }
-  return Elements;
 }
 
 static bool isAxisZero(const Graph &G, NodeId N) {

@@ -36,10 +36,6 @@ struct PackedTensor {
 PackedTensor unpacked(const Graph &G, NodeId N,
                       llvm::function_ref<bool(NodeId)> Passes);
 
-/// The number of elements of \p E if all replicas have as many, and the graph
-/// says how many.
-std::optional<int64_t> staticElements(const DimAnalysis &Dims, Endpoint E);
-
 /// What is wrong with \p N, a node of a pack's kind; empty if nothing is.
 llvm::StringRef packFault(const Graph &G, const DimAnalysis &Dims, NodeId N,
                           llvm::function_ref<bool(NodeId)> Passes);

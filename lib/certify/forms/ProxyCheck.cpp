@@ -21,78 +21,14 @@
 
 #include "lib/certify/forms/ProxyCheck.h"
 
-#include "lib/infer/rules/OpRules.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/Proxy.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 
 namespace graft {
-
-bool looksUpRows(const Graph &G, NodeId N) {
-  return G.isOp(N, "ResourceGather") || G.isOp(N, "ResourceGatherNd");
-}
-
-bool leavesVariable(const Graph &G, Use U) {
-  StringRef Op = G.opName(U.User);
-  const OpDef *Def = G.opDef(U.User);
-  // A merged handle is that of copy 0, and so of the one that there is.
-  if (!Def)
-    return Op == "_FromReplicas";
-  // The value of a reference.
-  if (G.isRefOutput(G.input(U.User, U.Index).Node, 0) &&
-      !G.isRefInput(U.User, U.Index) && G.outputType(U.User, 0) != DT_RESOURCE)
-    return !Op.starts_with("Enter");
-  return Def->readsVariable() || Op == "Identity" || Op == "RefIdentity" ||
-         Op == "Switch" || Op == "RefSwitch";
-}
-
-NodeId proxyOf(const Graph &G, NodeId Var) {
-  NodeId Found = NoNode;
-  G.anyUse(Var, [&](Use W) {
-    return G.node(W.User).Kind == Inserted::Proxy &&
-           G.node(W.User).NumData == 1 && G.anyUse(W.User, [&](Use F) {
-             if (F.Index != 1 || G.node(F.User).Kind != Inserted::Proxy ||
-                 !G.isOp(F.User, "AssignVariableOp"))
-               return false;
-             Found = G.input(F.User, 0).Node;
-             return true;
-           });
-  });
-  return Found;
-}
-
-void markAfter(const Graph &G, std::vector<NodeId> Work,
-               std::vector<bool> &Marked) {
-  Marked.resize(G.size());
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (Marked[N])
-      continue;
-    Marked[N] = true;
-    G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
-  }
-}
-
-bool areOrdered(const Graph &G, ArrayRef<NodeId> Updates,
-                function_ref<NodeId(NodeId)> Gate) {
-  // Of each two, one is after the other: so the numbers of those that come
-  // after each are all different.
-  SmallVector<bool, 8> Taken(Updates.size());
-  for (NodeId U : Updates) {
-    if (Updates.size() < 2)
-      break;
-    std::vector<bool> After;
-    markAfter(G, {Gate(U)}, After);
-    size_t Later = count_if(
-        Updates, [&](NodeId Other) { return Other != U && After[Other]; });
-    if (Taken[Later])
-      return false;
-    Taken[Later] = true;
-  }
-  return true;
-}
 
 ProxyCheck::ProxyCheck(const InputGraph &In, const Graph &G,
                        const std::vector<NodeId> &InputOf)

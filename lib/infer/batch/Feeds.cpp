@@ -113,7 +113,7 @@ Feed *Chooser::find(StringRef Name) {
     std::vector<std::string> Known;
     Known.reserve(Feeds.size());
     for (const Feed &F : Feeds)
-      Known.push_back(feedName(G, F));
+      Known.push_back(feedName(G, F.At));
     Name.consume_back(":0");
     std::string Near = nearest(Name, Known);
     Diags.error("", ("--feed: the graph has no tensor '" + Name + "'" +
@@ -367,11 +367,6 @@ bool Chooser::run(StringRef Option) {
 
 } // namespace
 
-std::string feedName(const Graph &G, const Feed &F) {
-  std::string Name = G.name(F.At.Node).str();
-  return F.At.Port == 0 ? Name : Name + ":" + std::to_string(F.At.Port);
-}
-
 void warnOfRanks(const Graph &G, ArrayRef<Feed> Feeds,
                  DiagnosticEngine &Diags) {
   for (const Feed &F : Feeds)
@@ -380,7 +375,7 @@ void warnOfRanks(const Graph &G, ArrayRef<Feed> Feeds,
                      "the rank of this feed is not known, so it is taken for a "
                      "scalar, which every replica reads; say what it is with "
                      "--feed=" +
-                         feedName(G, F) + "=split or =copy");
+                         feedName(G, F.At) + "=split or =copy");
 }
 
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G, StringRef Option,

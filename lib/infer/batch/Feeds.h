@@ -28,9 +28,6 @@ struct Feed {
   int Batch = -1; ///< Which feeds have as many rows, as the user says, or -1.
 };
 
-/// What the user calls \p F: NAME, or NAME:PORT.
-std::string feedName(const Graph &G, const Feed &F);
-
 /// Decides for every placeholder of \p G that is used, and for every tensor
 /// that the step takes from a queue or an iterator. \p Option has the user's
 /// rules, NAME[:PORT][+NAME...]=split|split(AXIS)|copy separated by `;`, for

@@ -17,7 +17,6 @@
 
 #include "lib/infer/batch/FullBatch.h"
 
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/BatchSources.h"
 
 using namespace llvm;

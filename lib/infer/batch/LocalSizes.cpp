@@ -6,8 +6,8 @@
 
 #include "lib/infer/batch/LocalSizes.h"
 
-#include "lib/certify/forms/LoopCheck.h"
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/program/Program.h"
 
 using namespace llvm;
 
@@ -67,6 +67,24 @@ void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
       G.setAttr(N, OriginalAttr, *G.attr(N, Key));
     G.setAttr(N, Key, encodeShapeAttr(Local));
   }
+}
+
+bool isElementShape(StringRef Op, StringRef Key) {
+  return Op == "EnsureShape"
+             ? Key == "shape"
+             : Key.starts_with("element_shape") && isLocalHandleOp(Op);
+}
+
+std::optional<SmallVector<DimId, 4>>
+elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
+  auto Shape = Dims.shape({N, 0});
+  if (!Shape)
+    return std::nullopt;
+  // What is read from many elements has them along another axis.
+  bool Many = !G.isOp(N, "TensorArrayV3") && !G.isOp(N, "EnsureShape");
+  if (Many && Shape->empty())
+    return std::nullopt;
+  return SmallVector<DimId, 4>(Many ? Shape->drop_front() : *Shape);
 }
 
 } // namespace graft

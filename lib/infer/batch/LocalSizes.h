@@ -29,6 +29,14 @@ bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
 void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
                       unsigned Replicas);
 
+/// Whether the attribute \p Key holds the shape of what an array holds, or of
+/// what passes, so that the rows of one replica may stand in it.
+bool isElementShape(llvm::StringRef Op, llvm::StringRef Key);
+
+/// The sizes that attribute isElementShape() of \p N says something of.
+std::optional<llvm::SmallVector<DimId, 4>>
+elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_INFER_BATCH_LOCALSIZES_H

@@ -13,8 +13,9 @@
 
 #include "lib/infer/batch/OwnBatch.h"
 
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/batch/SpreadCopies.h"
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -44,14 +45,14 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     for (size_t I = 0; Shape && I < Shape->Dims.size(); ++I)
       if (Shape->Dims[I] < 0 && !(Many && I == 0))
         Diags.unproved(
-            "batch", feedName(G, F),
+            "batch", feedName(G, F.At),
             formatv("that axis {0} of it has the same size on every replica is "
                     "not known; a read of a fixed number of rows, or a dataset "
                     "that drops the remainder, makes it so",
                     I)
                 .str());
     if (!Shape || Shape->UnknownRank)
-      Diags.unproved("batch", feedName(G, F),
+      Diags.unproved("batch", feedName(G, F.At),
                      "that it has the same shape on every replica is not "
                      "known");
   }

@@ -17,7 +17,6 @@
 #include "lib/infer/batch/SparseFeeds.h"
 
 #include "lib/infer/graph/BatchSources.h"
-#include "lib/infer/sizes/DimRules.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -168,16 +167,6 @@ std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
     return std::pair(A.Node, A.Port) < std::pair(B.Node, B.Port);
   });
   return Rows;
-}
-
-/// Rows of the sparse operand, columns of the dense one.
-void DimRules::sparseMatMul() {
-  Dims B = in(3);
-  if (!B || B->size() != 2)
-    return;
-  bool Turned = G.boolAttr(N, "adjoint_b").value_or(false);
-  DimId Columns = (*B)[Turned ? 0 : 1];
-  setShape(0, {slot(0), Columns});
 }
 
 } // namespace graft

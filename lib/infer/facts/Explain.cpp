@@ -6,6 +6,9 @@
 
 #include "lib/infer/facts/Explain.h"
 
+#include "lib/infer/rules/OpRules.h"
+#include "lib/program/Program.h"
+
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -6,6 +6,7 @@
 
 #include "lib/infer/facts/LocalRuns.h"
 
+#include "lib/infer/rules/OpRules.h"
 #include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/DenseSet.h"

@@ -23,6 +23,7 @@
 #define GRAFT_LIB_INFER_FACTS_LOCALRUNS_H
 
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/rules/OpRules.h"
 
 namespace graft {
 

@@ -6,8 +6,8 @@
 
 #include "lib/infer/facts/Needs.h"
 
-#include "lib/certify/forms/ProxyCheck.h"
 #include "lib/infer/graph/Loops.h"
+#include "lib/program/forms/Proxy.h"
 #include "lib/support/InternalError.h"
 
 using namespace llvm;

@@ -10,6 +10,7 @@
 #include "lib/graph/Graph.h"
 
 #include <optional>
+#include <string>
 
 namespace graft {
 
@@ -37,6 +38,9 @@ std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E);
 /// The first output of the ParseExample \p N that is a dense feature. It has a
 /// tensor of indices, of values and of a shape for every sparse feature first.
 unsigned firstDenseFeature(const Graph &G, NodeId N);
+
+/// What the user calls \p E, a feed: NAME, or NAME:PORT.
+std::string feedName(const Graph &G, Endpoint E);
 
 } // namespace graft
 

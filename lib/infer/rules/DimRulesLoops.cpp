@@ -204,4 +204,51 @@ void DimRules::localHandle() {
   }
 }
 
+/// The branches of a conditional: a size that is not the same in all is another
+/// one. What comes round a loop says nothing here, nor does an Optional that is
+/// empty.
+void DimRules::merge() {
+  SmallVector<Endpoint, 2> Sides;
+  for (Endpoint E : Inputs) {
+    Endpoint From = E;
+    while (G.isOp(From.Node, "Identity"))
+      From = G.input(From.Node, 0);
+    if (!G.isOp(From.Node, "OptionalNone"))
+      Sides.push_back(E);
+  }
+  setShape(1, {});
+  Dims First = Sides.empty() ? std::nullopt : A.shape(Sides[0]);
+  if (!First)
+    return;
+  for (Endpoint E : Sides)
+    if (Dims X = A.shape(E); !X || X->size() != First->size())
+      return;
+  DimList List;
+  for (size_t D = 0; D < First->size(); ++D) {
+    DimId X = (*First)[D];
+    bool Same = all_of(Sides, [&](Endpoint E) {
+      DimId Y = (*A.shape(E))[D];
+      return A.Dims.find(X) == A.Dims.find(Y) ||
+             (A.Dims.number(X) != UnknownSize &&
+              A.Dims.number(X) == A.Dims.number(Y) &&
+              (A.Options.Unpatched || A.Dims.hasSym(X) == A.Dims.hasSym(Y)));
+    });
+    for (Endpoint E : Sides)
+      if (Same)
+        same(X, (*A.shape(E))[D]);
+    List.push_back(Same ? X : slot(D));
+  }
+  setShape(0, List);
+  if (Dims X = A.value(Sides[0]); X && all_of(Sides, [&](Endpoint E) {
+                                    Dims Y = A.value(E);
+                                    return Y && Y->size() == X->size() &&
+                                           all_of(zip(*X, *Y), [&](auto Pair) {
+                                             auto [U, V] = Pair;
+                                             return A.Dims.find(U) ==
+                                                    A.Dims.find(V);
+                                           });
+                                  }))
+    setValue(0, *X);
+}
+
 } // namespace graft

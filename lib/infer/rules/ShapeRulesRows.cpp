@@ -7,103 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/AccumulateCheck.h"
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/PartedRows.h"
 #include "lib/infer/sizes/DimRules.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/Accumulator.h"
 
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 
 namespace graft {
-
-/// What the file says where no rule speaks: `_output_shapes`.
-void DimRules::hintFromAttr() {
-  // A handle says nothing of what it stands for.
-  if (Loops && Loops->handleOf({N, 0}) != NoNode)
-    return;
-  auto Hints = G.shapeListAttr(N, "_output_shapes");
-  if (!Hints)
-    return;
-  for (unsigned Port = 0; Port < A.numOutputs(N) && Port < Hints->size();
-       ++Port) {
-    const ShapeValue &Hint = (*Hints)[Port];
-    if (Hint.UnknownRank || A.Shapes[A.outputIndex({N, Port})].Known)
-      continue;
-    DimList List;
-    for (size_t I = 0; I < Hint.Dims.size(); ++I)
-      List.push_back(Hint.Dims[I] < 0
-                         ? slot(0x8000 + Port * 32 + I)
-                         : number(0x8000 + Port * 32 + I, Hint.Dims[I]));
-    setShape(Port, List);
-  }
-}
-
-/// The size of a dimension of an element-wise result. A size that may be 1 at
-/// run time is not taken to be the other operand's.
-DimId DimRules::broadcastDim(DimId X, DimId Y) {
-  if (A.Dims.isOne(X))
-    return Y;
-  if (A.Dims.isOne(Y))
-    return X;
-  if (A.Dims.find(X) == A.Dims.find(Y))
-    return X;
-  bool KnowsX = A.Dims.isKnown(X), KnowsY = A.Dims.isKnown(Y);
-  if (KnowsX && KnowsY)
-    same(X, Y);
-  // Of two unknown sizes, what comes out is that of all replicas only if both
-  // are.
-  if (!KnowsX && !KnowsY)
-    return A.Dims.isSame(X) ? Y : X;
-  return KnowsX ? X : Y;
-}
-
-void DimRules::einsum() {
-  auto Text = G.stringAttr(N, "equation");
-  auto E = parseEquation(Text.value_or(""), numData());
-  if (!E)
-    return;
-  // By letter; an axis that several operands have is one size.
-  DenseMap<char, DimId> Sizes;
-  for (unsigned I = 0; I < numData(); ++I) {
-    Dims X = in(I);
-    if (!X)
-      continue;
-    if (X->size() != E->Inputs[I].size())
-      return;
-    for (size_t D = 0; D < X->size(); ++D) {
-      auto [It, New] = Sizes.try_emplace(E->Inputs[I][D], (*in(I))[D]);
-      if (!New)
-        same(It->second, (*in(I))[D]);
-    }
-  }
-  DimList List;
-  for (char Letter : E->Output) {
-    auto It = Sizes.find(Letter);
-    if (It == Sizes.end())
-      return;
-    List.push_back(It->second);
-  }
-  setShape(0, List);
-}
-
-/// MatrixDiag: matrices, which are square if nothing else is said.
-void DimRules::diagonal() {
-  Dims X = in(0);
-  if (!X || X->empty() || mixedAxes(G, N) != 1)
-    return;
-  auto Says = [&](unsigned I, int64_t Number) {
-    return I >= numData() || num(I) == Number;
-  };
-  DimList List(X->begin(), X->end());
-  bool Square = Says(1, 0) && Says(2, -1) && Says(3, -1);
-  if (!Square)
-    List.back() = slot(0);
-  List.push_back(Square ? List.back() : slot(1));
-  setShape(0, List);
-}
 
 /// SpaceToBatchND, BatchToSpaceND: how many rows, and the rank.
 void DimRules::blocks() {
@@ -263,53 +176,6 @@ void DimRules::stitch() {
   DimList List{All->front()};
   List.append(Rows->begin() + 1, Rows->end());
   setShape(0, List);
-}
-
-/// The branches of a conditional: a size that is not the same in all is another
-/// one. What comes round a loop says nothing here, nor does an Optional that is
-/// empty.
-void DimRules::merge() {
-  SmallVector<Endpoint, 2> Sides;
-  for (Endpoint E : Inputs) {
-    Endpoint From = E;
-    while (G.isOp(From.Node, "Identity"))
-      From = G.input(From.Node, 0);
-    if (!G.isOp(From.Node, "OptionalNone"))
-      Sides.push_back(E);
-  }
-  setShape(1, {});
-  Dims First = Sides.empty() ? std::nullopt : A.shape(Sides[0]);
-  if (!First)
-    return;
-  for (Endpoint E : Sides)
-    if (Dims X = A.shape(E); !X || X->size() != First->size())
-      return;
-  DimList List;
-  for (size_t D = 0; D < First->size(); ++D) {
-    DimId X = (*First)[D];
-    bool Same = all_of(Sides, [&](Endpoint E) {
-      DimId Y = (*A.shape(E))[D];
-      return A.Dims.find(X) == A.Dims.find(Y) ||
-             (A.Dims.number(X) != UnknownSize &&
-              A.Dims.number(X) == A.Dims.number(Y) &&
-              (A.Options.Unpatched || A.Dims.hasSym(X) == A.Dims.hasSym(Y)));
-    });
-    for (Endpoint E : Sides)
-      if (Same)
-        same(X, (*A.shape(E))[D]);
-    List.push_back(Same ? X : slot(D));
-  }
-  setShape(0, List);
-  if (Dims X = A.value(Sides[0]); X && all_of(Sides, [&](Endpoint E) {
-                                    Dims Y = A.value(E);
-                                    return Y && Y->size() == X->size() &&
-                                           all_of(zip(*X, *Y), [&](auto Pair) {
-                                             auto [U, V] = Pair;
-                                             return A.Dims.find(U) ==
-                                                    A.Dims.find(V);
-                                           });
-                                  }))
-    setValue(0, *X);
 }
 
 } // namespace graft

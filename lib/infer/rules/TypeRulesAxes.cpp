@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/types/TypeRules.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

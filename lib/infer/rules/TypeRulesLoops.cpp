@@ -22,8 +22,8 @@
 
 #include "lib/infer/types/TypeRules.h"
 
-#include "lib/certify/forms/AccumulateCheck.h"
 #include "lib/infer/graph/Topology.h"
+#include "lib/program/forms/Accumulator.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"

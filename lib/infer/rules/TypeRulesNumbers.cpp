@@ -14,7 +14,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/infer/batch/Feeds.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/PartedRows.h"
 #include "lib/infer/types/TypeRules.h"
@@ -50,7 +49,7 @@ bool TypeRules::numbersOthers(Endpoint E, unsigned Axis, const RType &Numbers) {
     return true;
   }
   Endpoint Mine = D.table().rowsOf(Of), Its = D.table().rowsOf(*S);
-  auto NameOf = [&](Endpoint Rows) { return feedName(G, {Rows, 0}); };
+  auto NameOf = [&](Endpoint Rows) { return feedName(G, Rows); };
   std::string Why = "uses the numbers of the rows of '" + NameOf(Mine) +
                     "' for the rows of '" + NameOf(Its) +
                     "', and nothing says that they have equally many";

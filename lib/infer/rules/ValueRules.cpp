@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/sizes/DimRules.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/StringSwitch.h"
 

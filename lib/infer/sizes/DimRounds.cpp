@@ -9,8 +9,8 @@
 #include "lib/infer/sizes/DimRules.h"
 
 #include "lib/graph/FileWalk.h"
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Topology.h"
+#include "lib/program/Program.h"
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/Sequence.h"

@@ -11,7 +11,7 @@
 #include "lib/infer/sizes/DimRules.h"
 
 #include "lib/graph/AttrWire.h"
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/program/Program.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -812,6 +812,28 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::Sequence:
     cell(Rule == ShapeRule::Sequence);
     break;
+  }
+}
+
+/// What the file says where no rule speaks: `_output_shapes`.
+void DimRules::hintFromAttr() {
+  // A handle says nothing of what it stands for.
+  if (Loops && Loops->handleOf({N, 0}) != NoNode)
+    return;
+  auto Hints = G.shapeListAttr(N, "_output_shapes");
+  if (!Hints)
+    return;
+  for (unsigned Port = 0; Port < A.numOutputs(N) && Port < Hints->size();
+       ++Port) {
+    const ShapeValue &Hint = (*Hints)[Port];
+    if (Hint.UnknownRank || A.Shapes[A.outputIndex({N, Port})].Known)
+      continue;
+    DimList List;
+    for (size_t I = 0; I < Hint.Dims.size(); ++I)
+      List.push_back(Hint.Dims[I] < 0
+                         ? slot(0x8000 + Port * 32 + I)
+                         : number(0x8000 + Port * 32 + I, Hint.Dims[I]));
+    setShape(Port, List);
   }
 }
 

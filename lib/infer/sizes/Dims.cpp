@@ -333,4 +333,18 @@ std::string DimAnalysis::describe(DimId D) const {
   return Text;
 }
 
+std::optional<int64_t> staticElements(const DimAnalysis &Dims, Endpoint E) {
+  auto Shape = Dims.shape(E);
+  if (!Shape)
+    return std::nullopt;
+  int64_t Elements = 1;
+  for (DimId D : *Shape) {
+    int64_t Size = Dims.table().number(D);
+    if (Size == UnknownSize || Dims.table().hasSym(D) || Size < 0 ||
+        MulOverflow(Elements, Size, Elements))
+      return std::nullopt;
+  }
+  return Elements;
+}
+
 } // namespace graft

@@ -339,6 +339,10 @@ private:
   bool OwnRows = false; ///< Replicas take batches of their own.
 };
 
+/// The number of elements of \p E if all replicas have as many, and the graph
+/// says how many.
+std::optional<int64_t> staticElements(const DimAnalysis &Dims, Endpoint E);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_INFER_SIZES_DIMS_H

@@ -10,7 +10,7 @@
 #include "lib/infer/types/TypeRules.h"
 
 #include "lib/graph/FileWalk.h"
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/program/Program.h"
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/STLExtras.h"

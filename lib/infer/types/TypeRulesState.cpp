@@ -22,9 +22,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/AccumulateCheck.h"
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/types/TypeRules.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/Accumulator.h"
 
 using namespace llvm;
 

@@ -18,7 +18,6 @@
 #define GRAFT_LIB_INFER_TYPES_TYPES_H
 
 #include "lib/infer/graph/Variables.h"
-#include "lib/infer/rules/OpRules.h"
 #include "lib/infer/sizes/Dims.h"
 
 #include "llvm/ADT/DenseMap.h"

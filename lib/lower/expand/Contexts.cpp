@@ -10,12 +10,9 @@
 
 #include "lib/lower/expand/Contexts.h"
 
-#include "lib/infer/facts/ProgramFacts.h"
-#include "lib/io/Serialize.h"
+#include "lib/io/ControlContexts.h"
 #include "lib/lower/expand/Render.h"
-
-#include "tensorflow/core/protobuf/control_flow.pb.h"
-#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -131,73 +128,10 @@ void ContextLowering::lower(tensorflow::WhileContextDef &C) {
   lowerAll(C.mutable_nested_contexts());
 }
 
-/// Takes the names of tensors that are gone out of contexts.
-class ContextPruning {
-public:
-  explicit ContextPruning(const Graph &G) : G(G) {}
-
-  template <typename Context> void lower(Context &C) {
-    tensorflow::ValuesDef &Values = *C.mutable_values_def();
-    auto IsGone = [this](StringRef Name) {
-      auto E = G.findEndpoint(Name);
-      return !E || (!E->isControl() && Name.contains(':') &&
-                    E->Port >= G.numOutputs(E->Node).value_or(~0U));
-    };
-    auto &Names = *Values.mutable_values();
-    Names.erase(std::remove_if(Names.begin(), Names.end(), IsGone),
-                Names.end());
-    google::protobuf::Map<std::string, std::string> External;
-    for (const auto &[Outside, Inside] : Values.external_values())
-      if (!IsGone(Outside) && !IsGone(Inside))
-        External[Outside] = Inside;
-    Values.mutable_external_values()->swap(External);
-    for (tensorflow::ControlFlowContextDef &Inner :
-         *C.mutable_nested_contexts()) {
-      if (Inner.has_cond_ctxt())
-        lower(*Inner.mutable_cond_ctxt());
-      if (Inner.has_while_ctxt())
-        lower(*Inner.mutable_while_ctxt());
-    }
-  }
-
-private:
-  const Graph &G;
-};
-
-/// Parses each element of the collection, lowers it and puts it back.
-template <typename Context, typename How>
-void lowerCollection(Module &M, StringRef Key, How &Lowering) {
-  auto It = M.metaGraph()->collection_def().find(Key.str());
-  if (It == M.metaGraph()->collection_def().end())
-    return;
-  tensorflow::CollectionDef Collection = It->second;
-  for (std::string &Bytes : *Collection.mutable_bytes_list()->mutable_value()) {
-    Context C;
-    if (!C.ParseFromString(Bytes))
-      continue;
-    Lowering.lower(C);
-    Bytes = serialize(C);
-  }
-  M.setCollection(Key, Collection);
-}
-
 } // namespace
 
-template <typename How, typename... Args>
-static void lowerAllContexts(Module &M, Args... More) {
-  const tensorflow::MetaGraphDef *Meta = M.metaGraph();
-  if (!Meta || (Meta->collection_def().count("cond_context") == 0 &&
-                Meta->collection_def().count("while_context") == 0))
-    return;
-  How Lowering(M.graph(), More...);
-  lowerCollection<tensorflow::CondContextDef>(M, "cond_context", Lowering);
-  lowerCollection<tensorflow::WhileContextDef>(M, "while_context", Lowering);
-}
-
 void lowerContexts(Module &M, std::optional<unsigned> Worker) {
-  lowerAllContexts<ContextLowering>(M, Worker);
+  editContexts<ContextLowering>(M, Worker);
 }
-
-void pruneContexts(Module &M) { lowerAllContexts<ContextPruning>(M); }
 
 } // namespace graft

@@ -22,10 +22,6 @@ std::string primaryName(const Graph &G, NodeId N, unsigned Number,
 /// TensorFlow looks all of them up when it imports the graph.
 void lowerContexts(Module &M, std::optional<unsigned> Worker = std::nullopt);
 
-/// Takes what is not in the graph any more, because it was inlined or is in
-/// parts, out of what these collections name.
-void pruneContexts(Module &M);
-
 } // namespace graft
 
 #endif // GRAFT_LIB_LOWER_EXPAND_CONTEXTS_H

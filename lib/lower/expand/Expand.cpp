@@ -11,7 +11,9 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/FileWalk.h"
+#include "lib/infer/rules/OpRules.h"
 #include "lib/lower/expand/Render.h"
+#include "lib/program/Program.h"
 
 #include <charconv>
 

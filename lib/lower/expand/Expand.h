@@ -12,8 +12,8 @@
 #ifndef GRAFT_LIB_LOWER_EXPAND_EXPAND_H
 #define GRAFT_LIB_LOWER_EXPAND_EXPAND_H
 
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
+#include "lib/program/Program.h"
 
 #include <string>
 #include <vector>

@@ -10,13 +10,14 @@
 #ifndef GRAFT_LIB_LOWER_EXPAND_RENDER_H
 #define GRAFT_LIB_LOWER_EXPAND_RENDER_H
 
-#include "lib/certify/forms/CompressCheck.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/CopyWord.h"
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Variables.h"
 #include "lib/io/Chunk.h"
 #include "lib/lower/expand/Expand.h"
 #include "lib/lower/expand/Twins.h"
+#include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
 #include "lib/strategy/Record.h"
 

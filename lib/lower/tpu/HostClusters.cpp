@@ -8,7 +8,7 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/PerOp.h"
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/program/Program.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/STLExtras.h"

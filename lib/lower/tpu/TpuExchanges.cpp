@@ -10,6 +10,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/lower/tpu/TpuProgram.h"
+#include "lib/program/Program.h"
 
 #include <cmath>
 #include <numeric>

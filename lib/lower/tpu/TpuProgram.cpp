@@ -15,6 +15,8 @@
 #include "lib/graph/PerOp.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Topology.h"
+#include "lib/infer/rules/OpRules.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/SetVector.h"
 

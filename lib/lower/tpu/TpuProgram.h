@@ -13,6 +13,7 @@
 
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/lower/tpu/TpuForm.h"
+#include "lib/program/Program.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/StringSet.h"

@@ -14,8 +14,8 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
-#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/lower/tpu/TpuForm.h"
+#include "lib/program/Program.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"

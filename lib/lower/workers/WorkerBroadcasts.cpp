@@ -9,11 +9,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
+#include "lib/infer/graph/Variables.h"
 #include "lib/infer/rules/OpRules.h"
+#include "lib/infer/sizes/Dims.h"
+#include "lib/io/Module.h"
 #include "lib/lower/workers/Workers.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"

@@ -11,7 +11,7 @@
 #ifndef GRAFT_LIB_LOWER_WORKERS_WORKERS_H
 #define GRAFT_LIB_LOWER_WORKERS_WORKERS_H
 
-#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/io/Module.h"
 #include "lib/support/Diagnostics.h"
 
 #include <vector>

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/lower/expand/Contexts.h"
+#include "lib/io/ControlContexts.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "tensorflow/core/framework/variable.pb.h"

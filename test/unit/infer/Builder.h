@@ -15,7 +15,9 @@
 #ifndef GRAFT_TEST_UNIT_INFER_BUILDER_H
 #define GRAFT_TEST_UNIT_INFER_BUILDER_H
 
+#include "lib/infer/batch/SpreadCopies.h"
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/program/Program.h"
 
 #include <catch2/catch.hpp>
 

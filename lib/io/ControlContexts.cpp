@@ -1,0 +1,52 @@
+//===- lib/io/ControlContexts.cpp - collections of control flow -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/ControlContexts.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace {
+
+/// Takes the names of tensors that are gone out of contexts.
+class ContextPruning {
+public:
+  explicit ContextPruning(const Graph &G) : G(G) {}
+
+  template <typename Context> void lower(Context &C) {
+    tensorflow::ValuesDef &Values = *C.mutable_values_def();
+    auto IsGone = [this](StringRef Name) {
+      auto E = G.findEndpoint(Name);
+      return !E || (!E->isControl() && Name.contains(':') &&
+                    E->Port >= G.numOutputs(E->Node).value_or(~0U));
+    };
+    auto &Names = *Values.mutable_values();
+    Names.erase(std::remove_if(Names.begin(), Names.end(), IsGone),
+                Names.end());
+    google::protobuf::Map<std::string, std::string> External;
+    for (const auto &[Outside, Inside] : Values.external_values())
+      if (!IsGone(Outside) && !IsGone(Inside))
+        External[Outside] = Inside;
+    Values.mutable_external_values()->swap(External);
+    for (tensorflow::ControlFlowContextDef &Inner :
+         *C.mutable_nested_contexts()) {
+      if (Inner.has_cond_ctxt())
+        lower(*Inner.mutable_cond_ctxt());
+      if (Inner.has_while_ctxt())
+        lower(*Inner.mutable_while_ctxt());
+    }
+  }
+
+private:
+  const Graph &G;
+};
+
+} // namespace
+
+void pruneContexts(Module &M) { editContexts<ContextPruning>(M); }
+
+} // namespace graft

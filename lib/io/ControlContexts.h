@@ -1,0 +1,56 @@
+//===- lib/io/ControlContexts.h - collections of control flow ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// CondContextDef and WhileContextDef: which tensors a branch or a body has.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_CONTROLCONTEXTS_H
+#define GRAFT_LIB_IO_CONTROLCONTEXTS_H
+
+#include "lib/io/Module.h"
+#include "lib/io/Serialize.h"
+
+#include "tensorflow/core/protobuf/control_flow.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+namespace graft {
+
+/// Parses each element of the collection, edits it and puts it back.
+template <typename Context, typename How>
+void editCollection(Module &M, llvm::StringRef Key, How &Edit) {
+  auto It = M.metaGraph()->collection_def().find(Key.str());
+  if (It == M.metaGraph()->collection_def().end())
+    return;
+  tensorflow::CollectionDef Collection = It->second;
+  for (std::string &Bytes : *Collection.mutable_bytes_list()->mutable_value()) {
+    Context C;
+    if (!C.ParseFromString(Bytes))
+      continue;
+    Edit.lower(C);
+    Bytes = serialize(C);
+  }
+  M.setCollection(Key, Collection);
+}
+
+/// Edits the contexts of conditionals and loops of version 1 by \p How's
+/// lower().
+template <typename How, typename... Args>
+void editContexts(Module &M, Args... More) {
+  const tensorflow::MetaGraphDef *Meta = M.metaGraph();
+  if (!Meta || (Meta->collection_def().count("cond_context") == 0 &&
+                Meta->collection_def().count("while_context") == 0))
+    return;
+  How Edit(M.graph(), More...);
+  editCollection<tensorflow::CondContextDef>(M, "cond_context", Edit);
+  editCollection<tensorflow::WhileContextDef>(M, "while_context", Edit);
+}
+
+/// Takes what is not in the graph any more, because it was inlined or is in
+/// parts, out of what contexts name.
+void pruneContexts(Module &M);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_CONTROLCONTEXTS_H

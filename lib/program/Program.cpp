@@ -1,0 +1,67 @@
+//===- lib/program/Program.cpp - the words of a program ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/program/Program.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/graph/DeviceName.h"
+
+using namespace llvm;
+
+namespace graft {
+
+std::string hostDevice(StringRef Device) {
+  auto Name = DeviceName::parse(Device);
+  if (!Name || Name->Type != "TPU")
+    return Device.str();
+  Name->Type = "CPU";
+  Name->Index = 0;
+  return Name->str();
+}
+
+Mesh readMesh(const Graph &G) {
+  Mesh M;
+  uint32_t Op = 0;
+  while (Op < G.numOps() && G.opNameOf(Op) != MeshOp)
+    ++Op;
+  if (Op == G.numOps())
+    return M;
+  for (NodeId N = G.size(); N-- > 0;) {
+    if (G.node(N).Op != Op || !G.isLive(N))
+      continue;
+    M.Node = N;
+    M.Word = copyWordOn(G, N);
+    if (auto Devices = G.stringListAttr(N, "devices"))
+      for (StringRef D : *Devices)
+        M.Devices.push_back(D.str());
+    break;
+  }
+  return M;
+}
+
+bool combinesReplicas(const Graph &G, NodeId N) {
+  if (G.node(N).Kind == Inserted::No)
+    return false;
+  StringRef Op = G.opName(N);
+  return Op == "_FromReplicas" || Op == "_Reduce" || Op == "_Gather";
+}
+
+NodeId insertPick(Graph &G, StringRef Name, Endpoint E, NodeId After) {
+  AttrRun Attrs;
+  Attrs.type("T", G.outputType(E.Node, E.Port)).string("combine", "pick");
+  NodeId N = G.insertNode(Name, "_FromReplicas", E, After, Attrs);
+  G.node(N).Kind = Inserted::Merge;
+  return N;
+}
+
+StringRef originName(const Graph &G, NodeId N) {
+  if (G.node(N).Flags & NF_MayHaveGraft)
+    if (auto Origin = G.stringAttr(N, OriginAttr))
+      return *Origin;
+  return G.name(N);
+}
+
+} // namespace graft
