@@ -266,7 +266,8 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
 }
 
 /// Whether constants may hold the number of rows of what is split: a feed has
-/// that number, or a shape without -1 says of how many rows a tensor is. (What
+/// that number, a shape without -1 says of how many rows a tensor is, or they
+/// are contracted with rows. (What
 /// else may say so is rare, and then the certificate refuses the program.)
 bool Replicate::mayHoldRows() const {
   auto IsStatic = [&](NodeId Seed) {
@@ -276,14 +277,23 @@ bool Replicate::mayHoldRows() const {
   };
   if (any_of(Seeds, IsStatic))
     return true;
-  enum : uint8_t { Plain, Reshapes };
+  enum : uint8_t { Plain, Reshapes, Contracts };
   PerOp Roles(*G, [](StringRef Op, const OpDef *) {
-    return Op == "Reshape" ? Reshapes : Plain;
+    return Op == "Reshape" ? Reshapes
+           : Op == "MatMul" || Op.starts_with("BatchMatMul") || Op == "Einsum"
+               ? Contracts
+               : Plain;
   });
   for (NodeId N = 0; N < G->size(); ++N) {
     const Node &This = G->node(N);
-    if (This.isDead() || Roles[This] != Reshapes || This.NumData < 2)
+    if (This.isDead() || Roles[This] == Plain || This.NumData < 2)
       continue;
+    if (Roles[This] == Contracts) {
+      if (any_of(G->dataInputs(N),
+                 [&](Endpoint E) { return G->isOp(E.Node, "Const"); }))
+        return true;
+      continue;
+    }
     NodeId Shape = G->input(N, 1).Node;
     auto Sizes = G->isOp(Shape, "Const") ? constValue(*G, Shape) : std::nullopt;
     if (Sizes && any_of(Sizes->Ints, [](int64_t Size) { return Size > 1; }) &&
