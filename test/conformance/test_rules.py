@@ -18,7 +18,7 @@ tf1 = tf.compat.v1
 raw = tf.raw_ops
 
 ROWS = 12
-RULES = os.path.join(harness.ROOT, "lib", "analysis", "OpRules.def")
+RULES = os.path.join(harness.ROOT, "lib", "infer", "rules", "OpRules.def")
 
 
 # Ops on strings, with their attributes.

@@ -208,7 +208,7 @@ def test_rows(group, tmp_path):
 
 def test_complete():
     """Every op of RowRules.def is run here."""
-    with open(os.path.join(harness.ROOT, "lib", "analysis", "RowRules.def")) as file:
+    with open(os.path.join(harness.ROOT, "lib", "infer", "rules", "RowRules.def")) as file:
         ops = set(re.findall(r"^GRAFT_ROWS\((\w+),", file.read(), re.M))
     with open(__file__) as file:
         text = file.read()
