@@ -40,7 +40,7 @@ def families():
     """Op by op: its shape rule and its type rule."""
     with open(RULES) as file:
         text = file.read()
-    rules = {op: (shape, kind) for op, shape, kind in re.findall(r"^GRAFT_RULE\((\w+), (\w+), (\w+)\)", text, re.M)}
+    rules = {op: (shape, kind) for op, shape, kind in re.findall(r"^GRAFT_RULE\((\w+), (\w+), (\w+)[,)]", text, re.M)}
     rules.update({op: ("Same", "NonLinear") for op in re.findall(r"^GRAFT_NONLINEAR\((\w+)\)", text, re.M)})
     rules.update({op: ("Broadcast", "NonLinear") for op in re.findall(r"^GRAFT_NONLINEAR2\((\w+)\)", text, re.M)})
     return rules

@@ -36,7 +36,7 @@ ARG_ROW = re.compile(r'^GRAFT_ARG\("[^"]*", (\d+), "[^"]*", "[^"]*", "[^"]*", (\
 ATTR_ROW = re.compile(r'^GRAFT_ATTR\("([^"]*)"', re.M)
 OP_ROW = re.compile(r'^GRAFT_OP\("([^"]+)", (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)', re.M)
 VARIABLE_ROW = re.compile(r'^GRAFT_(?:UPDATE|READ)\("([^"]+)"', re.M)
-RULE_ROW = re.compile(r"^GRAFT_(?:RULE\((\w+), \w+, (\w+)\)|(?:NONLINEAR2?|LOCAL|ROWS)\((\w+)[,)])", re.M)
+RULE_ROW = re.compile(r"^GRAFT_(?:RULE\((\w+), \w+, (\w+)[,)]|(?:NONLINEAR2?|LOCAL|ROWS)\((\w+)[,)])", re.M)
 ONCE_ROW = re.compile(r"^GRAFT_ONCE\((\w+)\)", re.M)
 SUMMARY_ROW = re.compile(r"^\s*(\S+) = ([\w>]+)\(([^)]*)\)", re.M)
 TABLE_ROW = re.compile(r"^\| ([^|]+?) \| (\d+) \| (\d+) \|", re.M)

@@ -20,7 +20,7 @@ namespace {
 const char *ruleName(TypeRule Rule) {
   static constexpr const char *Names[] = {
       "None",
-#define GRAFT_TYPE_RULE(Name) #Name,
+#define GRAFT_TYPE_RULE(Name, Traits) #Name,
 #include "lib/infer/rules/RuleFamilies.def"
   };
   return Names[static_cast<size_t>(Rule)];

@@ -27,10 +27,17 @@ struct NamedRules {
 };
 
 constexpr NamedRules Listed[] = {
-#define GRAFT_RULE(Op, Shape, Type) {#Op, {ShapeRule::Shape, TypeRule::Type}},
+#define GRAFT_RULE(OpName, ShapeOf, TypeOf, ...)                               \
+  {#OpName,                                                                    \
+   {.Shape = ShapeRule::ShapeOf,                                               \
+    .Type = TypeRule::TypeOf __VA_OPT__(, ) __VA_ARGS__}},
 #include "lib/infer/rules/OpRules.def"
-#define GRAFT_ROWS(Op, Shape, Inputs, Outputs)                                 \
-  {#Op, {ShapeRule::Shape, TypeRule::Rows, Inputs, Outputs}},
+#define GRAFT_ROWS(OpName, ShapeOf, Operands, Results)                         \
+  {#OpName,                                                                    \
+   {.Shape = ShapeRule::ShapeOf,                                               \
+    .Type = TypeRule::Rows,                                                    \
+    .Inputs = Operands,                                                        \
+    .Outputs = Results}},
 #include "lib/infer/rules/RowRules.def"
 };
 
@@ -47,12 +54,39 @@ static_assert(std::adjacent_find(Table.begin(), Table.end(),
                                  }) == Table.end(),
               "an op has two rules");
 
-constexpr const char *OnceOps[] = {
+constexpr std::string_view OnceOps[] = {
 #define GRAFT_ONCE(Op) #Op,
 #include "lib/infer/rules/OpRules.def"
 };
 
+constexpr std::string_view Registry[] = {
+#define GRAFT_OP(Name, FirstArg, NumInputs, NumOutputs, FirstAttr, NumAttrs,   \
+                 Flags)                                                        \
+  Name,
+#include "lib/ops/OpTable.inc"
+};
+
+/// An op of TensorFlow, or one of the program's own.
+constexpr bool exists(std::string_view Op) {
+  return Op.front() == '_' ||
+         std::binary_search(std::begin(Registry), std::end(Registry), Op);
+}
+static_assert(std::all_of(Table.begin(), Table.end(),
+                          [](const NamedRules &R) { return exists(R.Op); }) &&
+                  std::all_of(std::begin(OnceOps), std::end(OnceOps), exists),
+              "a rule of an op that TensorFlow does not have");
+
 } // namespace
+
+uint8_t traitsOf(TypeRule Rule) {
+  using namespace TypeRuleTraits;
+  static constexpr uint8_t Traits[] = {
+      Plain,
+#define GRAFT_TYPE_RULE(Name, Traits) Traits,
+#include "lib/infer/rules/RuleFamilies.def"
+  };
+  return Traits[static_cast<size_t>(Rule)];
+}
 
 OpRules rulesOf(StringRef Op) {
   std::string_view Name(Op.data(), Op.size());
@@ -82,9 +116,8 @@ unsigned mixedAxes(const Graph &G, NodeId N) {
 }
 
 bool isOnceOp(StringRef Op) {
-  for (const char *Name : OnceOps)
-    if (Op == Name)
-      return true;
+  if (is_contained(OnceOps, std::string_view(Op.data(), Op.size())))
+    return true;
   if (rulesOf(Op).Type == TypeRule::LocalHandle)
     return false;
   // Stateful ops with a resource that is no variable: queues, tables, readers,

@@ -28,11 +28,36 @@ enum class ShapeRule : uint8_t {
 #include "lib/infer/rules/RuleFamilies.def"
 };
 
-enum class TypeRule : uint8_t {
-  None, ///< Varying, unless all inputs are Replicated.
-#define GRAFT_TYPE_RULE(Name) Name,
+/// How the elements of a small integer tensor follow from those of its inputs.
+enum class ValueRule : uint8_t {
+  None, ///< They are not known.
+#define GRAFT_VALUE_RULE(Name) Name,
 #include "lib/infer/rules/RuleFamilies.def"
 };
+
+enum class TypeRule : uint8_t {
+  None, ///< Varying, unless all inputs are Replicated.
+#define GRAFT_TYPE_RULE(Name, Traits) Name,
+#include "lib/infer/rules/RuleFamilies.def"
+};
+
+/// What holds of all ops of a TypeRule (a bit mask).
+namespace TypeRuleTraits {
+enum : uint8_t {
+  Plain = 0,
+  /// It may say of a result that it is all zeros because operands are: where it
+  /// is no function that gives zeros of zeros, it sees to that itself. The
+  /// results of all others lose the mark.
+  KeepsZeros = 1,
+  /// Its result is more than a function of true values.
+  NotOfTrue = 2,
+  /// Its operands may have different numbers of rows: it broadcasts none.
+  TakesUnequalRows = 4,
+};
+} // namespace TypeRuleTraits
+
+/// The traits of \p Rule.
+uint8_t traitsOf(TypeRule Rule);
 
 struct OpRules {
   ShapeRule Shape = ShapeRule::None;
@@ -40,6 +65,10 @@ struct OpRules {
   /// Of TypeRule::Rows: a letter for each operand and each result.
   const char *Inputs = nullptr;
   const char *Outputs = nullptr;
+  ValueRule Values = ValueRule::None;
+  /// Whether its size and value rules ask if two sizes are the same one. Others
+  /// look only at what is known of a size.
+  bool ComparesSizes = false;
 };
 
 /// The rules of \p Op.

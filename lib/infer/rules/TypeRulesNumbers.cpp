@@ -157,16 +157,8 @@ NodeId TypeRules::partedBy(Endpoint E) const {
 /// Whether operands that are split have different numbers of rows, or may have:
 /// one row on a replica would be broadcast there.
 bool TypeRules::mixesRows(TypeRule Rule) const {
-  switch (Rule) {
-  case TypeRule::Pass:
-  case TypeRule::Join:
-  case TypeRule::ShapeOf:
-  case TypeRule::Switch:
-  case TypeRule::Merge:
+  if (traitsOf(Rule) & TypeRuleTraits::TakesUnequalRows)
     return false;
-  default:
-    break;
-  }
   const DimId None = ~DimId(0);
   DimId First = None;
   for (unsigned I = 0; I < numData(); ++I) {

@@ -11,37 +11,12 @@
 #include "lib/infer/sizes/DimRules.h"
 #include "lib/program/Program.h"
 
-#include "llvm/ADT/StringSwitch.h"
-
 using namespace llvm;
 
 namespace graft {
 
 static bool isShapeInteger(unsigned Type) {
   return Type == DT_INT32 || Type == DT_INT64;
-}
-
-DimRules::ValueRule DimRules::valueRuleOf(StringRef Op) {
-  return StringSwitch<ValueRule>(Op)
-      .Case("Pack", ValueRule::Pack)
-      .Case("ConcatV2", ValueRule::Concat)
-      .Case("Fill", ValueRule::Fill)
-      .Cases("Identity", "StopGradient", "Snapshot", "_FromReplicas",
-             ValueRule::Same)
-      .Cases("Reshape", "ExpandDims", "Squeeze", "Switch", ValueRule::Same)
-      .Case("Enter", ValueRule::Same)
-      .Case("Cast", ValueRule::Cast)
-      .Case("StridedSlice", ValueRule::StridedSlice)
-      .Case("Slice", ValueRule::Slice)
-      .Cases("Gather", "GatherV2", ValueRule::Gather)
-      .Case("Unpack", ValueRule::Unpack)
-      .Case("Prod", ValueRule::Prod)
-      .Cases("ZerosLike", "OnesLike", ValueRule::Like)
-      .Case("InvertPermutation", ValueRule::InvertPermutation)
-      .Cases("Mul", "FloorDiv", "TruncateDiv", "Maximum", "Minimum",
-             ValueRule::Arithmetic)
-      .Cases("Add", "AddV2", "Sub", "FloorMod", "Mod", ValueRule::Arithmetic)
-      .Default(ValueRule::None);
 }
 
 void DimRules::constant() {

@@ -14,7 +14,6 @@
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/Sequence.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
@@ -78,17 +77,6 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   finish();
 }
 
-/// Whether the rules of \p Op ask if two sizes are the same one. Others look
-/// only at what is known of a size.
-static bool comparesSizes(StringRef Op) {
-  return StringSwitch<bool>(Op)
-      .Cases("StridedSlice", "StridedSliceGrad", "Reshape", true)
-      .Cases("Split", "SplitV", true)
-      .Cases("BroadcastGradientArgs", "Maximum", "Minimum", true)
-      .Cases("FloorDiv", "TruncateDiv", "Merge", true)
-      .Default(false);
-}
-
 DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order,
                    const LoopInfo *Loops)
     : A(A), G(A.G), Order(Order), Loops(Loops) {
@@ -96,9 +84,8 @@ DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order,
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     const OpDef *Def = G.opDefOf(Op);
     StringRef Name = G.opNameOf(Op);
-    OpRules Rules = rulesOf(Name);
-    Ops.push_back({Rules, valueRuleOf(Name), comparesSizes(Name),
-                   isBackEdgeOp(Name), Def ? Def->update() : UpdateDef()});
+    Ops.push_back(
+        {rulesOf(Name), isBackEdgeOp(Name), Def ? Def->update() : UpdateDef()});
   }
   HasMesh = any_of(seq(0u, G.numOps()),
                    [&](uint32_t Op) { return G.opNameOf(Op) == MeshOp; });
@@ -161,7 +148,7 @@ void DimRules::markDue(ArrayRef<DimId> Changed,
     return Before[R.First + R.Count] != Before[R.First];
   };
   for (NodeId Node : Order) {
-    if (Ops[G.node(Node).Op].ComparesSizes)
+    if (Ops[G.node(Node).Op].Rules.ComparesSizes)
       Due[Node] = true;
     for (uint32_t O = A.FirstOutput[Node]; O < A.FirstOutput[Node + 1]; ++O)
       if (Holds(A.Shapes[O]) || Holds(A.Values[O])) {
@@ -191,7 +178,7 @@ void DimRules::visit(NodeId Node) {
     loopMerge();
   else
     shapeRule(Op.Rules.Shape);
-  valueRule(Op.Value);
+  valueRule(Op.Rules.Values);
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
     if (!A.Shapes[A.outputIndex({N, Port})].Known) {
       hintFromAttr();

@@ -63,24 +63,6 @@ private:
   void shapeRule(ShapeRule Rule);
   void constant();
   size_t channelAxis(size_t Rank) const;
-  /// How an op makes integers of integers.
-  enum class ValueRule : uint8_t {
-    None,
-    Pack,
-    Concat,
-    Fill,
-    Same,
-    Cast,
-    StridedSlice,
-    Slice,
-    Gather,
-    Unpack,
-    Prod,
-    Like,
-    InvertPermutation,
-    Arithmetic,
-  };
-  static ValueRule valueRuleOf(llvm::StringRef Op);
   void valueRule(ValueRule Rule);
   void hintFromAttr();
 
@@ -183,8 +165,6 @@ private:
   /// What is known of an op.
   struct OpRule {
     OpRules Rules;
-    ValueRule Value;
-    bool ComparesSizes; ///< Asks whether two sizes are the same one.
     bool IsBackEdge;
     UpdateDef Update;
   };

@@ -20,76 +20,6 @@ using namespace llvm;
 
 namespace graft {
 
-/// Rules whose result is more than a function of true values.
-static bool isSpecial(TypeRule Rule) {
-  switch (Rule) {
-  case TypeRule::ToReplicas:
-  case TypeRule::FromReplicas:
-  case TypeRule::Reduce:
-  case TypeRule::CollectiveReduce:
-  case TypeRule::Scale:
-  case TypeRule::AccumulatorPut:
-  case TypeRule::AccumulatorTake:
-  case TypeRule::Fill:
-  case TypeRule::Tile:
-  case TypeRule::ShapeOf:
-  case TypeRule::Zeros:
-  case TypeRule::Source:
-  case TypeRule::OptionalNone:
-    return true;
-  default:
-    return false;
-  }
-}
-
-/// Rules that may say of a result that it is all zeros because operands are:
-/// where they are no function that gives zeros of zeros, they see to it
-/// themselves. The results of all others lose the mark (asResult).
-static bool keepsZeros(TypeRule Rule) {
-  switch (Rule) {
-  case TypeRule::Pass:
-  case TypeRule::Linear:
-  case TypeRule::LinearFirst:
-  case TypeRule::LinearSecond:
-  case TypeRule::Add:
-  case TypeRule::Mul:
-  case TypeRule::Div:
-  case TypeRule::Select:
-  case TypeRule::Zeros:
-  case TypeRule::Cast:
-  case TypeRule::Scale:
-  case TypeRule::MatMul:
-  case TypeRule::BatchMatMul:
-  case TypeRule::Einsum:
-  case TypeRule::BiasAddGrad:
-  case TypeRule::Conv:
-  case TypeRule::ConvBackpropInput:
-  case TypeRule::ConvBackpropFilter:
-  case TypeRule::LinearRows:
-  case TypeRule::GradSecond:
-  case TypeRule::SumReduction:
-  case TypeRule::Relayout:
-  case TypeRule::Fill:
-  case TypeRule::Tile:
-  case TypeRule::Part:
-  case TypeRule::AlongAxes:
-  case TypeRule::ReverseSequence:
-  case TypeRule::EnsureShape:
-  case TypeRule::Gather:
-  case TypeRule::GatherNd:
-  case TypeRule::ScatterNd:
-  case TypeRule::UnsortedSegmentSum:
-  case TypeRule::Switch:
-  case TypeRule::Merge:
-  case TypeRule::LocalHandle:
-  case TypeRule::Optional:
-  case TypeRule::OptionalNone:
-    return true;
-  default:
-    return false;
-  }
-}
-
 TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     : T(T), G(T.G), D(T.Dims), Order(Order), Ops(G.numOps()),
       HasStates(!T.States.empty()) {
@@ -100,11 +30,12 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     R.Rule = rulesOf(Name).Type;
     R.IsConst = Name == "Const";
     R.Draws = isRandomOp(Name);
-    R.Special = R.IsConst || isSpecial(R.Rule);
+    uint8_t Traits = traitsOf(R.Rule);
+    R.Special = R.IsConst || Traits & TypeRuleTraits::NotOfTrue;
     R.Slow = R.Special || HasStates;
     // What a default is replaced by is no zero.
-    R.KeepsZeros =
-        R.IsConst || (keepsZeros(R.Rule) && Name != "PlaceholderWithDefault");
+    R.KeepsZeros = R.IsConst || (Traits & TypeRuleTraits::KeepsZeros &&
+                                 Name != "PlaceholderWithDefault");
     // What TensorFlow does not know may do anything; what keeps a state may do
     // something else each time.
     R.Opaque = Def ? Def->isStateful() && !Def->readsVariable() &&
