@@ -6,7 +6,7 @@ import tempfile
 from typing import Callable, List, Sequence, Tuple
 
 import harness
-import models_more
+import models_habits
 import numpy as np
 from harness import Options, Session
 from models import Spec
@@ -16,7 +16,7 @@ def export(spec: Spec, fill: Callable, **kwargs) -> str:
     handle, path = tempfile.mkstemp(suffix=".meta", dir=harness.workdir())
     os.close(handle)
     harness.MODEL_OF[path] = spec.model
-    return models_more.build(spec, fill, **kwargs).write(path)
+    return models_habits.build(spec, fill, **kwargs).write(path)
 
 
 def advance(session: Session, batches, steps, fetches, after) -> List[Tuple]:

@@ -19,7 +19,7 @@ import models_batches
 import models_bn
 import models_functions
 import models_loops
-import models_more
+import models_habits
 import models_random
 import test_sampled
 from models import Spec
@@ -29,7 +29,7 @@ from tensorflow.python.framework.meta_graph import read_meta_graph_file
 
 def write(directory, module, name, fill, flags=(), kind="resource"):
     stem = os.path.join(directory, f"{module}-{name}")
-    models_more.build(Spec(name, kind), fill).write(stem + ".meta")
+    models_habits.build(Spec(name, kind), fill).write(stem + ".meta")
     if flags:
         with open(stem + ".flags", "w", encoding="utf-8") as file:
             file.write("".join(f"{flag}\n" for flag in flags))
@@ -51,7 +51,7 @@ def export(directory):
             models.build(Spec(name, kind)).write(os.path.join(directory, f"models-{name}-{kind}{suffix}"))
     saved_model(directory, "mlp_adam")
     for module, table in (
-        ("more", models_more.MORE),
+        ("more", models_habits.HABITS),
         ("loops", models_loops.LOOPS),
         ("batches", models_batches.SOURCES),
         ("bn", {**models_bn.FUSED, **models_bn.EXACT}),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the batch comes from: queues, iterators, records, and feeds of several kinds. `test_batches.py` runs them.
 
-As in `models_more.py` every model is a function that fills a graph. What it reads is prepared once (`Source.prepare`:
+As in `models_habits.py` every model is a function that fills a graph. What it reads is prepared once (`Source.prepare`:
 operations and what they are fed), and fed step by step (`Source.feeds`).
 """
 

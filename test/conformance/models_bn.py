@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that normalise. `test_batch_norm.py` runs them; the rules for models are those of `models_more.py`."""
+"""Models that normalise. `test_batch_norm.py` runs them; the rules for models are those of `models_habits.py`."""
 
 import models
-import models_more
+import models_habits
 import numpy as np
 import tensorflow.compat.v2 as tf
 from models import BATCH, Builder, tf1
@@ -184,19 +184,19 @@ def rows(*shape):
 IMAGES = rows(4, 4, 3)
 
 FUSED = {
-    "batch_norm": models_more.More(batch_norm, IMAGES),
-    "batch_norm_far": models_more.More(batch_norm_far, IMAGES),
-    "batch_norm_channels_first": models_more.More(batch_norm_channels_first, rows(3, 4, 4)),
-    "batch_norm_volumes": models_more.More(batch_norm_volumes, rows(2, 3, 2, 4)),
-    "batch_norm_half": models_more.More(batch_norm_half, IMAGES),
-    "batch_norm_first": models_more.More(batch_norm_first, IMAGES),
-    "batch_norm_keras": models_more.More(batch_norm_keras, IMAGES),
+    "batch_norm": models_habits.Habit(batch_norm, IMAGES),
+    "batch_norm_far": models_habits.Habit(batch_norm_far, IMAGES),
+    "batch_norm_channels_first": models_habits.Habit(batch_norm_channels_first, rows(3, 4, 4)),
+    "batch_norm_volumes": models_habits.Habit(batch_norm_volumes, rows(2, 3, 2, 4)),
+    "batch_norm_half": models_habits.Habit(batch_norm_half, IMAGES),
+    "batch_norm_first": models_habits.Habit(batch_norm_first, IMAGES),
+    "batch_norm_keras": models_habits.Habit(batch_norm_keras, IMAGES),
 }
 
 EXACT = {
-    "batch_norm_frozen": models_more.More(batch_norm_frozen, IMAGES),
-    "moments": models_more.More(moments, IMAGES),
-    "moments_keras": models_more.More(moments_keras, rows(5)),
-    "layer_norm_fused": models_more.More(layer_norm_fused, rows(3, 5)),
-    "layer_norm_keras": models_more.More(layer_norm_keras, rows(3, 5)),
+    "batch_norm_frozen": models_habits.Habit(batch_norm_frozen, IMAGES),
+    "moments": models_habits.Habit(moments, IMAGES),
+    "moments_keras": models_habits.Habit(moments_keras, rows(5)),
+    "layer_norm_fused": models_habits.Habit(layer_norm_fused, rows(3, 5)),
+    "layer_norm_keras": models_habits.Habit(layer_norm_keras, rows(3, 5)),
 }

@@ -9,7 +9,7 @@ import contextlib
 
 import tensorflow.compat.v2 as tf
 from models import Builder, tf1
-from models_more import ROWS, More, descend, gradients, regress
+from models_habits import ROWS, Habit, descend, gradients, regress
 from tensorflow.python.ops import control_flow_util
 
 
@@ -256,26 +256,26 @@ def twice_in_a_branch(b: Builder):
 
 
 BRANCHES = {
-    "update_in_branch": More(update_in_branch, ROWS, steps=("train_op",) * 4),
-    "gradients_in_branch": More(gradients_in_branch, ROWS, steps=("train_op",) * 4),
-    "loss_by_step": More(loss_by_step, ROWS),
-    "total_in_branch": More(total_in_branch, ROWS),
-    "predicate_of_rows": More(predicate_of_rows, ROWS),
-    "nested_branches": More(nested_branches, ROWS),
-    "counters_in_branches": More(counters_in_branches, ROWS),
-    "loss_of_three": More(loss_of_three, ROWS),
+    "update_in_branch": Habit(update_in_branch, ROWS, steps=("train_op",) * 4),
+    "gradients_in_branch": Habit(gradients_in_branch, ROWS, steps=("train_op",) * 4),
+    "loss_by_step": Habit(loss_by_step, ROWS),
+    "total_in_branch": Habit(total_in_branch, ROWS),
+    "predicate_of_rows": Habit(predicate_of_rows, ROWS),
+    "nested_branches": Habit(nested_branches, ROWS),
+    "counters_in_branches": Habit(counters_in_branches, ROWS),
+    "loss_of_three": Habit(loss_of_three, ROWS),
 }
 
 FUNCTIONS = {
-    "layer_function": More(layer_function, ROWS),
-    "nested_functions": More(nested_functions, ROWS),
-    "step_function": More(step_function, ROWS),
-    "conditional_in_function": More(conditional_in_function, ROWS, steps=("train_op",) * 5),
-    "call_behind_control": More(call_behind_control, ROWS),
-    "twice_in_a_branch": More(twice_in_a_branch, ROWS),
+    "layer_function": Habit(layer_function, ROWS),
+    "nested_functions": Habit(nested_functions, ROWS),
+    "step_function": Habit(step_function, ROWS),
+    "conditional_in_function": Habit(conditional_in_function, ROWS, steps=("train_op",) * 5),
+    "call_behind_control": Habit(call_behind_control, ROWS),
+    "twice_in_a_branch": Habit(twice_in_a_branch, ROWS),
 }
 
 LOOPS = {
-    "looped_loss": More(looped_loss, ROWS),
-    "looped_layer": More(looped_layer, ROWS),
+    "looped_loss": Habit(looped_loss, ROWS),
+    "looped_layer": Habit(looped_layer, ROWS),
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training steps with loops of version 1 control flow. `test_loops.py` runs them.
 
-As in `models_more.py` every model is a function that fills a graph, with the same names (x, y, loss, init). A third feed
+As in `models_habits.py` every model is a function that fills a graph, with the same names (x, y, loss, init). A third feed
 is `lengths`, one number for each row, or a scalar `count`.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow.compat.v2 as tf
 from models import BATCH, Builder, tf1
 from tensorflow.python.keras.layers.legacy_rnn import rnn_cell_impl as cells
-from models_more import More, descend
+from models_habits import Habit, descend
 
 tf1.disable_control_flow_v2()
 
@@ -294,26 +294,26 @@ def counts(rng, dtype):
     return *ROWS(rng, dtype), np.int32(rng.integers(1, 4))
 
 
-LOOPS: Dict[str, More] = {
-    "iterated": More(iterated, ROWS),
-    "iterated_reading": More(iterated_reading, ROWS),
-    "iterated_from_zeros": More(iterated_from_zeros, ROWS),
-    "counted": More(counted, counts),
-    "gated": More(gated, ROWS),
-    "nested": More(nested, ROWS),
-    "branching": More(branching, ROWS),
-    "normalised": More(normalised, ROWS),
-    "scheduled": More(scheduled, ROWS),
-    "recurrent": More(recurrent, sequences(2)),
-    "scanned": More(scanned, sequences(5)),
-    "folded": More(folded, sequences(5)),
-    "mapped": More(mapped, sequences(5)),
-    "dynamic_basic_lstm": More(dynamic(cells.BasicLSTMCell), sequences(2)),
-    "dynamic_lstm": More(dynamic(cells.LSTMCell, lengths=True), with_lengths(2)),
-    "dynamic_gru": More(dynamic(cells.GRUCell, lengths=True, time=STEPS), with_lengths(2)),
-    "projected": More(projected, sequences(2)),
-    "static_lstm": More(unrolled(cells.LSTMCell), sequences(2)),
-    "longest": More(longest, with_lengths(None)),
+LOOPS: Dict[str, Habit] = {
+    "iterated": Habit(iterated, ROWS),
+    "iterated_reading": Habit(iterated_reading, ROWS),
+    "iterated_from_zeros": Habit(iterated_from_zeros, ROWS),
+    "counted": Habit(counted, counts),
+    "gated": Habit(gated, ROWS),
+    "nested": Habit(nested, ROWS),
+    "branching": Habit(branching, ROWS),
+    "normalised": Habit(normalised, ROWS),
+    "scheduled": Habit(scheduled, ROWS),
+    "recurrent": Habit(recurrent, sequences(2)),
+    "scanned": Habit(scanned, sequences(5)),
+    "folded": Habit(folded, sequences(5)),
+    "mapped": Habit(mapped, sequences(5)),
+    "dynamic_basic_lstm": Habit(dynamic(cells.BasicLSTMCell), sequences(2)),
+    "dynamic_lstm": Habit(dynamic(cells.LSTMCell, lengths=True), with_lengths(2)),
+    "dynamic_gru": Habit(dynamic(cells.GRUCell, lengths=True, time=STEPS), with_lengths(2)),
+    "projected": Habit(projected, sequences(2)),
+    "static_lstm": Habit(unrolled(cells.LSTMCell), sequences(2)),
+    "longest": Habit(longest, with_lengths(None)),
 }
 
 # To what graft-opt says of which op.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that draw random numbers. `test_random.py` runs them; the rules for models are those of `models_more.py`.
+"""Models that draw random numbers. `test_random.py` runs them; the rules for models are those of `models_habits.py`.
 
 Each model has `draw:0`, what it drew for the rows (or for the batch), in the order of the rows.
 """
 
 import models
-import models_more
+import models_habits
 import tensorflow.compat.v2 as tf
 from models import Builder, tf1
 
@@ -19,7 +19,7 @@ def rows(b: Builder, make):
     h = tf.tanh(tf.matmul(x, w))
     draw = tf.identity(make(tf.shape(h)), name="draw")
     error = tf.matmul(h * tf.cast(draw, b.dtype), v) - y
-    models_more.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
+    models_habits.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
 
 
 def seeded(make):
@@ -41,7 +41,7 @@ def per_row(b: Builder):
     draw = tf.identity(tf.raw_ops.Multinomial(logits=logits, num_samples=3, seed=3, seed2=4), name="draw")
     chosen = tf.reduce_sum(tf.one_hot(tf.reshape(draw, [-1, 3]), 4, dtype=b.dtype), axis=1)
     error = tf.matmul(tf.tanh(logits) * chosen, v) - y
-    models_more.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
+    models_habits.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
 
 
 def crop(b: Builder):
@@ -53,7 +53,7 @@ def crop(b: Builder):
     draw = tf.identity(offset, name="draw")
     part = tf.reshape(tf.slice(x, draw, tf.stack([size[0], 4, 4, 2])), [b.rows(), 32])
     error = tf.matmul(part, b.variable("w", [32, 1])) - y
-    models_more.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
+    models_habits.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
 
 
 def noise(b: Builder):
@@ -62,14 +62,14 @@ def noise(b: Builder):
     w = b.variable("w", [5, 1])
     draw = tf.identity(tf.random.normal(tf.shape(w), stddev=0.1, seed=9), name="draw")
     error = tf.matmul(x, w + draw) - y
-    models_more.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
+    models_habits.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
 
 
 def shuffled(b: Builder):
     x, y = b.inputs([5], [1])
     draw = tf.identity(tf.random.shuffle(x, seed=3), name="draw")
     error = tf.matmul(draw, b.variable("w", [5, 1])) - y
-    models_more.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
+    models_habits.descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
 
 
 VECTORS = models.regression(5, 1)

@@ -4,17 +4,17 @@
 from typing import Dict
 
 import models
-import models_more
+import models_habits
 import tensorflow.compat.v2 as tf
 from models import Builder, Spec, tf1
-from models_more import MORE, More
+from models_habits import HABITS, Habit
 
 COMBINED = ("rows", "total", "average", "largest", "smallest", "every", "some", "count")
 
 
 def fetched(b: Builder):
     """Results that are merged in every way: rows, sums, means, extremes, truths, a count; and a summary of some."""
-    x, y, rows = models_more.regress(b)
+    x, y, rows = models_habits.regress(b)
     tf.identity(rows, name="rows")
     tf.reduce_sum(rows, name="total")
     tf.reduce_mean(rows, name="average")
@@ -58,14 +58,14 @@ def signed(b: Builder):
     b.train(tf1.train.AdamOptimizer(0.02, epsilon=0.01 * b.per), shown)
 
 
-MODELS: Dict[str, More] = {
+MODELS: Dict[str, Habit] = {
     **{
-        name: More(zoo.build, zoo.data, losses=("mean", "sum"))
+        name: Habit(zoo.build, zoo.data, losses=("mean", "sum"))
         for name, zoo in models.MODELS.items()
         if name in ("linear", "mlp_adam", "mlp_clip", "cnn", "embedding", "wide_mlp", "adamw_assign")
     },
     **{
-        name: MORE[name]
+        name: HABITS[name]
         for name in (
             "loss_masked",
             "loss_with_addend",
@@ -83,20 +83,20 @@ MODELS: Dict[str, More] = {
             "batch_norm_written_out",
         )
     },
-    "fetched": More(
+    "fetched": Habit(
         fetched,
-        models_more.ROWS,
+        models_habits.ROWS,
         fetches=("loss:0", *(f"{name}:0" for name in COMBINED), "summary:0"),
         flags=tuple(f"--fetch={name}" for name in ("loss", *COMBINED, "summary")),
     ),
-    "drawn": More(drawn, models_more.ROWS),
-    "signed": More(signed, models_more.CLASSES, fetches=("loss:0", "served:0")),
+    "drawn": Habit(drawn, models_habits.ROWS),
+    "signed": Habit(signed, models_habits.CLASSES, fetches=("loss:0", "served:0")),
 }
 SIGNED = {"signed": ({"x": "x:0"}, {"scores": "served:0"})}
 
 
 def build(spec: Spec) -> models.Built:
-    return models_more.build(spec, MODELS[spec.model].build)
+    return models_habits.build(spec, MODELS[spec.model].build)
 
 
 def sign(meta, name: str):

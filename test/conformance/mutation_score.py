@@ -25,7 +25,7 @@ import tempfile
 from typing import Dict, List, Optional, Tuple
 
 import harness
-import models_more
+import models_habits
 import mutation_models
 import mutations
 import mutations_any

@@ -8,7 +8,7 @@ and 3, and with --verify-output, so that the written file is certified too.
 import compare
 import harness
 import models_bn
-import models_more
+import models_habits
 import numpy as np
 import pytest
 from harness import Options, Session
@@ -42,7 +42,7 @@ def cases(models, *flags):
 def prepare(spec, scale=1.0):
     model = {**FUSED, **EXACT}[spec.model]
     path = compare.export(spec, model.build, gradient_scale=scale)
-    return path, models_more.batches(model.data, 3)
+    return path, models_habits.batches(model.data, 3)
 
 
 def run(path, options, data, **kwargs):

@@ -12,17 +12,17 @@ import models
 import models_bn
 import models_functions
 import models_loops
-import models_more
+import models_habits
 import pytest
 from harness import Options
 from models import Spec
-from models_more import More
+from models_habits import Habit
 from tensorflow.python.framework.meta_graph import read_meta_graph_file
 
-PLAIN = {name: More(zoo.build, zoo.data) for name, zoo in models.MODELS.items() if not zoo.batch_norm}
+PLAIN = {name: Habit(zoo.build, zoo.data) for name, zoo in models.MODELS.items() if not zoo.batch_norm}
 ZOO = {
     **PLAIN,
-    **models_more.MORE,
+    **models_habits.HABITS,
     **{f"loop_{name}": model for name, model in models_loops.LOOPS.items()},
     **{f"function_{name}": model for name, model in (models_functions.BRANCHES | models_functions.FUNCTIONS).items()},
     **{f"function_{name}": model for name, model in models_functions.LOOPS.items()},
@@ -60,7 +60,7 @@ def same_steps(name, batch, replicas):
     model = ZOO[name]
     spec = Spec(name, "resource", batch, model.losses[-1], "float64" if name in ILL_CONDITIONED else "float32")
     path = compare.export(spec, model.build)
-    data = models_more.batches(model.data, len(model.steps), spec.dtype)
+    data = models_habits.batches(model.data, len(model.steps), spec.dtype)
     strategy = ("all-reduce", "ps")[len(name) % 2]
     options = Options(replicas, strategy, "add", model.flags)
     compare.same_steps(path, options, data, model.steps, model.fetches, model.after)

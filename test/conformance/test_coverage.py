@@ -17,7 +17,7 @@ import models_batches
 import models_bn
 import models_functions
 import models_loops
-import models_more
+import models_habits
 import models_random
 import test_sampled
 from models import Spec
@@ -36,7 +36,7 @@ def graphs():
         for kind in ("resource", "ref"):
             yield harness.export(Spec(name, kind))
     fills = {}
-    for more in (models_more.MORE, models_loops.LOOPS, models_batches.SOURCES, models_bn.FUSED, models_bn.EXACT):
+    for more in (models_habits.HABITS, models_loops.LOOPS, models_batches.SOURCES, models_bn.FUSED, models_bn.EXACT):
         fills.update({f"{name} {len(fills)}": model.build for name, model in more.items()})
     fills.update({name: fill for draws in (models_random.ROWS, models_random.ONE) for name, fill in draws.items()})
     fills.update({f"sampled_{name}": test_sampled.sampled(sampler=name) for name in test_sampled.SAMPLERS})

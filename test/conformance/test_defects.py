@@ -6,23 +6,23 @@ import re
 import compare
 import harness
 import models
-import models_more
+import models_habits
 import pytest
 import tensorflow.compat.v1 as tf1
 from harness import Options, Rewritten
 from models import BATCH, Builder, Spec
-from models_more import MORE, ROWS
+from models_habits import HABITS, ROWS
 
 tf = models.tf
 
 
 def same(fill, data, options, kind="resource", batch=None, steps=("train_op",) * 3, fetches=("loss:0",), after=()):
     path = compare.export(Spec("defect", kind, batch), fill)
-    return compare.same_steps(path, options, models_more.batches(data, len(steps)), steps, fetches, after)
+    return compare.same_steps(path, options, models_habits.batches(data, len(steps)), steps, fetches, after)
 
 
 def same_model(name, options, kind="resource"):
-    model = MORE[name]
+    model = HABITS[name]
     return same(model.build, model.data, options, kind, None, model.steps, model.fetches, model.after)
 
 
@@ -104,7 +104,7 @@ def test_nothing_is_recognised_by_its_name(name, fill):
 
 def test_train_op_behind_several_groups():
     def fill(b: Builder):
-        _, _, rows = models_more.regress(b)
+        _, _, rows = models_habits.regress(b)
         loss = b.loss(b.total(rows))
         step = tf1.train.get_or_create_global_step()
         train = tf1.train.FtrlOptimizer(0.1).minimize(loss, global_step=step, name="anything")
@@ -117,7 +117,7 @@ def test_nested_loops():
     """A loop in a loop, of values that all replicas have: the rate; in a scope whose name says gradients."""
 
     def fill(b: Builder):
-        _, _, rows = models_more.regress(b)
+        _, _, rows = models_habits.regress(b)
         step = tf1.train.get_or_create_global_step()
 
         def outer(i, total):

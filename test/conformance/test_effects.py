@@ -10,17 +10,17 @@ import tempfile
 
 import compare
 import harness
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow.compat.v2 as tf
 from harness import Options, Session
 from models import Builder, Spec, tf1
-from models_more import ROWS, regress
+from models_habits import ROWS, regress
 
 STEPS = 3
 CASES = [("resource", "all-reduce", "collective"), ("ref", "ps", "add")]
-BATCHES = models_more.batches(ROWS, STEPS)
+BATCHES = models_habits.batches(ROWS, STEPS)
 KEPT = []  # graphs of the inputs: python functions live as long as these
 
 

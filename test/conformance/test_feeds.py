@@ -4,13 +4,13 @@
 import compare
 import harness
 import models
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import Options, Rewritten, Session
 from models import BATCH, Builder, Spec
-from models_more import descend
+from models_habits import descend
 
 tf1 = tf.compat.v1
 
@@ -58,7 +58,7 @@ def as_many(rows):
         y = rng.normal(size=(rows, 4)) + np.linspace(0, 1, rows)[:, None]
         return rng.normal(size=(BATCH, 4)).astype(dtype), y.astype(dtype)
 
-    return models_more.batches(data, 3)
+    return models_habits.batches(data, 3)
 
 
 @pytest.mark.parametrize("batch", [None, BATCH])
@@ -125,7 +125,7 @@ def numbers_of_rows(b: Builder):
 
 
 def with_shapes(*shapes):
-    return models_more.batches(lambda rng, dtype: tuple(rng.normal(size=(BATCH, *s)).astype(dtype) for s in shapes), 3)
+    return models_habits.batches(lambda rng, dtype: tuple(rng.normal(size=(BATCH, *s)).astype(dtype) for s in shapes), 3)
 
 
 @pytest.mark.parametrize("replicas", [2, 3, BATCH])

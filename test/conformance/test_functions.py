@@ -4,7 +4,7 @@
 import compare
 import harness
 import models_functions
-import models_more
+import models_habits
 import pytest
 from harness import Options
 from models import BATCH, Spec, tf1
@@ -27,7 +27,7 @@ def export(name, model, functional, batch, loss):
 
 def run(name, model, functional, options, batch, loss):
     path = export(name, model, functional, batch, loss)
-    data = models_more.batches(model.data, len(model.steps))
+    data = models_habits.batches(model.data, len(model.steps))
     return compare.same_steps(path, options, data, model.steps, model.fetches, model.after)
 
 
@@ -56,7 +56,7 @@ def test_normal_form(name):
     """inline-functions alone changes nothing that the single-device graph computes, and leaves no call."""
     model = {**BRANCHES, **FUNCTIONS, **LOOPS}[name]
     path = export(name, model, name != "twice_in_a_branch", None, "mean")
-    data = models_more.batches(model.data, len(model.steps))
+    data = models_habits.batches(model.data, len(model.steps))
     out = path.replace(".meta", "-inlined.meta")
     done = harness.run_graft([path, "-o", out, "--passes=inline-functions"])
     assert done.stderr == ""

@@ -6,7 +6,7 @@ both losses, both reductions, N = 2 and 3.
 """
 
 import compare
-import models_more
+import models_habits
 import pytest
 from harness import Options, run_graft
 from models import BATCH, Spec
@@ -27,7 +27,7 @@ def cases():
 @pytest.mark.parametrize("spec,options", list(cases()))
 def test_same_steps(spec, options):
     model = LOOPS[spec.model]
-    data = models_more.batches(model.data, len(model.steps))
+    data = models_habits.batches(model.data, len(model.steps))
     compare.same_steps(compare.export(spec, model.build), options, data, model.steps, model.fetches, model.after)
 
 
@@ -35,7 +35,7 @@ def test_same_steps(spec, options):
 def test_wrong_scale_shows(name):
     """Twice the gradients exceed the tolerance 100 times, so that the test above can fail."""
     model = LOOPS[name]
-    data = models_more.batches(model.data, len(model.steps))
+    data = models_habits.batches(model.data, len(model.steps))
     runs = [
         compare.run(compare.export(Spec(name), model.build, gradient_scale=scale), data, model.steps)
         for scale in (1.0, 2.0)

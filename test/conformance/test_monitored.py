@@ -11,13 +11,13 @@ import tempfile
 import compare
 import harness
 import models
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf1
 from harness import Options, Session
 from models import Builder, Spec
-from models_more import MORE
+from models_habits import HABITS
 from tensorflow.core.protobuf import control_flow_pb2
 
 CONFIG = dict(allow_soft_placement=False, inter_op_parallelism_threads=2, intra_op_parallelism_threads=1)
@@ -197,7 +197,7 @@ def after_import(path, replicas):
             threads = tf1.train.start_queue_runners(session, coordinator)
             assert len(threads) > 0
             seen.append(session.run("from_queue:0"))
-            for batch in models_more.batches(models.lookups, 3):
+            for batch in models_habits.batches(models.lookups, 3):
                 summary, loss, _ = session.run([merged, "loss:0", "step"], feeds(batch))
                 parsed = {v.tag: v for v in tf1.Summary.FromString(summary).value}
                 seen += [loss, np.float32(parsed["loss_summary"].simple_value), parsed["weights_summary"].histo.num]
@@ -223,7 +223,7 @@ def test_local_init_of_a_monitored_session():
     """graft/local_init_op also runs what TensorFlow's own would: local variables and tables."""
     path = compare.export(Spec("everything", "resource"), everything)
     with monitored(rewritten(path), 2, None) as session:
-        batch = models_more.batches(models.lookups, 1)[0]
+        batch = models_habits.batches(models.lookups, 1)[0]
         loss = session.run(["loss:0", "step"], feeds(batch))[0]
         assert session.run("mean_metric:0") > 0
     with monitored(path, 1, None) as session:
@@ -261,7 +261,7 @@ def test_signature():
 
 def test_contexts_name_what_is_in_the_branch():
     """The tensors of a conditional are those of replica 0, so that gradients can be built after the import."""
-    path = compare.export(Spec("losses_module"), MORE["losses_module"].build)
+    path = compare.export(Spec("losses_module"), HABITS["losses_module"].build)
     graph = tf1.Graph()
     with graph.as_default():
         meta = tf1.train.import_meta_graph(rewritten(path)) and tf1.train.export_meta_graph(graph=graph)

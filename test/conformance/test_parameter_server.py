@@ -13,7 +13,7 @@ import compare
 import harness
 import models
 import models_loops
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow.compat.v2 as tf
@@ -180,7 +180,7 @@ def test_accumulators_of_loops(kind, replicas):
     """The gradient of a variable that a loop reads is put once, after the loop that adds it up."""
     path = compare.export(Spec("iterated", kind), models_loops.iterated)
     options = Options(replicas, "ps", "accumulator", ("--strict", "--verify-output"))
-    data = models_more.batches(models_loops.ROWS, 3)
+    data = models_habits.batches(models_loops.ROWS, 3)
     out = compare.same_steps(path, options, data)
     assert any(node.op == "AccumulatorTakeGradient" for node in harness.read_meta(out).graph_def.node)
 

@@ -12,14 +12,14 @@ import compare
 import harness
 import models
 import models_functions
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import GraftError, assert_all_close, assert_close, run_graft
 from models import Spec
 from models_loops import LOOPS
-from models_more import MORE
+from models_habits import HABITS
 
 tf1 = tf.compat.v1
 
@@ -164,7 +164,7 @@ def draw(path, rng, share=1.0):
 
 def written():
     """Models as people write them, with conditionals, loops and functions."""
-    for kind, models_of in (("more", MORE), ("loop", LOOPS), ("branch", models_functions.BRANCHES)):
+    for kind, models_of in (("more", HABITS), ("loop", LOOPS), ("branch", models_functions.BRANCHES)):
         for name in models_of:
             if name != "dropout":
                 yield pytest.param(name, models_of[name], False, id=f"{kind}-{name}")
@@ -190,7 +190,7 @@ def test_written(name, model, functional):
         with models_functions.form(functional):
             path = compare.export(Spec(name, kind), models_functions.importable(model.build))
         rules = draw(path, np.random.default_rng([len(name), number]))
-        data = models_more.batches(model.data, len(model.steps))
+        data = models_habits.batches(model.data, len(model.steps))
         want = compare.run(path, data, model.steps, model.fetches, model.after)
         out = partition(path, rules, before="inline-functions,")
         with Parts(out, path) as session:

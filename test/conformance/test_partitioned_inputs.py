@@ -2,7 +2,7 @@
 """Graphs whose variables are in parts already (PartitionedVariable) make the same steps on several devices."""
 
 import compare
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -35,7 +35,7 @@ def lookup(strategy, parts, optimizer, combine=None):
         if combine == "dense":
             loss += 0.1 * b.total(tf.reduce_sum(tf.matmul(tf.one_hot(x[:, 0], ROWS, dtype=b.dtype), variable) ** 2, 1))
         step = tf1.train.get_or_create_global_step()
-        b.train(models_more.OPTIMIZERS[optimizer](b, step), b.loss(loss), global_step=step)
+        b.train(models_habits.OPTIMIZERS[optimizer](b, step), b.loss(loss), global_step=step)
 
     return build
 
@@ -47,7 +47,7 @@ def wide(axis):
         x, y = b.inputs([5], [])
         v = table(b, "v", 2, [5, 4], axis)
         error = tf.matmul(tf.tanh(tf.matmul(x, v)), b.variable("u", [4, 1]))[:, 0] - y
-        models_more.descend(b, b.loss(b.total(tf.square(error))))
+        models_habits.descend(b, b.loss(b.total(tf.square(error))))
 
     return build
 
@@ -94,4 +94,4 @@ COMBINATIONS = [
 def test_same_steps(model, kind, batch, loss, options):
     fill, data = MODELS[model]
     path = compare.export(Spec(f"partitioned-{model}", kind, batch, loss), fill)
-    compare.same_steps(path, options, models_more.batches(data, 3))
+    compare.same_steps(path, options, models_habits.batches(data, 3))

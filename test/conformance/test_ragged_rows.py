@@ -4,13 +4,13 @@
 import dataclasses
 
 import compare
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import Options
 from models import BATCH, Builder, Spec
-from models_more import descend
+from models_habits import descend
 
 tf1 = tf.compat.v1
 TIME = 3
@@ -136,4 +136,4 @@ def test_same_steps(model, kind, batch, loss, options):
     # Nothing says that feeds have equally many rows, or that static ones are the batch, which only meet by row number.
     options = dataclasses.replace(options, extra=("--feed=x=split", "--feed=y=split") if batch else ("--feed=x+y=split",))
     path = compare.export(Spec(f"ragged-{model}", kind, batch, loss), fill)
-    compare.same_steps(path, options, models_more.batches(data, 3))
+    compare.same_steps(path, options, models_habits.batches(data, 3))

@@ -4,7 +4,7 @@ between replicas and is the same in every session if it has a seed."""
 
 import compare
 import harness
-import models_more
+import models_habits
 import models_random
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def first_step(path, replicas, data):
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_are_drawn_by_each_replica(name, batch):
     path = compare.export(Spec(name, batch=batch), ROWS[name])
-    data = models_more.batches(models_random.VECTORS, 1)
+    data = models_habits.batches(models_random.VECTORS, 1)
     flags = ("--fetch=draw:0", "--verify-output")
     out, said = harness.rewrite(path, Options(3, extra=flags))
     assert said.count("warning: ") == 1 and "draws its own random numbers" in said, said
@@ -47,7 +47,7 @@ def test_rows_are_drawn_by_each_replica(name, batch):
 def test_one_draw_is_that_of_a_single_device(name, batch, replicas):
     path = compare.export(Spec(name, batch=batch), ONE[name])
     shape = models_random.VECTORS if name == "noise" else images
-    data = models_more.batches(shape, 1)
+    data = models_habits.batches(shape, 1)
     out, said = harness.rewrite(path, Options(replicas, extra=("--strict", "--fetch=draw:0", "--verify-output")))
     assert said == "", said
     (draw, after), (single, want) = first_step(out, replicas, data), first_step(path, 1, data)

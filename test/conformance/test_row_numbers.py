@@ -3,13 +3,13 @@
 
 import compare
 import harness
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import Options
 from models import BATCH, Builder, Spec
-from models_more import descend
+from models_habits import descend
 
 tf1 = tf.compat.v1
 
@@ -44,14 +44,14 @@ def rows(rng, dtype):
 @pytest.mark.parametrize("options", [Options(2, "all-reduce", "collective"), Options(3, "ps", "add")], ids=str)
 def test_same_steps(options, kind, batch, loss):
     path = compare.export(Spec("actor_critic", kind, batch, loss), actor_critic)
-    compare.same_steps(path, options, models_more.batches(rows, 3))
+    compare.same_steps(path, options, models_habits.batches(rows, 3))
 
 
 @pytest.mark.parametrize("reduction", ["add", "collective"])
 def test_mean_of_gradients(reduction):
     """What is warned of runs, and does what the warning says."""
     path = compare.export(Spec("mixing"), mixing)
-    (x, y), replicas = models_more.batches(rows, 1)[0], 2
+    (x, y), replicas = models_habits.batches(rows, 1)[0], 2
     share = BATCH // replicas
     parts = [(x[i * share : (i + 1) * share], y[i * share : (i + 1) * share]) for i in range(replicas)]
     # Plain descent is linear in the gradient: the mean of gradients is the mean of steps.

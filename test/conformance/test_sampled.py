@@ -4,7 +4,7 @@
 import compare
 import covering
 import harness
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -29,10 +29,10 @@ SAMPLERS = {
     ),
 }
 OPTIMIZERS = {
-    "sgd": models_more.OPTIMIZERS["sgd"],
-    "adagrad": models_more.OPTIMIZERS["adagrad"],
+    "sgd": models_habits.OPTIMIZERS["sgd"],
+    "adagrad": models_habits.OPTIMIZERS["adagrad"],
     "adam": lambda b, s: tf1.train.AdamOptimizer(0.01, epsilon=0.1 * b.per),
-    "clipped": models_more.OPTIMIZERS["sgd"],
+    "clipped": models_habits.OPTIMIZERS["sgd"],
 }
 
 
@@ -92,7 +92,7 @@ def test_same_steps(case):
     model = {k: case[k] for k in ("nce", "sampler", "optimizer", "true", "number", "hits")}
     path = compare.export(Spec("sampled_loss", case["kind"], case["batch"], case["loss"]), sampled(**model))
     options = Options(case["replicas"], *case["run"], extra=("--strict", "--verify-output"))
-    compare.same_steps(path, options, models_more.batches(classes(case["true"]), 3))
+    compare.same_steps(path, options, models_habits.batches(classes(case["true"]), 3))
 
 
 def test_own_sizes_are_read_elsewhere():
@@ -106,12 +106,12 @@ def test_own_sizes_are_read_elsewhere():
         rows = tf.gather(table, tf.concat([flat, tf.constant([1, 2], tf.int64)], 0))
         own = tf.reshape(x, tf.concat([size, [5]], 0))
         true = tf.slice(rows, [0, 0], tf.concat([size, [5]], 0))
-        models_more.descend(b, b.loss(b.total(tf.reduce_sum(own * true, axis=1))))
+        models_habits.descend(b, b.loss(b.total(tf.reduce_sum(own * true, axis=1))))
 
     path = compare.export(Spec("shared_size"), build)
     out, said = harness.rewrite(path, Options(2))
     assert "is not proved to be the value of the single-device step" in said, said
-    data = models_more.batches(classes(1), 1)
+    data = models_habits.batches(classes(1), 1)
     assert np.isfinite(compare.run(path, data, ["train_op"])[-1][0][0])
 
 
@@ -132,4 +132,4 @@ def test_what_is_not_proved_has_the_sizes_that_ops_want():
         out, said = harness.rewrite(path, Options(2, reduction=reduction, extra=("--verify-output",)))
         assert "is not proved to be the value of the single-device step" in said, said
         with harness.Session(out, 2) as session:
-            compare.advance(session, models_more.batches(data, 1), ["train_op"], [], [])
+            compare.advance(session, models_habits.batches(data, 1), ["train_op"], [], [])

@@ -15,13 +15,13 @@ import tempfile
 import compare
 import harness
 import models
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf1
 from harness import Options, Session
 from models import Spec
-from models_more import MORE
+from models_habits import HABITS
 
 MODELS = ["mlp_clip", "embedding", "metrics", "scheduled_piecewise"]
 FURTHER = ["losses_module", "scaled_loss", "mlp_adam", "adamw_assign", "wide_mlp", "clip_global_norm", "gan", "averaged", "attention"]
@@ -86,8 +86,8 @@ def test_each_name_alone(model, kind, reduction):
         path, batch = harness.export(spec), models.batches(model)[0]
         options = Options(2, reduction=reduction)
     else:
-        path, batch = compare.export(spec, MORE[model].build), models_more.batches(MORE[model].data, 1)[0]
-        options = Options(2, reduction=reduction, extra=MORE[model].flags)
+        path, batch = compare.export(spec, HABITS[model].build), models_habits.batches(HABITS[model].data, 1)[0]
+        options = Options(2, reduction=reduction, extra=HABITS[model].flags)
     out, _ = harness.rewrite(path, options)
     with Session(path) as single, Session(out, 2) as ours:
         inputs, outputs = names_of(single.graph), names_of(ours.graph)

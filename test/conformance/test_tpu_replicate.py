@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 import tpu_cases  # noqa: F401  registers its cases
 import tpu_cases_host  # noqa: F401
-import tpu_cases_more  # noqa: F401
+import tpu_cases_nested  # noqa: F401
 from tpu_build import CASES, CLUSTER, Case
 from tpu_compare import difference
 

@@ -10,7 +10,7 @@ import tempfile
 import compare
 import harness
 import models
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,7 +20,7 @@ from models import BATCH, STEPS, Spec
 from models_bn import EXACT, FUSED
 from models_functions import BRANCHES, FUNCTIONS
 from models_loops import LOOPS
-from models_more import MORE
+from models_habits import HABITS
 
 tf1 = tf.compat.v1
 
@@ -61,7 +61,7 @@ def test_steps(model, replicas, batch):
 def check_more(name, model, batch, replicas):
     """A model of the zoo, its fetches included, makes the same steps."""
     path = compare.export(Spec(name, "resource", batch), model.build)
-    data = models_more.batches(model.data, len(model.steps))
+    data = models_habits.batches(model.data, len(model.steps))
     if len(set(model.steps)) > 1:
         # Whoever fetches the loss runs the step, and these do not in every run.
         model = dataclasses.replace(model, fetches=(), after=())
@@ -77,17 +77,17 @@ def check_more(name, model, batch, replicas):
 
 def test_several_train_ops():
     """Whoever runs one of several train ops runs the computation, and with it all of them."""
-    path = compare.export(Spec("gan", "resource"), MORE["gan"].build)
-    flags = ["--replicas=2", "--device-type=TPU", "--strategy=tpu", *MORE["gan"].flags]
+    path = compare.export(Spec("gan", "resource"), HABITS["gan"].build)
+    flags = ["--replicas=2", "--device-type=TPU", "--strategy=tpu", *HABITS["gan"].flags]
     done = harness.run_graft([path, "-o", path + ".no", "--strict", *flags], check=False)
     assert done.returncode == 1 and "a TPU computation runs as a whole" in done.stderr, done.stderr
     assert not os.path.exists(path + ".no")
 
 
 @pytest.mark.parametrize("replicas,batch", [(2, None), (4, BATCH)], ids=["2-unknown", "4-static"])
-@pytest.mark.parametrize("model", [name for name in MORE if name not in ("dropout", "gan")])
+@pytest.mark.parametrize("model", [name for name in HABITS if name not in ("dropout", "gan")])
 def test_more_steps(model, replicas, batch):
-    check_more(model, MORE[model], batch, replicas)
+    check_more(model, HABITS[model], batch, replicas)
 
 
 @pytest.mark.parametrize("replicas,batch", [(2, None), (4, BATCH)], ids=["2-unknown", "4-static"])

@@ -9,7 +9,7 @@ import dataclasses
 
 import compare
 import harness
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -257,7 +257,7 @@ def data(kind):
         }[kind]()
         return x, rng.integers(0, BATCH, BATCH).astype(np.int32)
 
-    return models_more.batches(make, 3)
+    return models_habits.batches(make, 3)
 
 
 WAYS = [

@@ -14,7 +14,7 @@ import tempfile
 import compare
 import harness
 import models
-import models_more
+import models_habits
 import numpy as np
 import pytest
 import test_batches
@@ -130,14 +130,14 @@ def test_steps(spec, workers):
             all_of_them.check(want.variables[i], f"after step {i}")
 
 
-MORE = [("accumulated_cond", 2), ("averaged", 3), ("metrics", 2), ("tied_embedding", 3), ("sparse_adam", 2)]
+HABITS = [("accumulated_cond", 2), ("averaged", 3), ("metrics", 2), ("tied_embedding", 3), ("sparse_adam", 2)]
 
 
-@pytest.mark.parametrize("name,workers", MORE)
+@pytest.mark.parametrize("name,workers", HABITS)
 def test_more_steps(name, workers):
     """Conditionals, moving averages, metrics, sparse gradients."""
-    model = models_more.MORE[name]
-    data = models_more.batches(model.data, len(model.steps))
+    model = models_habits.HABITS[name]
+    data = models_habits.batches(model.data, len(model.steps))
     path = compare.export(Spec(name), model.build)
     want = compare.run(path, data, model.steps, model.fetches, model.after)
     paths, said = rewrite(path, workers, *model.flags)
@@ -228,7 +228,7 @@ def test_effects(capfd):
     """The counter counts on every worker; what is printed is printed once, with the value of the global batch."""
 
     def fill(b):
-        _, _, rows = models_more.regress(b)
+        _, _, rows = models_habits.regress(b)
         step = tf1.train.get_or_create_global_step()
         loss = b.loss(b.total(rows))
         printed = tf1.Print(loss, [loss], "loss is ")
@@ -242,7 +242,7 @@ def test_effects(capfd):
             b.train(tf1.train.MomentumOptimizer(0.1, 0.9), loss, global_step=step)
 
     path = compare.export(Spec("effects", "resource"), fill)
-    batch = models_more.batches(models_more.ROWS, 1)[0]
+    batch = models_habits.batches(models_habits.ROWS, 1)[0]
     fetches = ["largest:0", "huge:0", "own_rows:0", "loss:0"]
     want = compare.run(path, [batch], ["train_op"], fetches)[-1]
     capfd.readouterr()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further computations for `tpu-replicate`: nested control flow, gradients of it, padding, devices, captured variables."""
+"""Computations for `tpu-replicate`: nested control flow, gradients of it, padding, devices, captured variables."""
 
 import tensorflow as tf
 from tpu_build import case, functional

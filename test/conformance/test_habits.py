@@ -7,19 +7,19 @@ both losses, both reductions, N = 2 and 3. Both are there since a wrong power of
 
 import compare
 import harness
-import models_more
+import models_habits
 import numpy as np
 import pytest
 from harness import Options, Session
 from models import BATCH, Spec
-from models_more import MORE
+from models_habits import HABITS
 
 # What graft refuses or warns of without need: (model, batch). Each line is a limit, and goes when the limit goes.
 KNOWN = {}
 
 
 def variants(name):
-    model = MORE[name]
+    model = HABITS[name]
     first = Spec(name, "resource", None, "mean"), Options(2, "all-reduce", "collective", model.flags)
     kind = "ref" if name.startswith("dense_") else "resource"
     second = Spec(name, kind, BATCH, model.losses[-1]), Options(3, "ps", "add", model.flags)
@@ -28,7 +28,7 @@ def variants(name):
 
 def cases():
     chosen = []
-    for name in MORE:
+    for name in HABITS:
         if name == "dropout":
             continue
         for spec, options in variants(name):
@@ -41,17 +41,17 @@ def cases():
 
 @pytest.mark.parametrize("spec,options", cases())
 def test_same_steps(spec, options):
-    model = MORE[spec.model]
-    data = models_more.batches(model.data, len(model.steps))
+    model = HABITS[spec.model]
+    data = models_habits.batches(model.data, len(model.steps))
     path = compare.export(spec, model.build)
     compare.same_steps(path, options, data, model.steps, model.fetches, model.after)
 
 
-@pytest.mark.parametrize("name", [name for name in MORE if MORE[name].scale_shows and name != "dropout"])
+@pytest.mark.parametrize("name", [name for name in HABITS if HABITS[name].scale_shows and name != "dropout"])
 def test_wrong_scale_shows(name):
     """Twice the gradients exceed the tolerance 100 times, so that the test above can fail."""
-    model, spec = MORE[name], Spec(name)
-    data = models_more.batches(model.data, len(model.steps))
+    model, spec = HABITS[name], Spec(name)
+    data = models_habits.batches(model.data, len(model.steps))
     runs = []
     for scale in (1.0, 2.0):
         path = compare.export(spec, model.build, gradient_scale=scale)
@@ -61,13 +61,13 @@ def test_wrong_scale_shows(name):
 
 def test_dropout():
     """A warning names the draw; --strict refuses; the copies agree and the loss is finite."""
-    model = MORE["dropout"]
+    model = HABITS["dropout"]
     path = compare.export(Spec("dropout"), model.build)
     out, said = harness.rewrite(path, Options(2))
     assert "warning: " in said and "'dropout/random_uniform/RandomUniform'" in said, said
     done = harness.run_graft([path, "-o", out + ".no", *Options(2, extra=("--strict",)).arguments()], check=False)
     assert done.returncode == 1 and "RandomUniform" in done.stderr, done.stderr
     with Session(out, 2) as session:
-        rows = compare.advance(session, models_more.batches(model.data, 3), model.steps, model.fetches, ())
+        rows = compare.advance(session, models_habits.batches(model.data, 3), model.steps, model.fetches, ())
         session.check_copies("at the end")
     assert all(np.isfinite(row[0]) for row in rows[1:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of `models_more.py` again: names, checkpoints both ways, where the work ran, double precision.
+"""The models of `models_habits.py` again: names, checkpoints both ways, where the work ran, double precision.
 
 Default: each model is checked with one strategy, in turn; double precision and checkpoints for every third. --full: all
 of it, and the steps for N = 1 to 4 under both strategies.
@@ -10,22 +10,22 @@ import re
 
 import compare
 import harness
-import models_more
+import models_habits
 import pytest
 import tensorflow.compat.v1 as tf1
 from harness import Options, Session
 from models import BATCH, Spec
-from models_more import MORE
-from test_models_more import KNOWN
+from models_habits import HABITS
+from test_habits import KNOWN
 
-NAMES = [name for name in MORE if name != "dropout"]
+NAMES = [name for name in HABITS if name != "dropout"]
 # TensorFlow's own functions take or compute in float32 here.
 NO_FLOAT64 = ("dense_proximal_adagrad", "dense_proximal_sgd", "losses_module", "scheduled")
 STRATEGIES = ("all-reduce", "ps")
 
 
 def case(name, replicas, strategy, batch=None, dtype="float32"):
-    model, turn = MORE[name], NAMES.index(name) + replicas
+    model, turn = HABITS[name], NAMES.index(name) + replicas
     kind = "ref" if name.startswith("dense_") and turn % 2 else "resource"
     spec = Spec(name, kind, batch, model.losses[turn % len(model.losses)], dtype)
     options = Options(replicas, strategy, ("add", "collective")[turn // 2 % 2], model.flags)
@@ -56,18 +56,18 @@ def pytest_generate_tests(metafunc):
 
 
 def data_of(spec):
-    return models_more.batches(MORE[spec.model].data, len(MORE[spec.model].steps), spec.dtype)
+    return models_habits.batches(HABITS[spec.model].data, len(HABITS[spec.model].steps), spec.dtype)
 
 
 def test_steps(spec, options):
-    model = MORE[spec.model]
+    model = HABITS[spec.model]
     path = compare.export(spec, model.build)
     compare.same_steps(path, options, data_of(spec), model.steps, model.fetches, model.after)
 
 
 def test_float64(spec, options):
     """In double precision nothing is left to rounding: 1e-10."""
-    model = MORE[spec.model]
+    model = HABITS[spec.model]
     path = compare.export(spec, model.build)
     with Session(path) as session:
         assert any(v.dtype.base_dtype == tf1.float64 for v in session.graph.get_collection("variables"))
@@ -76,7 +76,7 @@ def test_float64(spec, options):
 
 def test_interface(spec, options):
     """What is fed and fetched keeps its type and shape; each replica owns a copy of each mirrored variable; work is spread."""
-    model, path = MORE[spec.model], compare.export(spec, MORE[spec.model].build)
+    model, path = HABITS[spec.model], compare.export(spec, HABITS[spec.model].build)
     out, _ = harness.rewrite(path, options)
     with Session(path) as single, Session(out, options.replicas) as session:
         for name in ("x:0", "y:0", *model.fetches, *model.after):
@@ -120,7 +120,7 @@ def check_spread(session, spec, options, model):
 
 def test_checkpoints(spec, options):
     """A checkpoint of the single-device graph restores every copy, and ours restores the single-device graph."""
-    model, path, data = MORE[spec.model], compare.export(spec, MORE[spec.model].build), data_of(spec)
+    model, path, data = HABITS[spec.model], compare.export(spec, HABITS[spec.model].build), data_of(spec)
     out, _ = harness.rewrite(path, options)
     local = {"x:0": data[0][0], "y:0": data[0][1]}
     with Session(path) as single, Session(out, options.replicas) as ours:

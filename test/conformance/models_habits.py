@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More models: training steps as people write them, one habit each. `test_models_more.py` runs them.
+"""Training steps as people write them, one habit each. `test_habits.py` runs them.
 
 As in `models.py` every model is a function that fills a graph, with the same names (x, y, loss, init). A model may have
-several train ops: `More.steps` names what each run of a step fetches. Rates of a sum loss are those of the mean loss
+several train ops: `Habit.steps` names what each run of a step fetches. Rates of a sum loss are those of the mean loss
 divided by the batch.
 """
 
@@ -16,7 +16,7 @@ from models import BATCH, Builder, Built, Spec, tf1
 
 
 @dataclasses.dataclass(frozen=True)
-class More:
+class Habit:
     """A model and how to run it."""
 
     build: Callable
@@ -494,32 +494,32 @@ def sequences(rng, dtype):
 ROWS = models.regression(5, 1)
 CLASSES = models.classification((8,), 4)
 
-MORE: Dict[str, More] = {
-    **{f"dense_{name}": More(trained_by(make), ROWS) for name, make in OPTIMIZERS.items()},
+HABITS: Dict[str, Habit] = {
+    **{f"dense_{name}": Habit(trained_by(make), ROWS) for name, make in OPTIMIZERS.items()},
     **{
-        f"sparse_{name}": More(looked_up_by(make), models.lookups)
+        f"sparse_{name}": Habit(looked_up_by(make), models.lookups)
         for name, make in OPTIMIZERS.items()
         if name in ("sgd", "momentum", "adam", "ftrl", "rmsprop", "adadelta")
     },
-    "loss_over_dynamic_batch": More(loss_over_dynamic_batch, ROWS, losses=("mean",)),
-    "loss_with_addend": More(loss_with_addend, ROWS),
-    "loss_weighted": More(loss_weighted, ROWS, losses=("mean",)),
-    "loss_masked": More(loss_masked, ROWS, losses=("mean",)),
-    "losses_module": More(losses_module, CLASSES, losses=("mean",)),
-    "clip_value": More(clip_value, ROWS),
-    "clip_norm": More(clip_norm, ROWS),
-    "clip_global_norm": More(clip_global_norm, models.lookups),
-    "lars": More(lars, ROWS),
-    "gradient_noise_scale": More(gradient_noise_scale, ROWS),
-    "scaled_loss": More(scaled_loss, ROWS, flags=("--fetch=loss",)),
-    "scaled_loss_cond": More(scaled_loss_cond, ROWS, flags=("--fetch=loss",)),
-    "accumulated": More(
+    "loss_over_dynamic_batch": Habit(loss_over_dynamic_batch, ROWS, losses=("mean",)),
+    "loss_with_addend": Habit(loss_with_addend, ROWS),
+    "loss_weighted": Habit(loss_weighted, ROWS, losses=("mean",)),
+    "loss_masked": Habit(loss_masked, ROWS, losses=("mean",)),
+    "losses_module": Habit(losses_module, CLASSES, losses=("mean",)),
+    "clip_value": Habit(clip_value, ROWS),
+    "clip_norm": Habit(clip_norm, ROWS),
+    "clip_global_norm": Habit(clip_global_norm, models.lookups),
+    "lars": Habit(lars, ROWS),
+    "gradient_noise_scale": Habit(gradient_noise_scale, ROWS),
+    "scaled_loss": Habit(scaled_loss, ROWS, flags=("--fetch=loss",)),
+    "scaled_loss_cond": Habit(scaled_loss_cond, ROWS, flags=("--fetch=loss",)),
+    "accumulated": Habit(
         accumulated, ROWS, ("accumulate", "accumulate", "train_op", "accumulate", "train_op"), (), ("loss:0",)
     ),
-    "accumulated_cond": More(accumulated_cond, ROWS, steps=("train_op",) * 4),
-    "two_lookups": More(two_lookups, models.lookups),
-    "tied_embedding": More(tied_embedding, tokens),
-    "gan": More(
+    "accumulated_cond": Habit(accumulated_cond, ROWS, steps=("train_op",) * 4),
+    "two_lookups": Habit(two_lookups, models.lookups),
+    "tied_embedding": Habit(tied_embedding, tokens),
+    "gan": Habit(
         gan,
         latent,
         steps=("d_train", "g_train") * 2,
@@ -527,20 +527,20 @@ MORE: Dict[str, More] = {
         after=("loss:0", "g_loss:0"),
         flags=("--feed=x=split", "--feed=y=split"),  # no op joins rows of one with rows of the other
     ),
-    "wgan_clip": More(wgan_clip, latent),
-    "wgan_penalty": More(wgan_penalty, latent),
-    "target_network": More(
+    "wgan_clip": Habit(wgan_clip, latent),
+    "wgan_penalty": Habit(wgan_penalty, latent),
+    "target_network": Habit(
         target_network, ROWS, ("train_op", "copy", "train_op", "follow", "train_op"), (), ("loss:0",)
     ),
-    "averaged": More(averaged, ROWS),
-    "scheduled": More(scheduled, ROWS),
-    "scheduled_piecewise": More(scheduled_piecewise, ROWS),
-    "metrics": More(metrics, CLASSES, after=("mean_metric:0", "accuracy_metric:0")),
-    "attention": More(attention, models.classification((4, 6), 3)),
-    "normalised": More(normalised, ROWS),
-    "batch_norm_written_out": More(batch_norm_written_out, ROWS),
-    "recurrent": More(recurrent, sequences),
-    "dropout": More(dropout, ROWS),
+    "averaged": Habit(averaged, ROWS),
+    "scheduled": Habit(scheduled, ROWS),
+    "scheduled_piecewise": Habit(scheduled_piecewise, ROWS),
+    "metrics": Habit(metrics, CLASSES, after=("mean_metric:0", "accuracy_metric:0")),
+    "attention": Habit(attention, models.classification((4, 6), 3)),
+    "normalised": Habit(normalised, ROWS),
+    "batch_norm_written_out": Habit(batch_norm_written_out, ROWS),
+    "recurrent": Habit(recurrent, sequences),
+    "dropout": Habit(dropout, ROWS),
 }
 
 
