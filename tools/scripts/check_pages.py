@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the pages of docs/ against the repository.
+
+    tools/scripts/check_pages.py GRAFT_OPT            fails where a page says what is not so
+    tools/scripts/check_pages.py GRAFT_OPT --write    puts what the commands print now into the pages
+
+- A block that begins with `$ graft-opt ...` is what this command prints, run at the root of the repository.
+- A link leads to a file that is there, and a path in backticks that begins with a folder of the repository is one.
+- docs/ProgramFormat.md names every attribute `_graft_*`, every op of programs and every kind of inserted node that
+  the code has, and no other.
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FORMAT = os.path.join("docs", "ProgramFormat.md")
+BLOCK = re.compile(r"^```[a-z]*\n\$ (graft-opt [^\n]*)\n(.*?)^```$", re.M | re.S)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+PATH = re.compile(r"`((?:lib|passes|tools|test|docs|proto)/[^`]*)`")
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def run(tool, command):
+    """What the command prints: messages, and then its output."""
+    path = os.path.dirname(os.path.abspath(tool)) + os.pathsep + os.environ["PATH"]
+    done = subprocess.run(
+        ["/bin/bash", "-c", command],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, "LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        check=False,
+    )
+    return done.stderr + done.stdout
+
+
+def check_examples(page, text, tool, problems):
+    """The text with what its commands print now."""
+
+    def again(block):
+        command, then = block.groups()
+        now = run(tool, command)
+        if now != then:
+            problems.append(f"{page}: '{command}' prints something else; --write puts it in")
+        return block.group(0).replace(f"{command}\n{then}", f"{command}\n{now}")
+
+    return BLOCK.sub(again, text)
+
+
+def check_paths(page, text, problems):
+    for link in LINK.findall(text):
+        if not os.path.exists(os.path.join(ROOT, os.path.dirname(page), link)):
+            problems.append(f"{page}: there is no '{link}' to link to")
+    for path in PATH.findall(text):
+        if "<" not in path and not glob.glob(os.path.join(ROOT, re.split("[{ ]", path)[0]) + "*"):
+            problems.append(f"{page}: there is no '{path}'")
+
+
+def words_of_code():
+    """Attributes, ops and kinds of inserted nodes, as the code writes them."""
+    attributes, ops = set(), set()
+    for folder in ("lib", "passes"):
+        for path in glob.glob(os.path.join(ROOT, folder, "**", "*.*"), recursive=True):
+            if not path.endswith((".cpp", ".h", ".def")):
+                continue
+            text = read(path)
+            attributes |= set(re.findall(r'"(_graft_\w+)"', text)) - {"_graft_"}
+            if path.endswith("OpRules.def"):
+                ops |= set(re.findall(r"GRAFT_RULE\((_\w+),", text))
+    ops |= set(re.findall(r'MeshOp = "(\w+)"', read("lib/program/Program.h")))
+    kinds = set(re.findall(r'return "(\w+)";', read("lib/graph/ProgramAttrs.cpp")))
+    return attributes, ops, kinds
+
+
+def check_format(problems):
+    text = read(FORMAT)
+    attributes, ops, kinds = words_of_code()
+    rows = {
+        section: set(re.findall(r"^\| `(\w+)`", body, re.M))
+        for section, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    }
+    for what, section, code in (
+        ("attribute", "Attributes", attributes),
+        ("op", "Ops", ops),
+        ("kind", "Kinds of inserted nodes", kinds),
+    ):
+        named = rows.get(section, set())
+        problems += [f"{FORMAT}: section '{section}' has no row for the {what} '{word}'" for word in sorted(code - named)]
+        problems += [f"{FORMAT}: the code has no {what} '{word}'" for word in sorted(named - code)]
+
+
+def main():
+    tool, *flags = sys.argv[1:] or [""]
+    if not tool or flags not in ([], ["--write"]):
+        sys.exit(__doc__)
+    problems, stale = [], []
+    pages = ["README.md", "CONTRIBUTING.md"] + sorted(
+        os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, "docs", "*.md"))
+    )
+    for page in pages:
+        text = read(page)
+        now = check_examples(page, text, tool, stale)
+        if flags and now != text:
+            with open(os.path.join(ROOT, page), "w", encoding="utf-8") as file:
+                file.write(now)
+        check_paths(page, text, problems)
+    check_format(problems)
+    if not flags:
+        problems += stale
+    if problems:
+        sys.exit("\n".join(problems))
+
+
+main()
