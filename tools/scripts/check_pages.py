@@ -6,7 +6,8 @@
     tools/scripts/check_pages.py GRAFT_OPT --write    puts what the commands print now into the pages
 
 - A block that begins with `$ graft-opt ...` is what this command prints, run at the root of the repository.
-- A link leads to a file that is there, and a path in backticks that begins with a folder of the repository is one.
+- A link leads to a file that is there, and a path in backticks that begins with a folder of the repository is one; so is
+  a test_*.py in test/conformance.
 - docs/ProgramFormat.md names every attribute `_graft_*`, every op of programs and every kind of inserted node that
   the code has, and no other.
 """
@@ -21,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FORMAT = os.path.join("docs", "ProgramFormat.md")
 BLOCK = re.compile(r"^```[a-z]*\n\$ (graft-opt [^\n]*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+TEST = re.compile(r"\b(test_\w+\.py)")
 PATH = re.compile(r"`((?:lib|passes|tools|test|docs|proto)/[^`]*)`")
 
 
@@ -65,6 +67,9 @@ def check_paths(page, text, problems):
     for path in PATH.findall(text):
         if "<" not in path and not glob.glob(os.path.join(ROOT, re.split("[{ ]", path)[0]) + "*"):
             problems.append(f"{page}: there is no '{path}'")
+    for name in TEST.findall(text):
+        if not os.path.exists(os.path.join(ROOT, "test", "conformance", name)):
+            problems.append(f"{page}: there is no 'test/conformance/{name}'")
 
 
 def words_of_code():
