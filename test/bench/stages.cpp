@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/certify/compare/Certificate.h"
+#include "lib/driver/BuildPipeline.h"
 #include "lib/graph/Verifier.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/ModuleVerifier.h"
@@ -19,7 +20,6 @@
 #include "lib/lower/expand/Expand.h"
 #include "lib/pass/PassManager.h"
 #include "lib/pass/Registry.h"
-#include "lib/strategy/Pipeline.h"
 
 #include <benchmark/benchmark.h>
 

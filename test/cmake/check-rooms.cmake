@@ -65,7 +65,7 @@ set(Infer lib/infer/graph lib/infer/sizes lib/infer/types lib/infer/rules
   lib/infer/facts lib/infer/batch)
 
 # Decisions, and edits that passes share.
-room(lib/strategy ${Base} lib/io lib/io/read lib/pass
+room(lib/strategy ${Base} lib/io lib/io/read
   lib/program lib/infer/graph lib/infer/sizes)
 room(lib/rewrite ${Base} lib/io ${Program} ${Infer} lib/strategy)
 room(lib/rewrite/partition ${Base} lib/io ${Program} lib/infer/graph
@@ -92,8 +92,12 @@ room(passes ${Passes})
 file_of_room(passes/CheckReplication.cpp
   lib/io/read lib/certify/compare lib/certify/fold lib/certify/partition)
 file_of_room(passes/PartitionVariables.cpp lib/certify/partition)
-room(tools/graft-opt ${Passes} lib/io/read lib/io/write
-  lib/certify/compare lib/certify/fold lib/certify/partition)
+
+# The program.
+room(lib/driver ${Base} lib/io lib/io/read lib/io/write lib/io/inline lib/pass
+  lib/program lib/infer/facts lib/strategy
+  lib/certify/fold lib/certify/partition)
+room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 
 #===------------------------------------------------------------------------===#
 # Known debts

@@ -13,13 +13,13 @@
 #include "support/Require.h"
 
 #include "lib/certify/fold/Fold.h"
+#include "lib/driver/BuildPipeline.h"
 #include "lib/graph/Verifier.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
 #include "lib/pass/PassManager.h"
-#include "lib/strategy/Pipeline.h"
 
 using namespace graft;
 

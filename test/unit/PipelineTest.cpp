@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/strategy/Pipeline.h"
+#include "lib/driver/BuildPipeline.h"
 #include "lib/io/Module.h"
 #include "lib/pass/PassManager.h"
 

@@ -1,4 +1,4 @@
-//===- tools/graft-opt/Options.cpp - the command line -----------*- C++ -*-===//
+//===- lib/driver/Options.cpp - the command line ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Options.h"
+#include "lib/driver/Options.h"
 
-#include "Distribution.h"
-#include "RecordFlags.h"
+#include "lib/driver/Distribution.h"
+#include "lib/driver/RecordFlags.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"

@@ -1,18 +1,17 @@
-//===- tools/graft-opt/Options.h - the command line -------------*- C++ -*-===//
+//===- lib/driver/Options.h - the command line ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_TOOLS_GRAFT_OPT_OPTIONS_H
-#define GRAFT_TOOLS_GRAFT_OPT_OPTIONS_H
+#ifndef GRAFT_LIB_DRIVER_OPTIONS_H
+#define GRAFT_LIB_DRIVER_OPTIONS_H
 
-#include "Plan.h"
-
+#include "lib/driver/BuildPipeline.h"
+#include "lib/driver/Plan.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
 #include "lib/pass/PassManager.h"
-#include "lib/strategy/Pipeline.h"
 
 #include <optional>
 
@@ -58,4 +57,4 @@ llvm::Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
 
 } // namespace graft
 
-#endif // GRAFT_TOOLS_GRAFT_OPT_OPTIONS_H
+#endif // GRAFT_LIB_DRIVER_OPTIONS_H

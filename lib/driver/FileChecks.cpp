@@ -1,14 +1,13 @@
-//===- tools/graft-opt/FileChecks.cpp - files that are written --*- C++ -*-===//
+//===- lib/driver/FileChecks.cpp - files that are written -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "FileChecks.h"
+#include "lib/driver/FileChecks.h"
 
-#include "Distribution.h"
-#include "RecordFlags.h"
-
+#include "lib/driver/Distribution.h"
+#include "lib/driver/RecordFlags.h"
 #include "lib/io/read/Shards.h"
 
 #include "llvm/Support/FileSystem.h"

@@ -1,14 +1,15 @@
-//===- tools/graft-opt/Report.h - messages for people -----------*- C++ -*-===//
+//===- lib/driver/Report.h - messages for people ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_TOOLS_GRAFT_OPT_REPORT_H
-#define GRAFT_TOOLS_GRAFT_OPT_REPORT_H
+#ifndef GRAFT_LIB_DRIVER_REPORT_H
+#define GRAFT_LIB_DRIVER_REPORT_H
 
 #include "lib/support/Diagnostics.h"
 
+#include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace graft {
@@ -24,6 +25,12 @@ std::string diagnosticText(const Diagnostic &D);
 /// `file:line:col: error: node 'x': message [pass]` and its notes.
 void printDiagnostic(llvm::raw_ostream &OS, llvm::StringRef File,
                      const Diagnostic &D);
+
+/// Prints \p Text, lines that are each ended, on stderr.
+void printLines(llvm::StringRef Text);
+
+/// Prints what \p E says, and gives the exit status of a program that fails.
+int fail(llvm::Error E);
 
 /// The diagnostics, with one for all that say the same for the same reason: it
 /// names the first node, and up to three more as notes, or with \p ShowAll all
@@ -46,4 +53,4 @@ bool verifyDiagnostics(llvm::raw_ostream &OS, llvm::StringRef Text,
 
 } // namespace graft
 
-#endif // GRAFT_TOOLS_GRAFT_OPT_REPORT_H
+#endif // GRAFT_LIB_DRIVER_REPORT_H

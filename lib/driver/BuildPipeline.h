@@ -1,4 +1,4 @@
-//===- lib/strategy/Pipeline.h - options to pipeline text -------*- C++ -*-===//
+//===- lib/driver/BuildPipeline.h - options to pipeline text ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_LIB_STRATEGY_PIPELINE_H
-#define GRAFT_LIB_STRATEGY_PIPELINE_H
+#ifndef GRAFT_LIB_DRIVER_BUILDPIPELINE_H
+#define GRAFT_LIB_DRIVER_BUILDPIPELINE_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -65,4 +65,4 @@ std::string buildPipeline(const StrategyOptions &Options);
 
 } // namespace graft
 
-#endif // GRAFT_LIB_STRATEGY_PIPELINE_H
+#endif // GRAFT_LIB_DRIVER_BUILDPIPELINE_H

@@ -1,4 +1,4 @@
-//===- tools/graft-opt/Distribution.h - flags of strategies -----*- C++ -*-===//
+//===- lib/driver/Distribution.h - flags of strategies ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
-#define GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
+#ifndef GRAFT_LIB_DRIVER_DISTRIBUTION_H
+#define GRAFT_LIB_DRIVER_DISTRIBUTION_H
 
 #include "lib/graph/Graph.h"
 #include "lib/pass/Registry.h"
@@ -67,4 +67,4 @@ llvm::Error checkWord(llvm::StringRef Flag, llvm::StringRef Value,
 
 } // namespace graft
 
-#endif // GRAFT_TOOLS_GRAFT_OPT_DISTRIBUTION_H
+#endif // GRAFT_LIB_DRIVER_DISTRIBUTION_H

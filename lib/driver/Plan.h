@@ -1,14 +1,13 @@
-//===- tools/graft-opt/Plan.h - the flag --plan -----------------*- C++ -*-===//
+//===- lib/driver/Plan.h - the flag --plan ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_TOOLS_GRAFT_OPT_PLAN_H
-#define GRAFT_TOOLS_GRAFT_OPT_PLAN_H
+#ifndef GRAFT_LIB_DRIVER_PLAN_H
+#define GRAFT_LIB_DRIVER_PLAN_H
 
-#include "Distribution.h"
-
+#include "lib/driver/Distribution.h"
 #include "lib/io/Module.h"
 #include "lib/strategy/Builders.h"
 
@@ -36,4 +35,4 @@ llvm::Expected<std::string> printPlan(const PlanRequest &Request,
 
 } // namespace graft
 
-#endif // GRAFT_TOOLS_GRAFT_OPT_PLAN_H
+#endif // GRAFT_LIB_DRIVER_PLAN_H

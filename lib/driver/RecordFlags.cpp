@@ -1,13 +1,12 @@
-//===- tools/graft-opt/RecordFlags.cpp - flags of records -------*- C++ -*-===//
+//===- lib/driver/RecordFlags.cpp - flags of records ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "RecordFlags.h"
+#include "lib/driver/RecordFlags.h"
 
-#include "Distribution.h"
-
+#include "lib/driver/Distribution.h"
 #include "lib/strategy/RecordFile.h"
 
 #include "llvm/ADT/StringExtras.h"

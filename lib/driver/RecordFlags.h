@@ -1,4 +1,4 @@
-//===- tools/graft-opt/RecordFlags.h - flags of records ---------*- C++ -*-===//
+//===- lib/driver/RecordFlags.h - flags of records --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_TOOLS_GRAFT_OPT_RECORDFLAGS_H
-#define GRAFT_TOOLS_GRAFT_OPT_RECORDFLAGS_H
+#ifndef GRAFT_LIB_DRIVER_RECORDFLAGS_H
+#define GRAFT_LIB_DRIVER_RECORDFLAGS_H
 
-#include "lib/strategy/Pipeline.h"
+#include "lib/driver/BuildPipeline.h"
 
 #include "llvm/Support/Error.h"
 
@@ -38,4 +38,4 @@ devicesOfStrategyFile(const std::string &File);
 
 } // namespace graft
 
-#endif // GRAFT_TOOLS_GRAFT_OPT_RECORDFLAGS_H
+#endif // GRAFT_LIB_DRIVER_RECORDFLAGS_H

@@ -1,10 +1,10 @@
-//===- tools/graft-opt/Report.cpp - messages for people ---------*- C++ -*-===//
+//===- lib/driver/Report.cpp - messages for people --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "Report.h"
+#include "lib/driver/Report.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -156,6 +156,19 @@ void printYamlText(raw_ostream &OS, StringRef Text) {
 }
 
 } // namespace
+
+void printLines(StringRef Text) {
+  while (!Text.empty()) {
+    StringRef Line;
+    std::tie(Line, Text) = Text.split('\n');
+    errs() << escapeControls(Line) << '\n';
+  }
+}
+
+int fail(Error E) {
+  printLines("graft-opt: error: " + toString(std::move(E)));
+  return 1;
+}
 
 void printRemarkTable(raw_ostream &OS, const DiagnosticEngine &Diags) {
   std::vector<Row> Variables, Reductions, NotProved;

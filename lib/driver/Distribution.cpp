@@ -1,18 +1,17 @@
-//===- tools/graft-opt/Distribution.cpp - flags of strategies ---*- C++ -*-===//
+//===- lib/driver/Distribution.cpp - flags of strategies --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "Distribution.h"
-#include "RecordFlags.h"
-
+#include "lib/driver/Distribution.h"
+#include "lib/driver/BuildPipeline.h"
+#include "lib/driver/RecordFlags.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/io/inline/Functions.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/pass/PassManager.h"
 #include "lib/strategy/Cluster.h"
-#include "lib/strategy/Pipeline.h"
 #include "lib/strategy/Resources.h"
 
 #include "llvm/ADT/StringExtras.h"

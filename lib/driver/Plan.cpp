@@ -1,14 +1,13 @@
-//===- tools/graft-opt/Plan.cpp - the flag --plan ---------------*- C++ -*-===//
+//===- lib/driver/Plan.cpp - the flag --plan --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "Plan.h"
+#include "lib/driver/Plan.h"
 
-#include "RecordFlags.h"
-#include "Report.h"
-
+#include "lib/driver/RecordFlags.h"
+#include "lib/driver/Report.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/io/read/Read.h"

@@ -1,13 +1,13 @@
-//===- tools/graft-opt/FileChecks.h - files that are written ----*- C++ -*-===//
+//===- lib/driver/FileChecks.h - files that are written ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_TOOLS_GRAFT_OPT_FILECHECKS_H
-#define GRAFT_TOOLS_GRAFT_OPT_FILECHECKS_H
+#ifndef GRAFT_LIB_DRIVER_FILECHECKS_H
+#define GRAFT_LIB_DRIVER_FILECHECKS_H
 
-#include "Options.h"
+#include "lib/driver/Options.h"
 
 #include "llvm/Support/Error.h"
 
@@ -21,4 +21,4 @@ llvm::Error checkFiles(const ToolOptions &O, llvm::StringRef Output,
 
 } // namespace graft
 
-#endif // GRAFT_TOOLS_GRAFT_OPT_FILECHECKS_H
+#endif // GRAFT_LIB_DRIVER_FILECHECKS_H

@@ -1,10 +1,10 @@
-//===- lib/strategy/Pipeline.cpp - options to pipeline text -----*- C++ -*-===//
+//===- lib/driver/BuildPipeline.cpp - options to pipeline text --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/strategy/Pipeline.h"
+#include "lib/driver/BuildPipeline.h"
 
 #include "lib/pass/PipelineText.h"
 #include "lib/strategy/Builders.h"

@@ -1,4 +1,4 @@
-//===- tools/graft-opt/VerifyDiagnostics.cpp - expected-error ---*- C++ -*-===//
+//===- lib/driver/VerifyDiagnostics.cpp - expected-error --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Report.h"
+#include "lib/driver/Report.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"

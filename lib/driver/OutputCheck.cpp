@@ -1,0 +1,77 @@
+//===- lib/driver/OutputCheck.cpp - the flag --verify-output ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/driver/OutputCheck.h"
+
+#include "lib/certify/fold/Fold.h"
+#include "lib/certify/partition/PartitionCheck.h"
+#include "lib/certify/partition/PartitionLike.h"
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/inline/Inline.h"
+#include "lib/io/read/InputFile.h"
+#include "lib/io/read/Read.h"
+#include "lib/program/Program.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace graft {
+
+Error checkWritten(const Module &M, ArrayRef<std::string> Files,
+                   OutputFormat Format, StringRef Name,
+                   DiagnosticEngine &Diags) {
+  using Encoding = ReadOptions::Encoding;
+  std::vector<std::unique_ptr<MemoryBuffer>> Parts;
+  size_t Size = 0;
+  for (const std::string &File : Files) {
+    auto Part = openInput(File);
+    if (!Part)
+      return Part.takeError();
+    Size += (*Part)->getBufferSize();
+    Parts.push_back(std::move(*Part));
+  }
+  std::unique_ptr<MemoryBuffer> Bytes;
+  if (Parts.size() == 1) {
+    Bytes = std::move(Parts.front());
+  } else {
+    auto All = WritableMemoryBuffer::getNewUninitMemBuffer(Size, Name);
+    char *To = All->getBufferStart();
+    for (const auto &Part : Parts)
+      To = std::copy(Part->getBufferStart(), Part->getBufferEnd(), To);
+    Bytes = std::move(All);
+  }
+  bool IsText = Format == OutputFormat::Text;
+  Expected<Module> Written = readModule(
+      std::move(Bytes),
+      {.Kind = M.Kind, .Form = IsText ? Encoding::Text : Encoding::Binary});
+  if (!Written)
+    return Written.takeError();
+  Diags.setPass("verify-output");
+  bool Good = verifyModule(*Written, Diags, &M);
+  // The certificate again, on what was written instead of on the program.
+  const Graph &Out = Written->graph();
+  if (Good &&
+      (M.Lowered || (M.graph().modified() && readMesh(Out).Node == NoNode))) {
+    Module Input;
+    if (Error E = Input.graph().parse(M.graphBytes()))
+      return E;
+    inlineCalls(Input.graph(), {.Kept = {}, .Like = &Out});
+    if (M.Lowered)
+      Good = partitionLike(Input, Out, Diags) &&
+             certifyLowered(Input.graph(), Out, Diags);
+    else
+      Good = newPartitions(Input.graph(), Out).empty() ||
+             checkPartition(InputGraph(Input.graph()), Out, Diags);
+  }
+  Diags.setPass("");
+  if (Good)
+    return Error::success();
+  return createStringError(inconvertibleErrorCode(),
+                           "the output does not verify and is not kept");
+}
+
+} // namespace graft

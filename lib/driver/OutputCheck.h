@@ -1,0 +1,27 @@
+//===- lib/driver/OutputCheck.h - the flag --verify-output ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_DRIVER_OUTPUTCHECK_H
+#define GRAFT_LIB_DRIVER_OUTPUTCHECK_H
+
+#include "lib/io/Module.h"
+#include "lib/io/write/Write.h"
+#include "lib/support/Diagnostics.h"
+
+#include "llvm/Support/Error.h"
+
+namespace graft {
+
+/// Reads what was written of \p M before it replaces the output \p Name:
+/// \p Files, one after the other, are the bytes of one message. They must
+/// verify, and be the step of the input.
+llvm::Error checkWritten(const Module &M, llvm::ArrayRef<std::string> Files,
+                         OutputFormat Format, llvm::StringRef Name,
+                         DiagnosticEngine &Diags);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_DRIVER_OUTPUTCHECK_H

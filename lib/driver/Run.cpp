@@ -1,0 +1,320 @@
+//===- lib/driver/Run.cpp - the work on one input ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/driver/Run.h"
+
+#include "lib/driver/Distribution.h"
+#include "lib/driver/FileChecks.h"
+#include "lib/driver/OutputCheck.h"
+#include "lib/driver/Report.h"
+#include "lib/infer/facts/Explain.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/read/InputFile.h"
+#include "lib/program/Program.h"
+
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <utility>
+
+using namespace llvm;
+
+namespace graft {
+
+/// Turns an error of reading or writing into a diagnostic.
+static void report(Error E, DiagnosticEngine &Diags) {
+  handleAllErrors(
+      std::move(E),
+      [&](const InputError &I) {
+        Diagnostic &D = Diags.error("", I.Message);
+        D.Line = I.Line;
+        D.Column = I.Column;
+      },
+      [&](const ErrorInfoBase &Other) { Diags.error("", Other.message()); });
+}
+
+bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
+  Error E = checkFiles(O, Output, Graph);
+  MayWrite = !E;
+  if (!MayWrite)
+    report(std::move(E), Diags);
+  return MayWrite;
+}
+
+bool Run::load() {
+  Timer T(Manager.Read);
+  if (!mayWrite(O.Output, O.Input))
+    return false;
+  Expected<Module> Read = readModule(std::move(Buffer), {.Kind = O.Kind});
+  if (!Read) {
+    report(Read.takeError(), Diags);
+    return false;
+  }
+  M = std::move(*Read);
+  Locate = [this](StringRef Node) { return M.location(Node); };
+  Diags.setLocator(Locate);
+  if (O.Write.ShardSize != 0 && M.Kind != InputKind::GraphDef) {
+    Diags.error("",
+                "--shard-size writes GraphDefs only, and this is a " +
+                    std::string(M.Kind == InputKind::MetaGraph ? "MetaGraphDef"
+                                                               : "SavedModel"));
+    return false;
+  }
+  OutputFormat Format =
+      O.Format.value_or(M.Text ? OutputFormat::Text : OutputFormat::Binary);
+  if (!mayWrite(outputPath(Format), M.Files))
+    return false;
+  // What a runtime dumped has names that nobody can import, but can be looked
+  // at.
+  bool OnlyShown = O.Pipeline.empty() && (O.Format == OutputFormat::Summary ||
+                                          O.Format == OutputFormat::Dot);
+  if (!verifyModule(M, Diags, /*Original=*/nullptr, OnlyShown))
+    return false;
+  M.graph().markVerified();
+  return true;
+}
+
+/// What was chosen is said, asked for or not: it is no reason to refuse
+/// anything, and who meant something else sees it.
+void Run::sayDevices(bool OnGpus) {
+  Diagnostic D;
+  D.Level = Severity::Remark;
+  D.Message = OnGpus ? "the input names GPUs, so replicas are on GPUs, and "
+                       "their values are added; give --device-type=GPU for "
+                       "collectives"
+                     : "the input names no GPU, so replicas are on CPUs; give "
+                       "--device-type or --devices for others";
+  if (!O.VerifyDiagnostics)
+    printDiagnostic(errs(), File, D);
+}
+
+bool Run::transform(const std::string *Text) {
+  if (O.Pipeline.empty())
+    return true;
+  bool OnGpus = !O.PipelineOnGpus.empty() && namesGpu(M.graph());
+  if (!O.PipelineOnGpus.empty())
+    sayDevices(OnGpus);
+  if (Error E = Manager.parse(OnGpus ? O.PipelineOnGpus : O.Pipeline)) {
+    report(std::move(E), Diags);
+    return false;
+  }
+  // Timing and printing want every pass at its place.
+  Late = Text == nullptr && O.Write.Threads > 1 && O.Output != "-" &&
+         !O.Show.VerifyEach && !O.Show.TimePasses && !O.Show.Statistics &&
+         !O.Show.PrintAfterAll && !O.Show.PrintBeforeAll &&
+         O.Show.PrintBefore.empty() && O.Show.PrintAfter.empty() &&
+         O.Show.PrintChanged == Instrumentation::Changed::Off &&
+         (!sys::fs::exists(O.Output) || sys::fs::is_regular_file(O.Output)) &&
+         O.Format.value_or(OutputFormat::Binary) == OutputFormat::Binary;
+  bool Good = Manager.run(M, Diags, O.Show, Late);
+  if (Good && M.Kind == InputKind::SavedModel &&
+      M.metaGraph()->object_graph_def().concrete_functions_size() != 0 &&
+      (M.Lowered || M.graph().modified()))
+    Diags.unproved(
+        "object-graph", "",
+        "TensorFlow 2 (tf.saved_model.load) runs the functions of the object "
+        "graph, which stay as they are, on one device; load the output with "
+        "tf.compat.v1.saved_model.load, which runs the graph");
+  // A pass that has just been verified need not be verified again.
+  if (!Good || Late || O.Show.VerifyEach)
+    return Good;
+  Timer T(Manager.Verify);
+  return verifyModule(M, Diags);
+}
+
+/// The program is still in memory: a lowering writes it, no more.
+bool Run::explain() {
+  const Graph &G = M.graph();
+  if (O.Explain.empty())
+    return true;
+  if (readMesh(G).Node == NoNode) {
+    Diags.error("", "--explain: only a replicated program has types; give "
+                    "--replicas or --devices");
+    return false;
+  }
+  ProgramFacts Facts(G);
+  bool Good = true;
+  for (const std::string &Name : O.Explain) {
+    if (NodeId N = findOrigin(G, Name); N != NoNode) {
+      Explained += explainType(G, Facts, N);
+      continue;
+    }
+    std::vector<std::string> Names;
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N))
+        Names.push_back(originName(G, N).str());
+    std::string Near = nearest(Name, Names);
+    Diags.error("", "--explain: the graph has no node '" + Name + "'" +
+                        (Near.empty() ? "; give the name of one"
+                                      : "; did you mean '" + Near + "'?"));
+    Good = false;
+  }
+  return Good;
+}
+
+/// Of a SavedModel the output may be a directory, like the input.
+std::string Run::outputPath(OutputFormat Format) const {
+  if (O.Output == "-" || M.Kind != InputKind::SavedModel ||
+      Format == OutputFormat::Summary || Format == OutputFormat::Dot)
+    return O.Output;
+  StringRef Extension = sys::path::extension(O.Output);
+  bool IsDirectory = sys::fs::is_directory(O.Output) ||
+                     StringRef(O.Output).ends_with("/") ||
+                     (sys::fs::is_directory(O.Input) && Extension != ".pb" &&
+                      Extension != ".pbtxt");
+  if (!IsDirectory)
+    return O.Output;
+  SmallString<256> Path(O.Output);
+  sys::path::append(Path, Format == OutputFormat::Text ? "saved_model.pbtxt"
+                                                       : "saved_model.pb");
+  return Path.str().str();
+}
+
+Error Run::writeSideFiles() {
+  WriteOptions Plain{.Format = OutputFormat::Text};
+  for (const auto &[Path, Bytes] : M.SideFiles)
+    if (Error E = writeFile(Path, Plain, [&](ByteSink &Sink) {
+          Sink.write(Bytes);
+          return Error::success();
+        }))
+      return E;
+  M.SideFiles.clear();
+  return Error::success();
+}
+
+void Run::write(std::string *Text) {
+  Timer T(Manager.Write);
+  OutputFormat Format =
+      O.Format.value_or(M.Text ? OutputFormat::Text : OutputFormat::Binary);
+  if (Text) {
+    StringSink Sink;
+    if (Error E = writeModule(M, Format, Sink))
+      return report(std::move(E), Diags);
+    *Text = std::move(Sink.Text);
+    if (Error E = writeSideFiles())
+      report(std::move(E), Diags);
+    return;
+  }
+  WriteOptions Options = O.Write;
+  Options.Format = Format;
+  // The certificate and the verifier look at the program while it is written
+  // to a temporary file, which replaces the output only if they agree.
+  DiagnosticEngine LateDiags;
+  LateDiags.configureLike(Diags);
+  if (Late)
+    Options.Beside = [&] {
+      if (Manager.runLate(M, LateDiags))
+        verifyModule(M, LateDiags);
+    };
+  bool Checked = false;
+  auto CheckInputs = [&]() -> Error {
+    Checked = true;
+    if (auto Changed = changedInputFile())
+      return createStringError(inconvertibleErrorCode(), *Changed);
+    return Error::success();
+  };
+  Options.Check = [&](ArrayRef<std::string> Files) -> Error {
+    if (Error E = CheckInputs())
+      return E;
+    if (LateDiags.hasErrors())
+      return createStringError(inconvertibleErrorCode(),
+                               "the output is not kept");
+    if (O.VerifyOutput)
+      if (Error E = checkWritten(M, Files, Format, O.Output, Diags))
+        return E;
+    if (Error E = writeSideFiles())
+      return E;
+    // What cannot be written beside the output leaves it as it was.
+    if (Error E = writeDepfile(shardPath(O.Output, 0, Files.size())))
+      return E;
+    DiagnosticEngine All = Diags;
+    All.append(LateDiags);
+    return writeRemarks(All);
+  };
+  std::string Path = outputPath(Format);
+  // The directory of a SavedModel. An error shows when the file is made.
+  if (Path != O.Output) {
+    [[maybe_unused]] std::error_code Ignored =
+        sys::fs::create_directories(O.Output);
+  }
+  Expected<std::string> Written = writeModule(M, Path, Options);
+  Diags.append(LateDiags);
+  if (LateDiags.hasErrors())
+    return consumeError(Written.takeError());
+  // Of bytes that are gone the system says that their address is bad.
+  if (Error E = !Written || !Checked ? CheckInputs() : Error::success()) {
+    consumeError(Written.takeError());
+    return report(std::move(E), Diags);
+  }
+  if (!Written)
+    return report(Written.takeError(), Diags);
+  // Where the output replaces no file, nobody looked at it before.
+  if (Error E = writeSideFiles())
+    return report(std::move(E), Diags);
+  if (Error E = writeDepfile(*Written))
+    report(std::move(E), Diags);
+}
+
+/// The rule of the output, of several files that of \p First, which is complete
+/// when all are.
+Error Run::writeDepfile(StringRef First) {
+  if (O.Depfile.empty() || std::exchange(HasDepfile, true))
+    return Error::success();
+  std::vector<std::string> Inputs = M.Files;
+  append_range(Inputs, O.FurtherInputs);
+  WriteOptions Plain{.Format = OutputFormat::Text};
+  return writeFile(O.Depfile, Plain, [&](ByteSink &Sink) {
+    Sink.write(depfileText(O.Write.ShardSize == 0 ? StringRef(O.Output) : First,
+                           Inputs));
+    return Error::success();
+  });
+}
+
+Error Run::writeRemarks(const DiagnosticEngine &All) {
+  if (O.RemarksFile.empty() || !MayWrite || std::exchange(HasRemarks, true))
+    return Error::success();
+  WriteOptions Plain{.Format = OutputFormat::Text};
+  return writeFile(O.RemarksFile, Plain, [&](ByteSink &Sink) {
+    Sink.write(remarksYaml(All));
+    return Error::success();
+  });
+}
+
+bool Run::run(std::string *Text) {
+  // Under --strict the passes run on, so that all that is not proved is said.
+  bool Loaded = load(), Good = Loaded && transform(Text);
+  // What is refused for its types is explained, too.
+  if (Loaded && (Good || readMesh(M.graph()).Node != NoNode))
+    Good &= explain();
+  if (Good && !Diags.hasErrors())
+    write(Text);
+  if (!Manager.empty())
+    Manager.report(O.Show);
+  return finish();
+}
+
+bool Run::finish() {
+  if (O.VerifyDiagnostics)
+    return verifyDiagnostics(errs(), Source, File, Diags, Locate);
+  bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
+  for (const Diagnostic &D :
+       groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
+    if (D.Level != Severity::Remark || ShowRemarks)
+      printDiagnostic(errs(), File, D);
+  printLines(Explained);
+  if (ShowRemarks)
+    printRemarkTable(errs(), Diags);
+  if (Error E = writeRemarks(Diags)) {
+    fail(std::move(E));
+    return false;
+  }
+  return !Diags.hasErrors();
+}
+
+} // namespace graft

@@ -1,0 +1,68 @@
+//===- lib/driver/Run.h - the work on one input -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_DRIVER_RUN_H
+#define GRAFT_LIB_DRIVER_RUN_H
+
+#include "lib/driver/Options.h"
+#include "lib/io/Module.h"
+#include "lib/support/Diagnostics.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <memory>
+#include <string>
+
+namespace graft {
+
+/// The work on one input.
+class Run {
+public:
+  Run(const ToolOptions &O, const PassRegistry &Registry,
+      std::unique_ptr<llvm::MemoryBuffer> Buffer)
+      : O(O), Manager(Registry), Buffer(std::move(Buffer)),
+        File(this->Buffer->getBufferIdentifier()),
+        Source(O.VerifyDiagnostics ? this->Buffer->getBuffer().str() : "") {
+    Diags.setStrict(O.Strict);
+    Diags.setRemarks(O.Remarks || O.VerifyDiagnostics);
+  }
+
+  /// Reads, runs the passes, and writes: to the output, or to \p Text when
+  /// several inputs go into one output. True when all was well.
+  bool run(std::string *Text);
+  /// Prints the messages; true when there is none that makes the run fail.
+  bool finish();
+
+private:
+  bool load();
+  bool mayWrite(llvm::StringRef Output, llvm::ArrayRef<std::string> Graph);
+  void sayDevices(bool OnGpus);
+  bool transform(const std::string *Text);
+  bool explain();
+  void write(std::string *Text);
+  llvm::Error writeSideFiles();
+  llvm::Error writeDepfile(llvm::StringRef First);
+  llvm::Error writeRemarks(const DiagnosticEngine &All);
+  std::string outputPath(OutputFormat Format) const;
+
+  const ToolOptions &O;
+  PassManager Manager;
+  std::unique_ptr<llvm::MemoryBuffer> Buffer;
+  std::string File;
+  std::string Source; ///< The text with its comments.
+  DiagnosticEngine Diags;
+  std::string Explained;   ///< What --explain asked for.
+  bool HasDepfile = false; ///< It is written.
+  bool HasRemarks = false;
+  bool MayWrite = true; ///< No output is an input.
+  bool Late = false;    ///< Checks run while the output is written.
+  DiagnosticEngine::Locator Locate;
+  Module M;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_DRIVER_RUN_H
