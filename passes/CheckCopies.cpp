@@ -38,7 +38,7 @@ class CheckCopies final : public PassBase<CheckCopies> {
 public:
   static constexpr PassInfo Info = {
       "check-copies",
-      "Fail a step whose copies of a variable differ",
+      "Fail the step if the copies of a variable differ",
       "Lets the updates of one small mirrored variable wait for an assertion\n"
       "that its copies are equal.",
       {}};
@@ -215,10 +215,10 @@ PassResult CheckCopies::run(Module &M, DiagnosticEngine &Diags) {
   }
   if (Smallest == NoNode || Unproved) {
     Diags.unproved("unchecked-copies", "",
-                   Unproved ? "copies of variables are not checked, since what "
-                              "is not proved may make them differ"
+                   Unproved ? "copies of variables are not checked, since they "
+                              "may differ by what is not proved"
                             : "copies of variables are not checked: the step "
-                              "updates none that the check is made for");
+                              "updates no variable that the check supports");
     return PassResult::Unchanged;
   }
   NodeId Assert = check(Smallest);

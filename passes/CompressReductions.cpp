@@ -228,10 +228,9 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
       "compressor", G->name(Its.Variables.front()),
       formatv("its gradient is reduced in 16 bits ({0}), so the step differs "
               "from that of a single device by a rounding{1}{2}",
-              compressorName(How),
-              Half ? " and has no number beyond 65504" : "",
+              compressorName(How), Half ? " and overflows beyond 65504" : "",
               LacksInitializer ? "; without error feedback, since nothing in "
-                                 "the graph gives the variable a first value"
+                                 "the graph initializes the variable"
                                : ""));
 }
 

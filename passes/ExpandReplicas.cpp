@@ -84,31 +84,31 @@ PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
     if (!G.isLive(N))
       continue;
     if (G.isOp(N, "_Reduce") || G.isOp(N, "_Gather")) {
-      Diags.error(G.name(N), "a reduction has no form yet; run "
+      Diags.error(G.name(N), "is a reduction that is not lowered; run "
                              "insert-collectives before expand-replicas");
       return PassResult::Failure;
     }
     if (auto E = untypedSource(G, N)) {
-      Diags.error(originName(G, E->Node),
-                  formatv("nobody knows the type of output {0} of op {1}, so "
-                          "nothing can be written that takes it from one "
-                          "replica to another, or to what exists once",
-                          E->Port, G.opName(E->Node))
-                      .str());
+      Diags.error(
+          originName(G, E->Node),
+          formatv("the type of output {0} of op {1} is not known, so it cannot "
+                  "be sent between replicas, or to an unreplicated node",
+                  E->Port, G.opName(E->Node))
+              .str());
       return PassResult::Failure;
     }
     if (!isGrounded(G, N)) {
-      Diags.error(G.name(N), "stands for its input and has none");
+      Diags.error(G.name(N), "forwards its input but has no input");
       return PassResult::Failure;
     }
     if (G.node(N).Count == Copies::PerReplica || G.isOp(N, "_FromReplicas"))
       continue;
     for (Endpoint E : G.dataInputs(N))
       if (G.node(E.Node).Count == Copies::PerReplica) {
-        Diags.error(G.name(N), "exists once and reads '" +
+        Diags.error(G.name(N), "is unreplicated but reads '" +
                                    G.name(E.Node).str() +
-                                   "', which exists per replica; run "
-                                   "merge-fetches before expand-replicas");
+                                   "', which is per-replica; run merge-fetches "
+                                   "before expand-replicas");
         return PassResult::Failure;
       }
   }

@@ -386,7 +386,7 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
                       (This.Gather ? "concat" : This.Combine.str()) +
                       "', for which TensorFlow has no collective" +
                       (This.Gather ? " but along axis 0" : "") +
-                      "; move what reads it out of the step");
+                      "; move its readers out of the step");
       return PassResult::Failure;
     }
     // What is computed once is no collective: its result is in one place.

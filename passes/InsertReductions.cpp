@@ -181,9 +181,9 @@ bool InsertReductions::fallBackToNamed(const Module &M,
     NodeId Cause = Facts.Types.type(*E).Cause;
     Diagnostic &D = Diags->unproved(
         "fallback", G->name(E->Node),
-        formatv("how the gradients of the replicas relate is not proved, so "
+        formatv("the relation of the replicas' gradients is not proved, so "
                 "their mean is taken, since the input names the gradient of "
-                "'{0}'; settle it with --grad={0}={1},mean|sum",
+                "'{0}'; decide with --grad={0}={1},mean|sum",
                 G->name(Var), Gradient.Tensors));
     if (Cause != NoNode)
       D.Notes.push_back({G->name(Cause).str(), reasonOf(Facts, Cause)});
@@ -198,7 +198,7 @@ std::string InsertReductions::reasonOf(const ProgramFacts &Facts,
   std::string Text = Facts.Types.reason(Cause);
   unsigned Count = Spoiled.lookup(Cause);
   if (Count > 1)
-    Text += formatv("; it spoils {0} variables", Count);
+    Text += formatv("; this affects {0} variables", Count);
   return Text;
 }
 
@@ -274,7 +274,7 @@ void InsertReductions::repairRows(const ProgramFacts &Facts,
   bool Adds =
       U.Kind == UpdateKind::Apply || Op.ends_with("Add") || Op.ends_with("Sub");
   auto Text = [&] {
-    return formatv("how the rows of the replicas relate that '{0}' writes is "
+    return formatv("the relation of the replicas' rows that '{0}' writes is "
                    "not proved, so {1}",
                    originName(*G, N),
                    Adds ? "their mean is taken" : "all of them are written")
@@ -401,15 +401,14 @@ bool InsertReductions::fallBack(const Module &M, const ProgramFacts &Facts) {
     bool Slot = U.Kind == UpdateKind::Apply && U.Grad == int(I);
     if (!Slot)
       Source = nearestGradient(Facts, Local, Source);
-    Repairs.push_back({Source, NoNode, 0, true, Types.type(Source).Cause,
-                       (Slot ? "how the gradients of the replicas relate is "
-                               "not proved, so their mean is taken; settle it "
-                               "with --grad=VAR="
-                             : "how the values of the replicas relate from "
-                               "which a variable is written is not proved, so "
-                               "their mean is taken; settle it with "
-                               "--grad=VAR=") +
-                           G->name(Source.Node).str() + ",mean|sum"});
+    Repairs.push_back(
+        {Source, NoNode, 0, true, Types.type(Source).Cause,
+         (Slot ? "the relation of the replicas' gradients is not proved, so "
+                 "their mean is taken; decide with --grad=VAR="
+               : "the relation of the replicas' values that are written to a "
+                 "variable is not proved, so their mean is taken; decide with "
+                 "--grad=VAR=") +
+             G->name(Source.Node).str() + ",mean|sum"});
   }
   dropSpared(Facts, Local, Repairs);
   for (Endpoint Source : Named)
@@ -460,15 +459,15 @@ void InsertReductions::reportDrifts(const ProgramFacts &Facts,
         formatv("{0}, so the copies of variable '{1}'{2} would not stay equal; "
                 "{3}",
                 Locally ? "runs under a predicate that replicas may disagree on"
-                        : "writes a value of its own on each replica",
+                        : "writes a different value on each replica",
                 G->name(Variables.front()),
                 Variables.size() == 1
                     ? ""
                     : formatv(" and of {0} more", Variables.size() - 1).str(),
                 !Locally && isFloating(G->outputType(E.Node, E.Port))
-                    ? "reduce by hand what is written"
-                    : "write what all replicas have, or say with --variable "
-                      "what its copies are")
+                    ? "reduce the written value by hand"
+                    : "write a value that is equal on all replicas, or give "
+                      "its policy with --variable")
             .str());
     if (Cause != NoNode)
       D.Notes.push_back({G->name(Cause).str(), Facts.Types.reason(Cause)});
@@ -491,12 +490,12 @@ bool InsertReductions::aggregate(const ProgramFacts &Facts) {
     bool One = isShared(Plan);
     if (*How == Aggregation::None) {
       if (One)
-        Diags->error(G->name(N),
-                     formatv("each replica has a value of its own for variable "
-                             "'{0}', which exists once and has aggregation "
-                             "none; give --variable={0}={1},sum, mean or "
-                             "only-first-replica",
-                             G->name(Var), policyName(Plan)));
+        Diags->error(
+            G->name(N),
+            formatv("each replica has its own value for variable '{0}', which "
+                    "is unreplicated and has aggregation none; give "
+                    "--variable={0}={1},sum, mean or only-first-replica",
+                    G->name(Var), policyName(Plan)));
       continue;
     }
     if (!One && Plan != Policy::Mirrored)
@@ -520,14 +519,15 @@ bool InsertReductions::aggregate(const ProgramFacts &Facts) {
       G->node(New).Count = Copies::PerReplica;
     G->setInput(N, I, {New, 0});
     Any = Changed = true;
-    Diags->unproved("policy", G->name(Var),
-                    formatv("'{0}' writes {1} of values that are not proved to "
-                            "relate to that of the single-device step, because "
-                            "the aggregation says so",
-                            G->name(N),
-                            First                       ? "the first replica's"
-                            : *How == Aggregation::Mean ? "the mean"
-                                                        : "the sum"));
+    Diags->unproved(
+        "policy", G->name(Var),
+        formatv(
+            "'{0}' writes {1} of values whose relation to the single-device "
+            "step is not proved, because the aggregation says so",
+            G->name(N),
+            First                       ? "the first replica's"
+            : *How == Aggregation::Mean ? "the mean"
+                                        : "the sum"));
   }
   return Any;
 }
@@ -644,7 +644,7 @@ void InsertReductions::report(const ProgramFacts &Facts) {
     Diagnostic &D = Diags->unproved(
         "effect", G->name(N),
         "runs under a predicate that replicas may disagree on, so its effect "
-        "may come when the single-device step has none, or be missing");
+        "may happen where the single-device step has none, or be missing");
     NodeId Cause = Types.type(Predicate).Cause;
     if (Cause != NoNode)
       D.Notes.push_back({G->name(Cause).str(), Types.reason(Cause)});
@@ -654,16 +654,16 @@ void InsertReductions::report(const ProgramFacts &Facts) {
     if (Replicas == 1)
       break;
     if (Bits & AssumesLocalBatchNorm)
-      Diags->unproved("local-batch-norm", G->name(N),
-                      isVarianceRead(*G, N)
-                          ? "batch normalisation uses the statistics of each "
-                            "replica's rows, not of the whole batch, and who "
-                            "reads its variance, as a moving average does, "
-                            "gets the mean of theirs, which lacks the variance "
-                            "between replicas; see --batch-norm"
-                          : "batch normalisation uses the statistics of each "
-                            "replica's rows, not of the whole batch; see "
-                            "--batch-norm");
+      Diags->unproved(
+          "local-batch-norm", G->name(N),
+          isVarianceRead(*G, N)
+              ? "batch normalization uses the statistics of each replica's "
+                "rows, not of the whole batch, and a reader of its variance, "
+                "such as a moving average, gets the mean of the replicas' "
+                "variances, which lacks the variance between replicas; see "
+                "--batch-norm"
+              : "batch normalization uses the statistics of each replica's "
+                "rows, not of the whole batch; see --batch-norm");
     if (Bits & AssumesRandomDraw)
       Diags->unproved("random", G->name(N),
                       "each replica draws its own random numbers: equal in "

@@ -111,8 +111,8 @@ bool MarkOutsideCompilation::readPatterns(StringRef List, bool Types) {
     auto Compile = [&](StringRef Glob, std::optional<GlobPattern> &Into) {
       Expected<GlobPattern> Made = GlobPattern::create(Glob);
       if (!Made) {
-        D->error("", "ops: '" + P.Text.str() +
-                         "' is no pattern: " + toString(Made.takeError()));
+        D->error("", "ops: '" + P.Text.str() + "' is not a valid pattern: " +
+                         toString(Made.takeError()));
         return false;
       }
       Into = std::move(*Made);

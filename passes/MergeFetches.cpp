@@ -62,7 +62,7 @@ constexpr PassOption Options[] = {
 class MergeFetches final : public PassBase<MergeFetches> {
 public:
   static constexpr PassInfo Info = {
-      "merge-fetches", "Give fetches and once-ops the global value",
+      "merge-fetches", "Give fetches and unreplicated ops the global value",
       "Inserts `_FromReplicas` wherever a value leaves the replicas and moves\n"
       "the original name to the merged value.",
       Options};
@@ -132,8 +132,9 @@ bool MergeFetches::collectFetches(const Module &M) {
       return false;
     }
     if (Loops && Loops->givesInside(E->Node)) {
-      Diags->error(G->name(E->Node), "--fetch: this tensor is in a loop, where "
-                                     "it has another value each time");
+      Diags->error(G->name(E->Node),
+                   "--fetch: this tensor is in a loop, where it has a "
+                   "different value in each iteration");
       return false;
     }
     Fetched[{E->Node, E->Port}] = true;
@@ -227,8 +228,8 @@ void MergeFetches::warnLost(NodeId N) {
   Diagnostic &D = Diags->unproved(
       "size", originName(*G, N),
       "nothing reads this result, and its size is not known: if constants give "
-      "it that of the whole batch, TensorFlow does not load the graph; export "
-      "it without this node, or with a batch of unknown size");
+      "it the size of the whole batch, TensorFlow does not load the graph; "
+      "export it without this node, or with a batch of unknown size");
   if (Type.Cause != NoNode)
     D.Notes.push_back(
         {originName(*G, Type.Cause).str(), Facts->Types.reason(Type.Cause)});
@@ -565,8 +566,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   if (!Gone.empty())
     D.remark("local", Gone.front(),
              formatv("is local to a replica and does not exist in the output; "
-                     "so are {0} more of the input: give --fetch=NAME to what "
-                     "is wanted",
+                     "the same holds for {0} more of the input: name those "
+                     "that are wanted with --fetch=NAME",
                      Gone.size() - 1))
         .Facts = {{"names", join(Gone, " ")}};
   return Changed ? PassResult::Changed : PassResult::Unchanged;

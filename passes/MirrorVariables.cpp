@@ -119,9 +119,9 @@ bool MirrorVariables::checkCopyNames(NodeId Var,
   for (unsigned I = 0; I < Replicas; ++I)
     if (NodeId Copy = G->find((G->name(Var) + "/" + Twine(I)).str());
         Copy != NoNode) {
-      Diags.error(G->name(Copy), "this is what a copy of variable '" +
+      Diags.error(G->name(Copy), "has the name that a copy of variable '" +
                                      G->name(Var).str() +
-                                     "' has to be called: rename this node");
+                                     "' must have: rename this node");
       return false;
     }
   return true;
@@ -262,9 +262,9 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   for (NodeId Var : Waiting)
     if (Diags.wantsRemarks())
       Diags
-          .remark(
-              "variable", G->name(Var),
-              "exists once: no replica writes it, or reads it but as a scalar")
+          .remark("variable", G->name(Var),
+                  "is unreplicated: no replica writes it, or reads it other "
+                  "than as a scalar")
           .Facts = {{"policy", "once"}};
   if (Found.empty())
     return HasRules ? PassResult::Changed : PassResult::Unchanged;

@@ -46,7 +46,7 @@ constexpr PassOption Options[] = {
 class PartitionVariables final : public PassBase<PartitionVariables> {
 public:
   static constexpr PassInfo Info = {
-      "partition-variables", "Cut variables into parts",
+      "partition-variables", "Partition variables",
       "Replaces each variable that has a `_graft_partition`, and its slots, "
       "by\n"
       "parts along one axis. Reads are concatenations, updates are one for\n"
@@ -99,7 +99,7 @@ bool PartitionVariables::addWanted(const Graph &G, const VariableIndex &Vars,
     if (!P) {
       Diags.error(G.name(Var),
                   ("'" + How +
-                   "' is no partition of it; write AXIS:SIZE,SIZE,... or "
+                   "' is not a partition of it; write AXIS:SIZE,SIZE,... or "
                    "AXIS/COUNT, with an element or more in each part")
                       .str());
       return false;

@@ -43,7 +43,7 @@ class Place final : public PassBase<Place> {
 public:
   static constexpr PassInfo Info = {
       "place",
-      "Settle devices and colocation",
+      "Decide devices and colocation",
       "Places inserted nodes and drops colocation that would put replicas on\n"
       "one device.",
       {}};

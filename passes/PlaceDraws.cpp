@@ -43,7 +43,7 @@ class PlaceDraws final : public PassBase<PlaceDraws> {
 public:
   static constexpr PassInfo Info = {
       "place-draws",
-      "Decide who draws random numbers",
+      "Decide on which replicas random ops draw",
       "Gives ops that are a function of a seed another seed on each replica\n"
       "where they draw for rows of the batch, and makes draws for the whole\n"
       "batch once.",

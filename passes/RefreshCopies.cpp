@@ -195,9 +195,9 @@ PassResult RefreshCopies::run(Module &M, DiagnosticEngine &Diags) {
     Endpoint Read = findRead(E->Node, V.snapshot_name());
     if (Read.Node == NoNode)
       Diags.unproved("stale-copies", G->name(E->Node),
-                     "nothing reads this variable as it is, so "
-                     "graft/refresh_copies leaves its copies alone: restore "
-                     "it with the saver of the graph");
+                     "nothing reads the unchanged value of this variable, so "
+                     "graft/refresh_copies leaves its copies alone: restore it "
+                     "with the saver of the graph");
     else
       Refreshed.push_back({refresh(E->Node, Of, Read), ControlPort});
   });

@@ -197,9 +197,10 @@ void Replicate::splitFeeds() {
     if (!Diags->wantsRemarks())
       continue;
     if (F.Sparse) {
-      Diags->remark("feed", feedName(*G, F.At),
-                    "a part of a sparse tensor: what is made of it exists "
-                    "once, and the dense rows that it gives are split");
+      Diags->remark(
+          "feed", feedName(*G, F.At),
+          "a component of a sparse tensor: ops on it are unreplicated, and the "
+          "dense rows that they give are split");
       continue;
     }
     if (F.Axis < 0) {
@@ -346,11 +347,12 @@ bool Replicate::localiseConstants(ArrayRef<NodeId> Order,
   for (const DimAnalysis::Conflict &C : Dims.conflicts()) {
     if (!StaticBatch)
       break;
-    Diags->error(G->name(C.Node),
-                 "two sizes meet here that the batch tells apart (" +
-                     Dims.describe(C.A) + " and " + Dims.describe(C.B) +
-                     "): which of them is the batch is not clear; name the "
-                     "feeds with --feed");
+    Diags->error(
+        G->name(C.Node),
+        "two sizes that must be equal here scale differently with the batch (" +
+            Dims.describe(C.A) + " and " + Dims.describe(C.B) +
+            "): it is not clear which of them is the batch size; name the "
+            "feeds with --feed");
     return false;
   }
   for (NodeId N : Order) {
@@ -390,10 +392,10 @@ bool Replicate::localiseConstants(ArrayRef<NodeId> Order,
       auto S = Table.sym((*Value)[I]);
       for (int P = 0; S && P < S->globalPower(); ++P) {
         if (Tensor->Ints[I] % Replicas != 0) {
-          Diags->error(G->name(N), formatv("the graph wants a batch of which "
-                                           "{0} is a multiple, which is not "
-                                           "divisible by {1} replicas",
-                                           Tensor->Ints[I], Replicas));
+          Diags->error(G->name(N),
+                       formatv("{0} is a multiple of the batch size, and it is "
+                               "not divisible by {1} replicas",
+                               Tensor->Ints[I], Replicas));
           return false;
         }
         Tensor->Ints[I] /= Replicas;

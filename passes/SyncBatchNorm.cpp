@@ -62,7 +62,7 @@ class SyncBatchNorm final : public PassBase<SyncBatchNorm> {
 public:
   static constexpr PassInfo Info = {
       "sync-batch-norm", "Take batch norm statistics of the whole batch",
-      "Computes mean and variance of what a fused batch norm normalises in\n"
+      "Computes mean and variance of what a fused batch norm normalizes in\n"
       "plain ops, which insert-reductions reduces, and has the users of its\n"
       "statistics, the op itself and its gradient read them.",
       Options};

@@ -81,10 +81,10 @@ constexpr PassOption Options[] = {
     {"topology", "File with a serialized TopologyProto", ""},
     {"device-assignment", "Coordinates of the cores of the replicas", "", true},
     {"num-cores-per-replica", "Cores of one replica", "1"},
-    {"step-marker-location", "Of the metadata", "STEP_MARK_AT_ENTRY"},
-    {"allow-soft-placement", "Of the metadata", "false"},
-    {"use-spmd-for-xla-partitioning", "Of the metadata", "true"},
-    {"use-tpu", "Of the metadata", "true"},
+    {"step-marker-location", "Field of the TPU metadata", "STEP_MARK_AT_ENTRY"},
+    {"allow-soft-placement", "Field of the TPU metadata", "false"},
+    {"use-spmd-for-xla-partitioning", "Field of the TPU metadata", "true"},
+    {"use-tpu", "Field of the TPU metadata", "true"},
 };
 
 class TpuReplicate final : public PassBase<TpuReplicate> {
@@ -161,7 +161,7 @@ bool TpuReplicate::readMetadata(Module &M) {
     if (!Number || *Number == 0 || *Number > 65536) {
       consumeError(Number.takeError());
       return fail("", Twine(Name) + ": '" + option(Name) +
-                          "' is no number of 1 or more" +
+                          "' is not a number of 1 or more" +
                           (StringRef(Name) == "replicas"
                                ? "; give it here or as --replicas"
                                : ""));
@@ -185,12 +185,12 @@ bool TpuReplicate::readMetadata(Module &M) {
   }
   for (StringRef Text : list("device-assignment"))
     if (Text.getAsInteger(10, C.DeviceAssignment.emplace_back()))
-      return fail("", "device-assignment: '" + Text + "' is no number");
+      return fail("", "device-assignment: '" + Text + "' is not a number");
   if (C.Topology.empty() != C.DeviceAssignment.empty())
     return fail("", "topology and device-assignment: give both or none");
   if (C.DeviceAssignment.size() % (uint64_t(C.Replicas) * C.CoresPerReplica))
-    return fail("", formatv("device-assignment: {0} numbers are no coordinates "
-                            "of {1} replicas with {2} cores each",
+    return fail("", formatv("device-assignment: {0} numbers are not the "
+                            "coordinates of {1} replicas with {2} cores each",
                             C.DeviceAssignment.size(), C.Replicas,
                             C.CoresPerReplica));
   return true;

@@ -72,13 +72,14 @@ cl::opt<unsigned> Replicas("replicas", cl::value_desc("N"),
                            cl::cat(Distribution),
                            cl::desc("Replicas on this machine, or on each "
                                     "worker of --cluster"));
-Text DeviceType("device-type", cl::value_desc("type"), cl::cat(Distribution),
-                cl::desc("Replica i is on /device:TYPE:i. Default: GPU if the "
-                         "input names one, else CPU, or what the strategy is "
-                         "called after"));
-TextList Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
-                 cl::cat(Distribution),
-                 cl::desc("The devices of the replicas, instead"));
+Text DeviceType(
+    "device-type", cl::value_desc("type"), cl::cat(Distribution),
+    cl::desc("Replica i is on /device:TYPE:i. Default: GPU if the input names "
+             "one, else CPU, or the device that the strategy is named after"));
+TextList
+    Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
+            cl::cat(Distribution),
+            cl::desc("The devices of the replicas, instead of --replicas"));
 Text Cluster("cluster", cl::value_desc("file"), cl::cat(Distribution),
              cl::desc("The workers, as JSON in the form of TF_CONFIG; one "
                       "graph for all of them"));
@@ -94,8 +95,8 @@ Text Strategy("strategy", cl::init("all-reduce"), cl::value_desc("name|file"),
                        "uneven-partitioned-ps, parallax, auto, tpu, "
                        "ipu-multi-worker, or a strategy file"));
 cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
-                          cl::desc("Workers of ipu-multi-worker, which has a "
-                                   "graph for each"));
+                          cl::desc("Number of workers of ipu-multi-worker, "
+                                   "which writes a graph for each"));
 cl::opt<unsigned> Worker("worker", cl::value_desc("I"), cl::cat(Distribution),
                          cl::desc("The worker whose graph is written, from 0 "
                                   "on"));
@@ -107,10 +108,9 @@ Text Batch("batch", cl::init("global"), cl::value_desc("whose"),
            cl::cat(Distribution),
            cl::desc("What a queue or an iterator gives: global, the batch of "
                     "the step (default), or per-replica, that of one replica"));
-TextList
-    Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
-          cl::desc("A tensor or operation that will be fetched; none: nothing "
-                   "but what is named and what nothing reads"));
+TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
+               cl::desc("A tensor or operation that will be fetched; none: "
+                        "only what is named and what no op reads"));
 Text Reduction(
     "reduction", cl::init("auto"), cl::value_desc("how"), cl::cat(Distribution),
     cl::desc("How values are reduced: auto, add, collective, or accumulator "
@@ -126,14 +126,13 @@ Text BatchNorm("batch-norm", cl::init("local"), cl::value_desc("how"),
 TextList Grad("grad", cl::value_desc("VAR=TENSOR,how"), cl::cat(Distribution),
               cl::desc("The gradient of a variable, to be reduced by mean or "
                        "sum"));
-TextList Variable("variable", cl::value_desc("GLOB=policy[,how]"),
-                  cl::cat(Distribution),
-                  cl::desc("What becomes of variables: mirrored, "
-                           "sync-on-read, replicated, host or shared; and of "
-                           "what replicas write to them: none, sum, mean or "
-                           "only-first-replica"));
+TextList Variable(
+    "variable", cl::value_desc("GLOB=policy[,how]"), cl::cat(Distribution),
+    cl::desc("Synchronization of variables: mirrored, sync-on-read, "
+             "replicated, host or shared; and aggregation of what replicas "
+             "write to them: none, sum, mean or only-first-replica"));
 Flag CheckCopies("check-copies", cl::cat(Distribution),
-                 cl::desc("Fail a step whose copies of a variable differ"));
+                 cl::desc("Fail the step if the copies of a variable differ"));
 Flag NoGradientSlots("no-gradient-slots", cl::Hidden, cl::cat(Distribution),
                      cl::desc("Forget which inputs of optimizers are "
                               "gradients, for tests"));

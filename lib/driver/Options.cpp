@@ -54,8 +54,9 @@ Text Depfile("d", cl::value_desc("file"), cl::cat(Files),
              cl::desc("Write a Make rule with all files read"));
 Flag InPlace("in-place", cl::cat(Files),
              cl::desc("The output may replace the input"));
-Flag IfChanged("write-if-changed", cl::cat(Files),
-               cl::desc("Leave the output alone when it has these bytes"));
+Flag IfChanged(
+    "write-if-changed", cl::cat(Files),
+    cl::desc("Do not touch an output that has the same bytes already"));
 
 Text ShardSize("shard-size", cl::value_desc("size"), cl::cat(Files),
                cl::desc("Write files of at most this size, with a suffix K, M "

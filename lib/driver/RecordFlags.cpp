@@ -24,28 +24,27 @@ Text EmitStrategy("emit-strategy", cl::value_desc("file"),
                   cl::desc("Write what the strategy decides of each variable; "
                            "text when it ends in .pbtxt"));
 Text Seed("seed", cl::value_desc("N"), cl::cat(distributionCategory()),
-          cl::desc("Of random choices of a strategy. Default: 0"));
-Text MinShardSize("min-shard-size", cl::value_desc("size"),
-                  cl::cat(distributionCategory()),
-                  cl::desc("The least bytes of a part of a variable. Default: "
-                           "256K"));
+          cl::desc("Seed of the random choices of a strategy. Default: 0"));
+Text MinShardSize(
+    "min-shard-size", cl::value_desc("size"), cl::cat(distributionCategory()),
+    cl::desc("Minimum bytes of a part of a variable. Default: 256K"));
 Text MaxShards("max-shards", cl::value_desc("N"),
                cl::cat(distributionCategory()),
-               cl::desc("The most parts of a variable. Default: 16"));
+               cl::desc("Maximum number of parts of a variable. Default: 16"));
 Text GroupSize("group-size", cl::value_desc("N"),
                cl::cat(distributionCategory()),
-               cl::desc("Variables whose gradients are reduced as one group. "
-                        "Default: 128"));
+               cl::desc("How many variables' gradients are reduced as one "
+                        "group. Default: 128"));
 Text Spec("spec", cl::value_desc("how"), cl::cat(distributionCategory()),
           cl::desc("How collectives work: auto (default), nccl or ring"));
 cl::opt<bool> LocalReplication(
     "local-replication", cl::cat(distributionCategory()),
-    cl::desc("Replicas read copies near them of variables on servers"));
-Text Compressor("compressor", cl::value_desc("name"),
-                cl::cat(distributionCategory()),
-                cl::desc("Of gradients that are all-reduced: none (default), "
-                         "fp16, bf16, fp16-ef or bf16-ef, with error "
-                         "feedback"));
+    cl::desc("Replicas read local copies (proxies) of variables on servers"));
+Text
+    Compressor("compressor", cl::value_desc("name"),
+               cl::cat(distributionCategory()),
+               cl::desc("Compressor of all-reduced gradients: none (default), "
+                        "fp16, bf16, fp16-ef or bf16-ef, with error feedback"));
 
 /// The number \p Flag, from \p Least on.
 Error takeNumber(const Text &Flag, uint64_t Least, std::string &Result) {
@@ -79,12 +78,12 @@ Error checkRecordFlags(StrategyOptions &S) {
   for (auto [Name, Given] : recordFlags())
     if (Given && (S.Strategy == "tpu" || S.Strategy == "ipu-multi-worker"))
       return failure(Twine(Name) + " does not go with --strategy=" +
-                     S.Strategy + ", which decides of no variable");
+                     S.Strategy + ", which decides nothing about variables");
   if (!is_contained(strategyNames(), S.Strategy))
     for (auto [Name, Given] : recordFlags())
       if (Given && Name != StringRef("--emit-strategy"))
         return failure(Twine(Name) + " does not go with the strategy file '" +
-                       S.Strategy + "', which says it of each variable");
+                       S.Strategy + "', which gives it for each variable");
   if (given(EmitStrategy) && (EmitStrategy.empty() || EmitStrategy == "-"))
     return failure("--emit-strategy needs the name of a file");
   S.EmitStrategy = EmitStrategy;

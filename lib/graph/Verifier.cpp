@@ -260,11 +260,11 @@ uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
       auto Number = G.intAttr(N, A.NumberAttr);
       Told &= Number.has_value();
       if (Number.value_or(0) < 0 || Number.value_or(0) > INT32_MAX)
-        Errors.error(G.name(N), formatv("attribute '{0}' is {1}, which is no "
-                                        "number of outputs; give how many the "
-                                        "node has",
-                                        A.NumberAttr, *Number)
-                                    .str());
+        Errors.error(G.name(N),
+                     formatv("attribute '{0}' is {1}, which is not a number of "
+                             "outputs; give how many the node has",
+                             A.NumberAttr, *Number)
+                         .str());
       else
         Count += Number.value_or(0);
     }
@@ -304,9 +304,9 @@ bool verifyOutputCounts(const Graph &G, DiagnosticEngine &Diags) {
     }
     if (Total > Limit)
       Errors.error(G.name(Largest),
-                   formatv("has {0} outputs, by {1}, and all such nodes have "
-                           "{2}: the most for a graph of this size is {3}; "
-                           "give the numbers that are used",
+                   formatv("has {0} outputs, according to {1}, and all such "
+                           "nodes together have {2}: a graph of this size may "
+                           "have at most {3}; give the numbers that are used",
                            Most, whereNumbered(G, Largest), Total, Limit)
                        .str());
   }

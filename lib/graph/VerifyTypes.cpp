@@ -85,8 +85,8 @@ bool verifyTypes(const Graph &G, DiagnosticEngine &Diags) {
                                    .str());
       if (G.isRefInput(N, I) && !isReference(G, Inputs[I]))
         Types.error(G.name(N),
-                    formatv("input {0} must be a reference to a variable, and "
-                            "'{1}:{2}' is none",
+                    formatv("input {0} must be a reference to a variable, but "
+                            "'{1}:{2}' is not one",
                             I, G.name(Inputs[I].Node), Inputs[I].Port)
                         .str());
     }

@@ -58,7 +58,7 @@ bool Apply::check(const VariableStrategy &V, NodeId Var) {
   auto Shape = G.shapeAttr(Var, "shape");
   size_t Rank = V.Partitioner.size();
   if (!Shape || Shape->UnknownRank)
-    return fail(V, "it cannot be in parts: its shape is not known");
+    return fail(V, "it cannot be partitioned: its shape is not known");
   if (Shape->Dims.size() != Rank)
     return fail(V, formatv("the partitioner has {0} axes and the variable {1}",
                            Rank, Shape->Dims.size()));
@@ -141,9 +141,8 @@ void Apply::explain(NodeId Var, const VariableStrategy &V) const {
   };
   if (IsLoose(V.Sync) || any_of(V.Parts, IsLoose))
     Diags.remark("synchronous", G.name(Var),
-                 "replicas of one graph run in one step, so none is ahead of "
-                 "another and every update is of all of them: `sync` and "
-                 "`staleness` change nothing");
+                 "replicas of one graph run in one step, and every update is "
+                 "of all of them, so `sync` and `staleness` have no effect");
 }
 
 /// Slots follow the variable that an op updates them with.

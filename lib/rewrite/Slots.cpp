@@ -77,12 +77,13 @@ std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
   if (!Device || Device->Type.empty() || !Device->Index)
     return Fail("is not a device such as /job:worker/task:1/device:CPU:0");
   if (Device->Type == "TPU")
-    return Fail("is a TPU, which has no variables for others");
+    return Fail("is a TPU, which holds no variables for other devices");
   auto First = DeviceName::parse(Devices.Devices[0]);
   bool HasTask = !Device->Job.empty() && Device->Task;
   if (!First || HasTask != (!First->Job.empty() && First->Task))
-    return Fail(HasTask ? "says job and task, and the replicas' devices do not"
-                        : "says no job and task, and the replicas' devices do");
+    return Fail(HasTask
+                    ? "names a job and a task, but the replicas' devices do not"
+                    : "names no job and task, but the replicas' devices do");
   // Of two ways to write a device, that of the replicas.
   for (const std::string &Of : Devices.Devices)
     if (auto Its = DeviceName::parse(Of); Its && Its->str() == Device->str())

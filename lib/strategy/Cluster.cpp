@@ -85,7 +85,7 @@ Error readJob(StringRef Name, const json::Value &Value, StringRef File,
   const json::Array *List = Value.getAsArray();
   if (!List)
     return failure(File + ": job '" + Name +
-                   "' is no list of addresses, [\"host:port\", ...]");
+                   "' is not a list of addresses, [\"host:port\", ...]");
   std::vector<std::string> &Tasks = Result.Jobs[Name.str()];
   for (const json::Value &Item : *List) {
     auto Address = Item.getAsString();
@@ -149,7 +149,7 @@ Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File) {
                           "'chief'");
   if (const json::Value *Task = Top->get("task")) {
     if (!Task->getAsObject())
-      return failure(File + ": 'task' is no object");
+      return failure(File + ": 'task' is not an object");
     if (Error E = readTask(*Task->getAsObject(), File, Result))
       return E;
   }

@@ -78,11 +78,11 @@ std::string planText(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
                              counted(Variables.size(), "variable"),
                              bytesText(T.Bytes), T.Sparse);
   if (T.NoRows != 0)
-    Text += formatv("of {0} it is not known how many rows a step touches: all "
+    Text += formatv("for {0} it is not known how many rows a step touches: all "
                     "are counted\n",
                     counted(T.NoRows, "sparse variable"));
   if (T.NoShape != 0)
-    Text += formatv("of {0} the shape is not known: not counted\n",
+    Text += formatv("for {0} the shape is not known: not counted\n",
                     counted(T.NoShape, "variable"));
   size_t LinkWidth = StringRef("busiest link").size();
   for (const PlanRow &Row : Rows)

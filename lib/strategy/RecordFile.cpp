@@ -103,7 +103,7 @@ Expected<pb::Strategy> parseMessage(StringRef Bytes, StringRef File) {
   if (!Message.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())))
     return failure(File + ": is truncated, or not a strategy");
   if (hasUnknownFields(Message))
-    return failure(File + ": is not a strategy: it has fields that none has");
+    return failure(File + ": is not a strategy: it has unknown fields");
   return Message;
 }
 
@@ -162,8 +162,9 @@ Error readPartitioner(StringRef Text, std::vector<unsigned> &Parts) {
     return failure("partitioner '" + Text + "' asks for more than " +
                    Twine(MaxParts) + " parts");
   if (count_if(Parts, [](unsigned N) { return N > 1; }) > 1)
-    return failure("partitioner '" + Text +
-                   "' cuts more than one axis; only one can be cut");
+    return failure(
+        "partitioner '" + Text +
+        "' partitions more than one axis; only one can be partitioned");
   return Error::success();
 }
 

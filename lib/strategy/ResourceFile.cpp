@@ -171,7 +171,7 @@ Error ResourceReader::checkKeys(const Value &Map, StringRef What,
   for (size_t I = 0; I < Map.Items.size(); I += 2) {
     const Value &Key = Map.Items[I];
     if (Key.Kind != Value::Scalar)
-      return failure(Map, What + " has a key that is no word");
+      return failure(Map, What + " has a key that is not a word");
     if (!is_contained(Known, Key.Text)) {
       std::string Near = nearest(Key.Text, Known);
       return failure(Key,
@@ -200,8 +200,7 @@ Error ResourceReader::readIndices(StringRef Key, const Value &List,
         StringRef(Item.Text).getAsInteger(10, Index) || Index >= MaxIndex)
       return failure(
           Item, "'" + Key +
-                    "' has an entry that is no index "
-                    "between 0 and " +
+                    "' has an entry that is not an index between 0 and " +
                     Twine(MaxIndex - 1) +
                     (Item.Text.empty() ? Twine("") : ": '" + Item.Text + "'"));
     if (Seen[Index])

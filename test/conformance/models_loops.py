@@ -320,7 +320,7 @@ LOOPS: Dict[str, Habit] = {
 UNPROVED = {
     "mixing": (mixing, "while/sub", "needs the Partial(sum)"),
     "converging": (converging, "while/LogicalAnd", "needs the Partial(or)"),
-    "over_rows": (over_rows, "foldl/while/Less", "counts the rows of one replica"),
+    "over_rows": (over_rows, "foldl/while/Less", "per-replica row count"),
     "growing": (growing, "while/Merge_1", "after an iteration, Sharded(0) joined"),
     "printing": (printing, "while/Print", "op Print runs once for the whole batch"),
 }

@@ -80,7 +80,7 @@ def test_wrong_scale_and_local_statistics_show(name):
     doubled, _ = prepare(Spec(name), scale=2.0)
     options = Options(2)
     local, said = harness.rewrite(path, options)
-    assert "batch normalisation uses the statistics of each replica's rows" in said, said
+    assert "batch normalization uses the statistics of each replica's rows" in said, said
     for wrong in (run(doubled, None, data), run(local, options, data)):
         assert compare.difference(wrong, want) > 10 * SLACK.get(name, 5)
 

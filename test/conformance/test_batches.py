@@ -134,7 +134,7 @@ def test_own_iterator_batches():
     source, spec = SOURCES["one_shot_iterator"], Spec("one_shot_iterator")
     want, path = own_batches(spec, 3)
     out, said = harness.rewrite(path, Options(3, extra=OWN))
-    assert "that axis 0 of it has the same size on every replica is not known" in said, said
+    assert "axis 0 is not known to have the same size on every replica" in said, said
     with Fed(source, out, 3) as session:
         check_same(source, session.advance(1), want)
     done = harness.run_graft([path, "-o", out + ".no", *Options(3, extra=(*OWN, "--strict")).arguments()], check=False)
@@ -166,7 +166,7 @@ def test_axis_that_is_not_clear():
     """Steps of time and the batch are both unknown: splitting the wrong one is refused, and a remark says what to do."""
     path = compare.export(Spec("time_major"), SOURCES["time_major"].build)
     done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--remarks", "--strict")).arguments()], check=False)
-    assert done.returncode == 1 and "adds rows of one replica and rows that all have" in done.stderr, done.stderr
+    assert done.returncode == 1 and "adds a per-replica shard to a replicated value along the batch axis" in done.stderr, done.stderr
     assert "node 'x': split along axis 0 over 2 replicas; axis 1 is unknown too: if that is the batch, give --feed=x=split(1)" in done.stderr
 
 

@@ -71,7 +71,7 @@ def test_rows_of_other_feeds(way, batch):
     try:
         out, said = harness.rewrite(path, Options(2, extra=("--feed=x=split", "--feed=y=split")))
     except harness.GraftError as error:
-        assert "rows of one replica" in str(error), error
+        assert "per-replica shard" in str(error), error
     else:
         assert "not proved" in said
         with harness.Session(out, 2) as session:

@@ -45,8 +45,8 @@ WANT = {
 }
 REFUSED = {
     ("sync-on-read", NONE): "Could not convert from `tf.VariableAggregation`",
-    ("host", NONE): "each replica has a value of its own",
-    ("shared", NONE): "each replica has a value of its own",
+    ("host", NONE): "each replica has its own value",
+    ("shared", NONE): "each replica has its own value",
 }
 VARIABLE_OPS = ("VarHandleOp", "VariableV2")
 POLICIES = ["mirrored", "sync-on-read", "replicated", "host", "shared"]

@@ -175,7 +175,7 @@ def test_queue(batch):
         want = session.advance(2)[-1][1]
     other = {name: np.zeros_like(value) for name, value in rows.items()}
     values, said = queues(2, spec, lambda i: other if i and batch else rows, 2)
-    assert ("node 'batch': each worker takes a value of its own" in said) == (batch is None), said
+    assert ("node 'batch': each worker has its own value" in said) == (batch is None), said
     for got in values:
         harness.assert_all_close(got, want, "after two steps")
 

@@ -350,7 +350,7 @@ void Checker::compareNode(NodeId I, NodeId P) {
   ArrayRef<Endpoint> Was = In.inputs(I), Now = G.inputs(P);
   uint32_t NumData = In.numData(I);
   if (NumData != G.node(P).NumData) {
-    error(P, "has another number of inputs than in the input");
+    error(P, "has a different number of inputs than in the input");
     return;
   }
   for (uint32_t K = 0; K < NumData; ++K) {
@@ -381,7 +381,7 @@ void Checker::compareNode(NodeId I, NodeId P) {
     ++Next;
   }
   if (!Same || Next != Was.size())
-    error(P, "has other control inputs than in the input");
+    error(P, "has different control inputs than in the input");
 }
 
 /// A finished program demands nothing more.
@@ -474,7 +474,7 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
     auto Was = In.attr(I, "value");
     if (G.node(P).Count == Copies::Once || !Was ||
         !isLocalSplat(G, Facts.Dims, P, *Was, Replicas))
-      error(P, "this constant is as long as the rows of one replica");
+      error(P, "this constant has the size of a per-replica shard");
     return;
   }
   // Equal bytes are equal numbers, none of which may be the batch then.
@@ -484,7 +484,7 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
   // Replicas that take batches of their own have the sizes of the input.
   if (OwnBatch) {
     if (In.attr(I, "value") != G.attr(P, "value"))
-      error(P, "has another value than in the input");
+      error(P, "has a different value than in the input");
     return;
   }
   auto Value = Facts.Dims.value({P, 0});
@@ -505,13 +505,13 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
       continue;
     bool Batch = S && Facts.Dims.table().isOfSplit(*S) &&
                  S->globalPower() > 0 && Was->Ints[K] % Replicas == 0;
-    error(P, Batch ? formatv("element {0} is the batch, {2} in the input; here "
-                             "it must be {3} and is {1}",
+    error(P, Batch ? formatv("element {0} is the batch size, {2} in the input; "
+                             "here it must be {3} and is {1}",
                              K, Now->Ints[K], Was->Ints[K],
                              Was->Ints[K] / Replicas)
                          .str()
                    : formatv("element {0} is {1}, but {2} in the input, and "
-                             "that is not the batch",
+                             "that is not the batch size",
                              K, Now->Ints[K], Was->Ints[K])
                          .str());
   }
@@ -573,7 +573,7 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
       continue;
     Endpoint E = G.input(N, 0);
     if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))
-      Diags.error(G.name(N), "attribute 'T' is not the type of what it reads");
+      Diags.error(G.name(N), "attribute 'T' is not the type of its input");
   }
   return Diags.errorCount() == Before && verifyTypes(G, Diags);
 }

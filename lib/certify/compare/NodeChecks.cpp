@@ -198,7 +198,7 @@ void NodeChecker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
                    ? Kind != Inserted::Refresh
                    : Kind != Inserted::Gate && !initializes(Facts, E.Node))
         error(N, "refreshes copies and waits for '" + G.name(E.Node) +
-                     "', which has no part in that");
+                     "', which is not part of the refresh");
     }
     return;
   }
@@ -209,8 +209,8 @@ void NodeChecker::checkWaits(const ProgramFacts &Facts, NodeId N, OpKind Op) {
     if (InputOf[E.Node] != NoNode ||
         (Op == OpKind::NoOp ? !Collective
                             : G.node(E.Node).Kind != Inserted::Gate))
-      error(N, "was inserted and waits for '" + G.name(E.Node) +
-                   "', which its value does not need");
+      error(N, "is inserted and waits for '" + G.name(E.Node) +
+                   "', on which its value does not depend");
   }
 }
 
@@ -225,10 +225,10 @@ void NodeChecker::checkNeeds(const ProgramFacts &Facts, NodeId Pack) {
   NodeId First = SourceOf(G.input(Pack, 0));
   for (Endpoint E : G.dataInputs(Pack).drop_back())
     if (NodeId Other = SourceOf(E); Sets->of(Other) != Sets->of(First)) {
-      error(Pack, "brings together '" + originName(G, First) + "' and '" +
+      error(Pack, "packs '" + originName(G, First) + "' and '" +
                       originName(G, Other) +
-                      "', which need other feeds, variables, draws or effects: "
-                      "who runs one would run the other");
+                      "', which need different feeds, variables, random draws "
+                      "or effects: a step that runs one would run the other");
       return;
     }
 }
@@ -239,7 +239,7 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   OpKind Op = C.Kinds[This.Op];
   if (This.Kind == Inserted::Definition) {
     if (!BatchNormCheck::isDefinitionOp(G.opName(N)))
-      error(N, "op " + G.opName(N) + " is no part of a definition");
+      error(N, "op " + G.opName(N) + " is not part of a batch norm definition");
     return;
   }
   if (This.Kind == Inserted::Compress) {
@@ -264,9 +264,8 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
         G, N, Replicas, [&](NodeId At, const Twine &Text) { error(At, Text); });
   if (This.Kind == Inserted::Proxy) {
     if (!C.Proxies || !C.Proxies->isPart(N))
-      error(N, "op " + G.opName(N) +
-                   " is marked as a part of a proxy and is "
-                   "none");
+      error(N,
+            "op " + G.opName(N) + " does not match its inserted kind 'proxy'");
     return;
   }
   // Of no consequence but through the whole of them, which is erased as one.
@@ -279,19 +278,18 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
       : This.Kind == Inserted::Refresh ? !isRefresh(Facts, N)
       : This.Kind == Inserted::Check   ? !observes(G, N)
                                        : !isErasable(This.Kind, Op)) {
-    error(N,
-          "op " + G.opName(N) + " is marked as inserted and is no such node");
+    error(N, "op " + G.opName(N) + " does not match its inserted kind");
     return;
   }
   if ((Op == OpKind::CollectiveReduce || Op == OpKind::CollectiveGather) &&
       G.intAttr(N, "group_size") != Replicas)
-    error(N, "is a member of a group of another size than the replicas");
+    error(N, "is a member of a group whose size is not the number of replicas");
   checkWaits(Facts, N, Op);
   if (This.Kind == Inserted::Gate)
     return;
   if (This.Kind == Inserted::Mesh) {
     if (G.intAttr(N, "replicas") != Replicas)
-      error(N, "has another number of replicas than devices");
+      error(N, "does not have as many replicas as devices");
     return;
   }
   if ((Op == OpKind::FromReplicas || Op == OpKind::Reduce) &&
@@ -303,7 +301,8 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
     bool Place = This.Kind == Inserted::Identity && Op == OpKind::Identity &&
                  This.NumInputs == 1;
     if (!Place && !Pick && This.Kind != Inserted::Refresh)
-      error(N, "has a copy 0 that is passed over, and does something");
+      error(N, "is marked as forwarding for replica 0 but is not an Identity "
+               "or pick");
   }
   if (Op != OpKind::ToReplicas)
     return;
@@ -321,17 +320,16 @@ void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
         !isOpen(Facts.Types.natural({N, Port})) &&
         (Facts.Dims.batchAxis({N, Port}) >= 0 ||
          (This.Kind == Inserted::No && Facts.Dims.isLocal({N, Port}))))
-      error(N, "exists once and has the size of one replica's rows");
+      error(N, "is unreplicated but has a per-replica size");
   for (unsigned I = 0; I < Facts.Vars.update(G, N).NumVars; ++I) {
     NodeId Var = Facts.Vars.variableOf(G.input(N, I));
     if (Var != NoNode && G.node(Var).Count == Copies::PerReplica)
-      error(N, "updates only one copy of a variable that exists per replica");
+      error(N, "updates only one copy of a variable that has one per replica");
   }
   for (unsigned I = 0; I < This.NumData; ++I) {
     Endpoint E = G.input(N, I);
     if (G.node(E.Node).Count == Copies::PerReplica && !combinesReplicas(G, N)) {
-      error(N,
-            formatv("input {0} exists per replica and is not merged", I).str());
+      error(N, formatv("input {0} is per-replica and is not merged", I).str());
       continue;
     }
     if (This.Kind != Inserted::No)
@@ -347,21 +345,21 @@ void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
 
 void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   if (Facts.Vars.isOnce(G, N) && !ownBatchAxes(G, N))
-    error(N, "has an effect of its own and must exist once, not per replica");
+    error(N, "has a side effect and must be unreplicated, not per-replica");
   // Its numbers are assumed to be others for the rows of each replica.
   if (opKind(N) == OpKind::SeededDraw && Replicas > 1 &&
       Facts.Dims.batchAxis({N, 0}) >= 0) {
     Endpoint Seed = G.input(N, drawOperands(G.opName(N)).Seed);
     if (!offsetsSeed(G, Seed.Node, Replicas))
       error(N, "draws the same numbers for the rows of every replica: its seed "
-               "lacks the number of the replica");
+               "does not depend on the replica");
   }
   if (!Facts.Vars.isUpdate(G, N))
     return;
   for (unsigned I = 0; I < Facts.Vars.update(G, N).NumVars; ++I) {
     NodeId Var = Facts.Vars.variableOf(G.input(N, I));
     if (Var != NoNode && G.node(Var).Count == Copies::Once)
-      error(N, "every replica updates a variable that exists once");
+      error(N, "every replica updates an unreplicated variable");
   }
   if (!(G.node(N).Flags & NF_Led) && G.node(N).Kind != Inserted::Refresh &&
       G.node(N).Kind != Inserted::Proxy && G.node(N).Kind != Inserted::Compress)
@@ -373,10 +371,11 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
 void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_ElidePrimary)
-    error(N, "its copy 0 is passed over");
+    error(N,
+          "is marked as forwarding for replica 0, so its name would not exist");
   if (C.BatchNorms && C.BatchNorms->isRewritten(InputOf[N]) &&
       !(This.Flags & NF_LocalName))
-    error(N, "its name gives other values than in the input");
+    error(N, "its name has a different value than in the input");
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
     if (!hasTrueOutputs(Facts, N) && !Facts.Types.readsUnaggregated(N))
       error(N, "its name gives the value of one replica, not that of the "

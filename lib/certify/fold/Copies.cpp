@@ -151,7 +151,7 @@ void CopyChecker::compareSeeds(const CopyGroup &Gr) {
       if (A != NoNode && B != NoNode &&
           (L.intAttr(A, "seed2") == L.intAttr(B, "seed2")) == Differ)
         error(A, Differ ? "draws the same numbers as '" + L.name(B) + "'"
-                        : "has another seed than '" + L.name(B) + "'");
+                        : "has a different seed than '" + L.name(B) + "'");
     }
 }
 

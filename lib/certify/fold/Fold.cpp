@@ -120,7 +120,8 @@ bool Folder::group() {
     if (!stamped(N))
       continue;
     if (L.intAttr(N, StampAttr) != Replicas)
-      return error(N, "has the stamp of another number of replicas");
+      return error(N,
+                   "has a _graft_replicas that is not the number of replicas");
     // The operands that the expansion adds stand where an op takes them.
     StringRef Op = L.opName(N);
     SmallVector<unsigned, 2> Parts;
@@ -197,7 +198,7 @@ void Folder::takeFrame(const Group &Gr) {
     if (Frame.consume_front((Word + Twine(R) + "/").str()))
       P->setStringAttr(Gr.Program, "frame_name", Frame);
     else
-      error(Gr.Copies[R], "enters a loop that is not that of its replica");
+      error(Gr.Copies[R], "enters the loop of another replica");
   }
 }
 
@@ -304,7 +305,7 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
   if (Once && !E.isControl()) {
     // What exists once reads copy 0 of an equal value.
     if (ReplicaOf[E.Node] != 0)
-      return error(User, "exists once and reads '" + L.name(E.Node) + "'");
+      return error(User, "is unreplicated but reads '" + L.name(E.Node) + "'");
     if (From.Pick == NoNode) {
       From.Pick =
           P->addNode(P->uniqueName(P->name(From.Program).str() + "/pick"),
@@ -405,14 +406,15 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
                           .Case("Identity", "pick")
                           .Default("");
   if (N == NoNode || Combine.empty())
-    return error(Gr.model(), "has a stamp, and no merge is such a node");
+    return error(Gr.model(),
+                 "has a _graft_replicas but is not an op that merges replicas");
   if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any") {
     Values = L.input(N, 0).Node;
     auto Axis = constValue(L, L.input(N, 1).Node);
     if (!stamped(Values) || !L.isOp(Values, "Pack") ||
         L.intAttr(Values, "axis") != 0 || L.boolAttr(N, "keep_dims") != false ||
         !Axis || !Axis->HasInts || Axis->Ints.size() != 1 || Axis->Ints[0] != 0)
-      return error(N, "does not combine along the replicas");
+      return error(N, "does not combine along the axis of the replicas");
   }
   unsigned Count = Combine == "pick" ? 1 : Replicas;
   if (L.node(Values).NumData < Count)
@@ -474,7 +476,7 @@ bool Folder::connect(Group &Gr) {
       if (Gr.Copies[R] == NoNode)
         continue;
       if (L.opName(Gr.Copies[R]) != L.opName(M))
-        return error(Gr.Copies[R], "has another op than the other copies");
+        return error(Gr.Copies[R], "has a different op than the other copies");
       if (!edges(Gr, R, false, Other))
         return false;
       // Copy 0 reads the input of a node that it does not need.
@@ -490,7 +492,8 @@ bool Folder::connect(Group &Gr) {
           Other[I] = Inputs[I];
       }
       if (Other != Inputs)
-        return error(Gr.Copies[R], "has other inputs than the other copies");
+        return error(Gr.Copies[R],
+                     "has different inputs than the other copies");
     }
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Split) {
@@ -498,7 +501,7 @@ bool Folder::connect(Group &Gr) {
     if (!Axis)
       return error(M, "splits along an unknown axis");
     if (L.intAttr(M, "num_split") != Replicas)
-      return error(M, "does not split for the replicas");
+      return error(M, "does not split into as many parts as replicas");
     P->setIntAttr(Gr.Program, "axis", *Axis);
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Scale) {
@@ -506,7 +509,8 @@ bool Folder::connect(Group &Gr) {
     for (NodeId Copy : Gr.Copies)
       if (Copy != NoNode &&
           (!stamped(Copy) || constScalar(L, L.input(Copy, 1).Node) != Factor))
-        return error(Copy, "scales by another factor than the other copies");
+        return error(Copy,
+                     "scales by a different factor than the other copies");
     double Power = Factor && *Factor > 0
                        ? std::log(*Factor) / std::log(double(Replicas))
                        : NAN;
@@ -587,7 +591,7 @@ static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
     if (!IsCopy && Lowered.intAttr(N, StampAttr).value_or(1) == 1)
       continue;
     Diags.error(Lowered.name(N), "is of a graph with more than one replica, "
-                                 "and another node has the stamp of one");
+                                 "but another node has a _graft_replicas of 1");
     return false;
   }
   return true;

@@ -33,47 +33,47 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
   if (Op == "ConditionalAccumulator") {
     if (!Once || This.NumInputs != 0 ||
         G.stringAttr(N, "reduction_type") != StringRef("SUM"))
-      Error(N, "is no accumulator of a sum that exists once");
+      Error(N, "is not an unreplicated accumulator of a sum");
     // Two of one name are one.
     if (G.stringAttr(N, "shared_name") != G.name(N))
-      Error(N, "is an accumulator that has not its own name");
+      Error(N, "is an accumulator whose shared_name is not its own name");
     if (none_of(G.uses(N), [&](Use U) {
           return isAccumulatorPart(G, U.User, "AccumulatorTakeGradient") &&
                  putOf(G, U.User) != NoNode;
         }))
-      Error(N, "is an accumulator into which not just each replica puts once "
-               "and from which one node takes");
+      Error(N, "is an accumulator without exactly one apply per replica and "
+               "one take");
   } else if (Op == "AccumulatorTakeGradient") {
     NodeId Put = putOf(G, N);
     if (!Once || Put == NoNode)
-      return Error(N, "takes from an accumulator that others use");
+      return Error(N, "takes from an accumulator that other nodes use");
     NodeId Acc = G.input(N, 0).Node;
     if (!isNumber(G, G.input(N, 1), DT_INT32, Replicas))
-      Error(N, "does not take when all replicas have put");
+      Error(N, "has a num_required that is not the number of replicas");
     if (G.controlInputs(N).size() != 1 || G.controlInputs(N)[0].Node != Put)
-      Error(N, "takes and does not wait for what the replicas put");
+      Error(N, "takes and does not wait for the applies of the replicas");
     auto Type = G.typeAttr(N, "dtype");
     if (Type != G.typeAttr(Put, "dtype") || Type != G.typeAttr(Acc, "dtype"))
-      Error(N, "takes another type than is put");
+      Error(N, "takes a different type than is applied");
   } else if (Op == "AccumulatorApplyGradient") {
     if (Once || This.NumData != 3 ||
         G.node(G.input(N, 2).Node).Count != Copies::PerReplica)
-      return Error(N, "does not put what each replica has");
+      return Error(N, "does not apply a per-replica gradient");
     // What has an older step than the accumulator is dropped.
     if (!isNumber(G, G.input(N, 1), DT_INT64,
                   std::numeric_limits<int64_t>::max()))
-      Error(N, "puts with a step that may be dropped");
+      Error(N, "applies with a local_step that may be stale");
     for (Endpoint E : G.controlInputs(N))
       if (!isAccumulatorPart(G, E.Node, "NoOp"))
-        Error(N, "puts and waits for '" + G.name(E.Node) +
-                     "', which its value does not need");
+        Error(N, "applies and waits for '" + G.name(E.Node) +
+                     "', on which its value does not depend");
     // A run that fails would leave what some replicas have put to the next.
     if (none_of(G.controlInputs(N), [&](Endpoint E) {
           return G.node(E.Node).Count == Copies::Once &&
                  is_contained(G.controlInputs(E.Node),
                               Endpoint{G.input(N, 2).Node, ControlPort});
         }))
-      Error(N, "puts before all replicas have what they put");
+      Error(N, "applies before the gradients of all replicas exist");
   } else if (Op == "NoOp") {
     for (Endpoint E : G.inputs(N))
       if (!G.anyUse(N, [&](Use U) {
@@ -81,9 +81,9 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
                    G.node(U.User).NumData == 3 &&
                    G.input(U.User, 2).Node == E.Node;
           }))
-        Error(N, "waits for '" + G.name(E.Node) + "', which nobody puts");
+        Error(N, "waits for '" + G.name(E.Node) + "', which is not applied");
   } else if (Op != "Const" || !Once || This.NumInputs != 0) {
-    Error(N, "op " + Op + " is marked as a part of an accumulator and is none");
+    Error(N, "op " + Op + " does not match its inserted kind 'accumulate'");
   }
   // Nothing else is made of its parts.
   if (Op != "AccumulatorTakeGradient")

@@ -37,7 +37,8 @@ static StringRef castFault(const Graph &G, NodeId N,
   return isNarrow(From) && IsWide(To) && Of.Node != NoNode &&
                  G.outputType(Of.Node, Of.Port) == To
              ? ""
-             : "is no cast to 16 bits, nor back to what it stands for";
+             : "is neither a cast to 16 bits nor one back to the type of its "
+               "source";
 }
 
 /// A residual is the business of its own reduction alone.
@@ -45,7 +46,7 @@ static StringRef residualFault(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || This.Plan != Policy::SyncOnRead ||
       aggregationOf(G, N) != Aggregation::Sum)
-    return "is a residual and not one of each replica";
+    return "is a residual but not per-replica";
   bool Others = G.anyUse(N, [&](Use U) {
     return U.Index != 0 || (!isCompressPart(G, U.User, "ReadVariableOp") &&
                             !isCompressPart(G, U.User, "AssignVariableOp"));
@@ -58,7 +59,7 @@ static StringRef assignFault(const Graph &G, NodeId N) {
   return Var != NoNode &&
                  (clearsResidual(G, N) || isLoss(G, G.input(N, 1).Node, Var))
              ? ""
-             : "gives a residual another value than what was lost";
+             : "gives a residual a value other than the rounding error";
 }
 
 StringRef compressFault(const Graph &G, NodeId N,
@@ -67,7 +68,8 @@ StringRef compressFault(const Graph &G, NodeId N,
   for (Endpoint E : G.controlInputs(N))
     if (!G.isOp(N, "Cast") || !isCompressPart(G, E.Node, "AssignVariableOp") ||
         clearsResidual(G, E.Node))
-      return "was inserted and waits for what its value does not need";
+      return "is inserted and waits for a node on which its value does not "
+             "depend";
   if (isCompressPart(G, N, "Cast"))
     return castFault(G, N, Erase);
   if (isCompressPart(G, N, "VarHandleOp"))
@@ -77,14 +79,17 @@ StringRef compressFault(const Graph &G, NodeId N,
   if (isCompressPart(G, N, "Const"))
     return "";
   if (isCompressPart(G, N, "ReadVariableOp"))
-    return residualOf(G, N) != NoNode ? "" : "reads what is no residual";
+    return residualOf(G, N) != NoNode ? ""
+                                      : "reads a value that is not a residual";
   if (isCompressPart(G, N, "AddV2"))
-    return addedResidual(G, N) != NoNode ? "" : "adds what is no residual";
+    return addedResidual(G, N) != NoNode
+               ? ""
+               : "adds a value that is not a residual";
   if (isCompressPart(G, N, "Sub"))
     return isLoss(G, N, addedResidual(G, G.input(N, 0).Node))
                ? ""
-               : "is not what was lost";
-  return "is no part of a compression";
+               : "is not the rounding error";
+  return "is not part of a compression";
 }
 
 } // namespace graft

@@ -24,18 +24,20 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
     bool AnyCopies = any_of(Loops.nest(First), IsPerReplica);
     for (NodeId N : Loops.nest(First)) {
       if (AnyCopies && !IsPerReplica(N))
-        Error(N, "exists once and is in a loop that every replica runs by "
+        Error(N, "is unreplicated but in a loop that every replica runs by "
                  "itself; move op " +
                      G.opName(N) + " out of the loop");
       if (G.node(N).Kind != Inserted::No)
-        Error(N, "was inserted into a loop, where replicas cannot meet");
+        Error(
+            N,
+            "was inserted into a loop, where replicas cannot exchange values");
     }
   }
   for (NodeId Handle : Loops.handles())
     for (NodeId User : Loops.usersOf(Handle))
       if (IsPerReplica(User) && !IsPerReplica(Handle))
-        Error(User,
-              "every replica uses '" + G.name(Handle) + "', which exists once");
+        Error(User, "every replica uses '" + G.name(Handle) +
+                        "', which is unreplicated");
 }
 
 /// Whether the shape \p Now is \p Was but for \p Sizes that follow the batch.

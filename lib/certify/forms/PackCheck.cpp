@@ -68,18 +68,18 @@ static StringRef splitFault(const Graph &G, const DimAnalysis &Dims, NodeId N,
                             function_ref<bool(NodeId)> Passes) {
   NodeId Concat = packOf(G, N, Passes);
   if (Concat == NoNode)
-    return "takes parts of what was not packed";
+    return "unpacks a tensor that was not packed";
   auto Sizes = vectorAt(G, N, 1);
   size_t Count = G.node(Concat).NumData - 1;
   if (!Sizes || Sizes->Ints.size() != Count || !isAxisZero(G, N) ||
       G.numOutputs(N) != Count)
-    return "does not take as many parts as were packed";
+    return "does not unpack as many tensors as were packed";
   for (unsigned I = 0; I < Count; ++I) {
     Endpoint Flat = G.input(Concat, I);
     Endpoint Source =
         isPack(G, Flat.Node, "Reshape") ? G.input(Flat.Node, 0) : Flat;
     if (staticElements(Dims, Source) != Sizes->Ints[I])
-      return "has other sizes than what was packed";
+      return "has different sizes than what was packed";
   }
   return "";
 }
@@ -105,21 +105,21 @@ StringRef packFault(const Graph &G, const DimAnalysis &Dims, NodeId N,
   if (isPack(G, N, "SplitV"))
     return splitFault(G, Dims, N, Passes);
   if (isPack(G, N, "ConcatV2"))
-    return isAxisZero(G, N) ? "" : "packs along another axis than the first";
+    return isAxisZero(G, N) ? "" : "does not pack along axis 0";
   if (!isPack(G, N, "Reshape"))
-    return "is no part of a pack";
+    return "is not part of a pack";
   if (!isPack(G, G.input(N, 0).Node, "SplitV")) {
     auto Shape = vectorAt(G, N, 1);
     return Shape && Shape->Ints == ArrayRef<int64_t>{-1}
                ? ""
-               : "does not make a vector of what is packed";
+               : "does not flatten what is packed";
   }
   PackedTensor From = unpacked(G, N, Passes);
   if (!From)
-    return "takes a tensor out of a pack that was not put into it";
+    return "unpacks a tensor that was not packed";
   return restoresShape(G, Dims, N, From.Source)
              ? ""
-             : "has another shape than what was packed";
+             : "has a different shape than what was packed";
 }
 
 } // namespace graft

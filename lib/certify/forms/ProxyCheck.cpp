@@ -157,7 +157,7 @@ void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
       Error(F, "refreshes a proxy and waits for '" + G.name(E.Node) +
                    "', which does not read it");
   if (G.anyUse(W.Node, [&](Use Of) { return Of.Index != 1 || Of.User != F; }))
-    Error(W.Node, "is read by something else than the refresh of a proxy");
+    Error(W.Node, "is read by a node other than the refresh of a proxy");
 }
 
 /// Whatever comes after the update \p U comes after the refresh \p F.
@@ -202,7 +202,7 @@ void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
                         "' and neither reads nor refreshes it");
     else if (LooksUp && !Facts.Types.type({U.User, 0}).isSharded())
       Error(U.User, "looks up rows in the proxy of '" + G.name(P.Var) +
-                        "' that are no part of the batch");
+                        "' that are not part of the batch");
   }
   for (NodeId R : P.Reads) {
     if (G.node(R).Count != Copies::PerReplica || G.node(R).NumInputs != 1 ||
@@ -257,8 +257,8 @@ void ProxyCheck::check(const ProgramFacts &Facts, ErrorFn Error) const {
         G.node(P.Node).NumInputs != 0 || !Seen.insert(P.Var).second ||
         G.attr(P.Node, "dtype") != G.attr(P.Var, "dtype") ||
         G.attr(P.Node, "shape") != G.attr(P.Var, "shape")) {
-      Error(P.Node, "is no proxy of a variable that exists once, with its type "
-                    "and shape, or one of several");
+      Error(P.Node, "is not the one proxy of an unreplicated variable, with "
+                    "its type and shape");
       continue;
     }
     DenseMap<NodeId, NodeId> RefreshOf;
@@ -296,8 +296,8 @@ void ProxyCheck::check(const ProgramFacts &Facts, ErrorFn Error) const {
       continue;
     if (!areOrdered(G, Changes, [&](NodeId U) { return Gates[U]; }))
       Error(P.Node, "a run may update '" + G.name(P.Var) +
-                        "' twice in any order, and refresh its proxies in "
-                        "another");
+                        "' twice in any order, and refresh its proxies in a "
+                        "different order");
     checkReads(Facts, P, RefreshOf, Count);
   }
   checkLookups(Facts, Error);

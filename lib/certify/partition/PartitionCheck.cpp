@@ -366,12 +366,12 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
                Def.Kind != UpdateKind::StridedSliceAssign &&
                !Op.contains("ScatterNd");
   if (!Known || G.node(U).NumData != In.numData(I))
-    return Fail("is no update that parts can have");
+    return Fail("is an update that has no partitioned form");
   if (auto Validates = In.attr(I, "validate_shape");
       Op == "Assign" && Validates &&
       varintField(*Validates, AttrBool).value_or(0) == 0 &&
       !hasShape(resolve(In.inputs(I)[Def.Grad]), C))
-    return Fail("may give a part another shape");
+    return Fail("may change the shape of a part");
   if (!sameAttrs(In.attrBytes(I), U))
     return Fail("its attributes are not those of '" + In.name(I) + "'");
   if (waitsOf(U) != waitsOfInput(I))
@@ -423,7 +423,7 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
 bool PartitionChecker::isSame(NodeId I, NodeId P) {
   if (G.opName(P) != inputOp(I) || G.node(P).NumData != In.numData(I) ||
       waitsOf(P) != waitsOfInput(I)) {
-    error(P, "has another op, or other inputs, than in the input");
+    error(P, "has a different op, or different inputs, than in the input");
     return false;
   }
   for (unsigned K = 0; K < In.numData(I); ++K)
@@ -499,7 +499,7 @@ bool PartitionChecker::run() {
                  (!Def->isStateful() || Def->readsVariable()) &&
                  !isVariableOp(G.opName(P));
     if (!Looks)
-      error(P, "is neither of the input nor part of what is");
+      error(P, "is neither a node of the input nor part of what replaces one");
   }
   return Errors == 0;
 }

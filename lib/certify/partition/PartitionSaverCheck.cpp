@@ -121,10 +121,10 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
   };
   if (G.opName(P) != T.inputOp(I) || In.numData(I) < First ||
       G.node(P).NumData < First || T.waitsOf(P) != T.waitsOfInput(I))
-    return Fail("is another saver than in the input");
+    return Fail("differs from the saver of the input");
   const PartTerm &Prefix = T.term(G.input(P, 0));
   if (Prefix.Kind != PartTerm::Same || Prefix.E != In.inputs(I)[0])
-    return Fail("its checkpoint is not that of the input");
+    return Fail("its checkpoint differs from that of the input");
   auto Was = entriesOf(In, I), Now = entriesOf(G, P);
   if (!Was || !Now) {
     // Entries that are computed are those of the input.
@@ -137,7 +137,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
               X.E == T.firstAlias(In.inputs(I)[K]) && X.Waits == T.waitsOf(P));
     }
     if (!Same)
-      return Fail("its entries are not known to be those of the input");
+      return Fail("its entries are not proved to be those of the input");
     for (unsigned K = 0; !Saves && K < G.numOutputs(P).value_or(0); ++K) {
       PartTerm X;
       X.Kind = PartTerm::Same;
@@ -156,7 +156,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
              (!G.isOp(U.User, "SaveV2") && !G.isOp(U.User, "RestoreV2"));
     });
     if (Others)
-      return Fail("its entries are somebody else's value");
+      return Fail("its entry list is shared with another op");
     T.SaverConsts[N] = true;
   }
   SmallVector<unsigned, 8> Types, OldTypes;
@@ -168,7 +168,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
       OldTypes.size() != Was->Names.size() ||
       (Saves && (G.node(P).NumData != First + Types.size() ||
                  In.numData(I) != First + OldTypes.size())))
-    return Fail("has other types than entries");
+    return Fail("has a different number of types than entries");
   size_t At = 0;
   for (size_t K = 0; K < Was->Names.size(); ++K) {
     auto Missing = [&] {

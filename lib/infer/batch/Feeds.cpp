@@ -124,9 +124,9 @@ Feed *Chooser::find(StringRef Name) {
   if (G.outputType(E->Node, E->Port) == DT_INVALID ||
       G.outputType(E->Node, E->Port) == DT_RESOURCE ||
       G.isRefOutput(E->Node, E->Port)) {
-    Diags.error(G.name(E->Node), formatv("--feed: output {0} is no tensor that "
-                                         "can be fed",
-                                         E->Port));
+    Diags.error(
+        G.name(E->Node),
+        formatv("--feed: output {0} is not a tensor that can be fed", E->Port));
     return nullptr;
   }
   auto It = find_if(Feeds, [&](const Feed &F) { return F.At == *E; });
@@ -310,10 +310,10 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
     Chosen = Reached;
   }
   if (!Clear) {
-    Diags.error(G.name(Candidates.front()->At.Node),
-                "which feeds hold the batch is not clear: their first "
-                "dimensions are not known to be one; name them with "
-                "--feed=NAME=split");
+    Diags.error(
+        G.name(Candidates.front()->At.Node),
+        "it is not clear which feeds hold the batch: their first dimensions "
+        "are not known to be equal; name them with --feed=NAME=split");
     return false;
   }
   for (Feed *F : Chosen)
@@ -353,12 +353,12 @@ bool Chooser::run(StringRef Option) {
         return !F.Named && Shape && !Shape->UnknownRank && Shape->Dims.empty();
       })) {
     Diags.unproved("no-batch", "",
-                   "no feed, queue or iterator holds a batch: nothing is "
-                   "spread over the replicas but variables");
+                   "no feed, queue or iterator holds a batch: only variables "
+                   "are distributed over the replicas");
     return true;
   }
   if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; })) {
-    Diags.error("", "no feed holds a batch, so there is nothing to spread over "
+    Diags.error("", "no feed holds a batch, so there is nothing to split over "
                     "replicas; name it with --feed=NAME=split");
     return false;
   }

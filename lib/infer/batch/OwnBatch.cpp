@@ -44,17 +44,15 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     bool Many = G.opName(F.At.Node).starts_with("QueueDequeueMany");
     for (size_t I = 0; Shape && I < Shape->Dims.size(); ++I)
       if (Shape->Dims[I] < 0 && !(Many && I == 0))
-        Diags.unproved(
-            "batch", feedName(G, F.At),
-            formatv("that axis {0} of it has the same size on every replica is "
-                    "not known; a read of a fixed number of rows, or a dataset "
-                    "that drops the remainder, makes it so",
-                    I)
-                .str());
+        Diags.unproved("batch", feedName(G, F.At),
+                       formatv("axis {0} is not known to have the same size on "
+                               "every replica; read a fixed number of rows, or "
+                               "drop the remainder of the dataset",
+                               I)
+                           .str());
     if (!Shape || Shape->UnknownRank)
       Diags.unproved("batch", feedName(G, F.At),
-                     "that it has the same shape on every replica is not "
-                     "known");
+                     "is not known to have the same shape on every replica");
   }
   if (Axes.empty()) {
     Diags.error("", "--batch=per-replica: the step takes no batch from a queue "
@@ -69,19 +67,19 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     G.node(N).Flags |= NF_FixedDevice;
     Reads.push_back(N);
     if (Diags.wantsRemarks())
-      Diags.remark("batch", G.name(N),
-                   "every replica takes a batch of its own: the step is that "
-                   "of all of them together, and a mean over the batch is one "
-                   "over N times as many rows");
+      Diags.remark(
+          "batch", G.name(N),
+          "every replica takes its own batch: the step is that on all of them "
+          "together, and a mean over the batch is over N times as many rows");
   }
   // A replica may get the first element of one and the second of the other.
   if (Reads.size() > 1)
-    Diags.unproved("batch", G.name(Reads[1]),
-                   "--batch=per-replica: which of its elements a replica gets "
-                   "together with which of '" +
-                       G.name(Reads[0]).str() +
-                       "' is up to chance; take both from one queue or "
-                       "iterator if they belong together");
+    Diags.unproved(
+        "batch", G.name(Reads[1]),
+        "--batch=per-replica: a replica may get its elements with those of '" +
+            G.name(Reads[0]).str() +
+            "' that do not belong to them; take both from one queue or "
+            "iterator if they belong together");
   G.markModified();
   erase_if(Feeds, IsRead);
   return Reads;
@@ -128,10 +126,10 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
   std::vector<NodeId> Order = topologicalOrder(G);
   DimAnalysis Dims(G, Order, {});
   for (const DimAnalysis::Conflict &C : Dims.conflicts()) {
-    Diags.error(G.name(C.Node), "two sizes meet here that the batch tells "
-                                "apart (" +
-                                    Dims.describe(C.A) + " and " +
-                                    Dims.describe(C.B) + ")");
+    Diags.error(
+        G.name(C.Node),
+        "two sizes that must be equal here scale differently with the batch (" +
+            Dims.describe(C.A) + " and " + Dims.describe(C.B) + ")");
     return false;
   }
   std::vector<NodeId> Sizes;

@@ -91,7 +91,7 @@ std::string Explainer::because(NodeId N) const {
                           ? std::string("the op has no rule")
                           : std::string("rule ") + ruleName(Rule);
   if (Facts.Vars.isUpdate(G, N))
-    return With("it writes a variable, which takes true values");
+    return With("it writes a variable, which takes global values");
   if (isEnd(N))
     return Named + ": '" + tensorName(G, G.input(N, 0)) +
            "' is split over the replicas";
@@ -109,8 +109,8 @@ std::string Explainer::because(NodeId N) const {
     return (Rule == TypeRule::None ? "" : Named + ": ") +
            "all inputs are Replicated";
   if (Facts.Dims.numOutputs(N) == 0)
-    return "it only orders others";
-  return Type.Symbolic ? "it holds a size of one replica"
+    return "it only orders other nodes";
+  return Type.Symbolic ? "it holds a per-replica size"
                        : "it reads nothing that is split";
 }
 

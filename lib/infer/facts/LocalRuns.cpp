@@ -473,8 +473,8 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
     break;
   }
   return Fits ? ""
-              : "takes rows of one replica by numbers that are not those of "
-                "its rows, and may find none when the graph runs";
+              : "looks up rows in a per-replica shard by indices that may be "
+                "out of its range at run time";
 }
 
 /// Whether elements \p Begin to \p Begin + \p Size are there along an axis of
@@ -492,8 +492,8 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
     return V && V->size() == 1 ? std::optional(V->front()) : std::nullopt;
   };
   const DimTable &Table = Facts.Dims.table();
-  constexpr StringRef TooShort = "takes a fixed number of rows, which one "
-                                 "replica need not have";
+  constexpr StringRef TooShort =
+      "takes a fixed number of rows, and a replica may have fewer";
   if (G.isOp(N, "Split") || G.isOp(N, "Unpack")) {
     bool Even = G.isOp(N, "Split");
     Endpoint X = G.input(N, Even ? 1 : 0);
@@ -511,8 +511,8 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
     if (Even ? S->C % Parts == 0 || (Known != UnknownSize && Known % Parts == 0)
              : Known == Parts)
       return "";
-    return "takes apart the rows of one replica, which need not be a multiple "
-           "of the number of parts";
+    return "splits the rows of a replica, which may not be a multiple of the "
+           "number of parts";
   }
   auto Shape = Facts.Dims.shape(G.input(N, 0));
   if (!Shape)
@@ -554,8 +554,8 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
 /// Sizes that are given beside a tensor that must have them.
 std::string LocalRuns::faultOfShape(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
-  constexpr StringRef Fixed =
-      "takes a size that does not follow the batch for rows of one replica";
+  constexpr StringRef Fixed = "applies a size that does not scale with the "
+                              "batch to a per-replica shard";
   TypeRule Rule = Ops[G.node(N).Op].Rules.Type;
   if (G.isOp(N, "Reshape") || G.isOp(N, "BroadcastTo")) {
     auto Target = Facts.Dims.value(G.input(N, 1));
@@ -665,11 +665,11 @@ std::string LocalRuns::fault(NodeId N) const {
   if (G.node(N).Kind != Inserted::No || Facts.Vars.isUpdate(G, N))
     return "";
   if (comparedSizes(N) == (OwnSize | AllSize))
-    return "takes rows of one replica and rows of all replicas, of which there "
-           "are not as many";
+    return "mixes the rows of one replica with rows of the whole batch, whose "
+           "number differs";
   if (comparesLengths(N))
-    return "takes as many elements as values of one replica make, by a loop or "
-           "a count of its own, beside a number that all replicas have";
+    return "mixes a number of elements that depends on the values of one "
+           "replica with a number that is equal on all replicas";
   if (std::string Why = faultOfLookup(N); !Why.empty())
     return Why;
   if (std::string Why = faultOfPart(N); !Why.empty())
@@ -726,7 +726,7 @@ std::string LocalRuns::spoiledBy(NodeId N) const {
     Text += formatv("{0}the fetch '{1}'{2}", Text.empty() ? "" : " and ", Fetch,
                     Fetches == 1 ? ""
                                  : formatv(" and {0} more", Fetches - 1).str());
-  return Text.empty() ? "" : "; it spoils " + Text;
+  return Text.empty() ? "" : "; this affects " + Text;
 }
 
 } // namespace graft

@@ -48,7 +48,7 @@ public:
   /// Nodes that may fail on a replica, those only that take nothing from
   /// another one.
   std::vector<Fault> faults() const;
-  /// "; it spoils 3 variables and 'loss'": what takes the value of \p N.
+  /// "; this affects 3 variables and 'loss'": what takes the value of \p N.
   std::string spoiledBy(NodeId N) const;
 
 private:

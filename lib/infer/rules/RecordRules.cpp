@@ -71,7 +71,7 @@ void TypeRules::parseExample() {
   for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
     bool Dense = Shapes && Port >= First && Port - First < Shapes->size();
     if (!Dense)
-      set(Port, varying("numbers the rows of one replica"));
+      set(Port, varying("has row indices that are local to one replica"));
     else if (any_of((*Shapes)[Port - First].Dims,
                     [](int64_t Size) { return Size < 0; }))
       set(Port, varying("pads to the longest record of one replica"));

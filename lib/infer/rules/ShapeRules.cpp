@@ -364,7 +364,7 @@ void DimRules::split() {
   DimId Whole = List[At];
   DimId Count = number(0, A.numOutputs(N));
   const char *Parts =
-      "cuts rows into parts that those of a replica do not make";
+      "splits rows into parts that do not divide the rows of a replica";
   if (!Uneven && A.localNumber(Whole) != UnknownSize)
     require(A.localNumber(Whole) % A.numOutputs(N) == 0, Whole, Parts);
   // The size that is -1 is what the others leave.

@@ -26,7 +26,7 @@ RType TypeRules::matMul(bool Batched) {
   int RX = rank(G.input(N, 0)), RY = rank(G.input(N, 1)), Out = rank(out());
   if (X.isSharded() || Y.isSharded()) {
     if (RX < 2 || RY < 2 || Out < 2)
-      return varying("works on a tensor of unknown rank");
+      return varying("has an operand of unknown rank");
     if (X.isPartial())
       X = reduced(0);
     if (Y.isPartial())
@@ -40,7 +40,7 @@ RType TypeRules::matMul(bool Batched) {
     if (InX && InY)
       return RType::partial(K);
     if (InX || InY)
-      return varying("contracts the batch with something that is not split");
+      return varying("contracts the batch axis with a value that is not split");
     bool LeadX = X.isSharded() && X.Axis < RX - 2;
     bool LeadY = Y.isSharded() && Y.Axis < RY - 2;
     if (X.isSharded() && Y.isSharded()) {
@@ -52,13 +52,13 @@ RType TypeRules::matMul(bool Batched) {
     if (X.isSharded())
       return LeadX ? (broadcastsAlong(1, X.Axis + Out - RX)
                           ? RType::sharded(X.Axis + Out - RX, K)
-                          : varying("multiplies rows of one replica and rows "
-                                    "that all have"))
+                          : varying("multiplies a per-replica shard with a "
+                                    "replicated value along the batch axis"))
                    : RType::sharded(Out - 2, K);
     return LeadY ? (broadcastsAlong(0, Y.Axis + Out - RY)
                         ? RType::sharded(Y.Axis + Out - RY, K)
-                        : varying("multiplies rows of one replica and rows "
-                                  "that all have"))
+                        : varying("multiplies a per-replica shard with a "
+                                  "replicated value along the batch axis"))
                  : RType::sharded(Out - 1, K);
   }
   return multiply(0, X, 1, Y, 1);
@@ -73,8 +73,8 @@ RType TypeRules::convolve(unsigned Rows) {
   if (X.isSharded() && !F.isVarying())
     return X.Axis == 0 && F.isReplicated()
                ? RType::sharded(0, X.K + F.K)
-               : varying("convolves along the batch");
-  return F.isSharded() ? varying("filters differ by row")
+               : varying("convolves along the batch axis");
+  return F.isSharded() ? varying("has filters that differ per example")
                        : multiply(Rows, X, 1, F, 1);
 }
 
@@ -87,13 +87,13 @@ RType TypeRules::reduction(TypeRule Rule) {
   if (X.isVarying())
     return varyingLike(X);
   if (!isSize(1))
-    return varying("reduces other axes on each replica");
+    return varying("reduces axes that differ per replica");
   if (!X.isSharded())
     return X;
   auto Axes = D.numbers(G.input(N, 1));
   int Rank = rank(G.input(N, 0));
   if (!Axes || Rank < 0)
-    return varying("reduces axes that are not known");
+    return varying("reduces unknown axes");
   bool Keep = G.boolAttr(N, "keep_dims").value_or(false);
   int Before = 0;
   for (int64_t A : *Axes) {
@@ -122,7 +122,7 @@ RType TypeRules::reduction(TypeRule Rule) {
     case TypeRule::OrReduction:
       return RType::partial(0, Combine::Or);
     default:
-      return varying("selects along the batch");
+      return varying("selects along the batch axis");
     }
   }
   X.Axis = static_cast<uint8_t>(X.Axis - (Keep ? 0 : Before));
@@ -178,15 +178,15 @@ RType TypeRules::relayout() {
     // Sizes that follow the batch are for what is split.
     bool Fits = isSize(1) && G.isOp(N, "Reshape");
     if (!Fits || (!X.isSharded() && localAxis(out()) != -1))
-      return varying("takes a shape of each replica's own");
+      return varying("takes a shape that differs per replica");
   }
   if (!X.isSharded())
     return X;
   auto In = D.shape(G.input(N, 0)), Out = D.shape(out());
   if (dropsOnlyRow(X.Axis))
-    return varying("drops the axis of the batch where a replica has one row");
+    return varying("drops the batch axis where a replica has one row");
   if (!In || !Out)
-    return varying("changes the shape of the batch in an unknown way");
+    return varying("reshapes the batch axis in an unknown way");
   if (G.isOp(N, "Transpose") || G.isOp(N, "ConjugateTranspose")) {
     auto Perm = D.numbers(G.input(N, 1));
     if (!Perm)
@@ -214,7 +214,8 @@ RType TypeRules::relayout() {
   }
   if (G.isOp(N, "Reshape") && mergesRows(*In, *Out, X.Axis))
     return RType::sharded(X.Axis, X.K);
-  return varying("reshapes so that the rows of a replica are not together");
+  return varying(
+      "reshapes so that the rows of a replica are no longer contiguous");
 }
 
 /// Whether a strided slice takes all of axis \p Axis of the whole tensor, in
@@ -268,13 +269,13 @@ RType TypeRules::part(unsigned I) {
         (J == 3 && (Strided || OfGrad)))
       return operand(J).isVarying()
                  ? varyingLike(operand(J))
-                 : varying("takes another part on each replica");
+                 : varying("takes a different slice on each replica");
     BySize |= !Fills;
   }
   if (!X.isSharded()) {
     for (unsigned Port = 0; BySize && Port < D.numOutputs(N); ++Port)
       if (localAxis(out(Port)) != -1)
-        return varying("takes a part of each replica's own size");
+        return varying("takes a slice of a per-replica size");
     return X;
   }
   RType Result = X;
@@ -286,9 +287,9 @@ RType TypeRules::part(unsigned I) {
         D.table().find((*Out)[Axis]) != D.table().find((*In)[X.Axis]) ||
         (Strided && !stridesInOrder(X.Axis, G.input(N, I))) ||
         (OfGrad && !stridesInOrder(Axis, out())))
-      return varying("takes a part of the rows of the batch");
+      return varying("takes a slice of the batch axis");
     if (BySize && localAxis(out(Port)) != Axis)
-      return varying("takes a part of each replica's own size");
+      return varying("takes a slice of a per-replica size");
     Result.Axis = static_cast<uint8_t>(Axis);
   }
   return Result;
@@ -310,13 +311,14 @@ RType TypeRules::leading(int Mixed) {
     }
     if (R < 0 || X.Axis >= R - Mixed ||
         (Axis >= 0 && (Axis != X.Axis || Rank != R)))
-      return varying("works along the batch");
+      return varying("operates along the batch axis");
     Axis = X.Axis;
     Rank = R;
   }
   if (Axis < 0)
     return RType::replicated();
-  return Whole ? varying("combines rows of one replica and rows that all have")
+  return Whole ? varying("combines a per-replica shard with a replicated value "
+                         "along the batch axis")
                : RType::sharded(Axis);
 }
 
@@ -327,16 +329,17 @@ RType TypeRules::alongAxes(bool Linear) {
     return varyingLike(X);
   for (unsigned I = 1; I < numData(); ++I)
     if (!operand(I).isTrue())
-      return varying("works along axes, or by shifts, of each replica's own");
+      return varying(
+          "operates along axes, or by shifts, that differ per replica");
   if (!X.isSharded())
     return X;
   auto Axes = D.numbers(G.input(N, numData() - 1));
   int Rank = rank(G.input(N, 0));
   if (!Axes || Rank < 0)
-    return varying("works along axes that are not known");
+    return varying("operates along unknown axes");
   for (int64_t A : *Axes)
     if ((A < 0 ? A + Rank : A) == X.Axis)
-      return varying("works along the batch");
+      return varying("operates along the batch axis");
   return X;
 }
 
@@ -352,7 +355,7 @@ RType TypeRules::reverseSequence() {
   bool Beside = X.isSharded() && X.Axis != Batch && Lengths.isReplicated();
   return X.Axis != Along && Batch >= 0 && Along >= 0 && (ByRow || Beside)
              ? X
-             : varying("reverses rows by the lengths of others");
+             : varying("reverses rows by the sequence lengths of other rows");
 }
 
 /// A sum of products: the batch is a letter that the result keeps or adds up.
@@ -372,7 +375,7 @@ RType TypeRules::einsum() {
   auto Text = G.stringAttr(N, "equation");
   auto E = parseEquation(Text.value_or(""), numData());
   if (!E)
-    return varying("has an equation that is not simple");
+    return varying("has an unsupported einsum equation");
   char Batch = 0;
   int K = 0;
   for (unsigned I = 0; I < Types.size(); ++I) {
@@ -383,7 +386,7 @@ RType TypeRules::einsum() {
     if (!X.isSharded())
       continue;
     if (X.Axis >= E->Inputs[I].size())
-      return varying("works on a tensor of unknown rank");
+      return varying("has an operand of unknown rank");
     char Letter = E->Inputs[I][X.Axis];
     if (Batch && Batch != Letter)
       return varying("multiplies every row of the batch with every other row");
@@ -391,7 +394,7 @@ RType TypeRules::einsum() {
   }
   for (unsigned I = 0; Batch && I < Types.size(); ++I)
     if (!Types[I].isSharded() && E->Inputs[I].contains(Batch))
-      return varying("contracts the batch with something that is not split");
+      return varying("contracts the batch axis with a value that is not split");
   if (!Batch)
     return RType::replicated(K);
   size_t Kept = E->Output.find(Batch);
@@ -432,7 +435,7 @@ void TypeRules::batchNorm() {
     return;
   }
   if (!X.isSharded() || X.Axis != 0 || !all_of(drop_begin(In), IsReplicated)) {
-    setAll(varying("normalises along the batch"));
+    setAll(varying("normalizes along the batch axis"));
     return;
   }
   if (!Training) {
@@ -441,7 +444,7 @@ void TypeRules::batchNorm() {
     return;
   }
   if (D.isUneven(G.input(N, 0), 0)) {
-    setAll(varying("normalises rows that are counted by their values"));
+    setAll(varying("normalizes a data-dependent number of rows"));
     return;
   }
   Assumes |= AssumesLocalBatchNorm;
@@ -477,7 +480,7 @@ void TypeRules::batchNormGrad() {
     set(1, RType::sharded(0, Dy.K));
     set(2, RType::sharded(0, Dy.K));
   } else if (SameAxis && D.isUneven(G.input(N, 1), X.Axis)) {
-    setAll(varying("normalises rows that are counted by their values"));
+    setAll(varying("normalizes a data-dependent number of rows"));
   } else if (SameAxis && X.Axis == 0 && all_of(PerChannel, IsReplicated)) {
     // The mean of the gradient is that of one replica's rows.
     if (Training && !(Assumes & AssumesLocalBatchNorm)) {
@@ -488,8 +491,9 @@ void TypeRules::batchNormGrad() {
     set(1, RType::partial(Dy.K));
     set(2, RType::partial(Dy.K));
   } else {
-    setAll(all_of(All, IsReplicated) ? RType::replicated(Dy.K)
-                                     : varying("normalises along the batch"));
+    setAll(all_of(All, IsReplicated)
+               ? RType::replicated(Dy.K)
+               : varying("normalizes along the batch axis"));
   }
 }
 
@@ -536,15 +540,19 @@ RType TypeRules::crossing() {
     StringRef Merge = G.stringAttr(N, "merge_op").value_or("");
     Combine = Merge == "Add" ? "sum" : Merge == "Min" ? "min" : "max";
     if (Combine == "max" && Merge != "Max")
-      return varying("combines by an operation that is no sum, min or max");
+      return varying(
+          "combines replicas by an operation other than sum, min or max");
   } else {
     Combine = G.stringAttr(N, "combine").value_or("sum");
   }
   if (Op == "_FromReplicas" && Combine == "pick")
-    return X.isReplicated() ? X : varying("picks one of different values");
+    return X.isReplicated()
+               ? X
+               : varying(
+                     "takes the value of one replica where replicas differ");
   if (Op == "CollectiveGather" && X.isSharded() &&
       D.isUneven(G.input(N, 0), X.Axis))
-    return varying("gathers rows, of which each replica has another number");
+    return varying("gathers rows whose number differs per replica");
   if (Combine == "concat" || Op == "_Gather" || Op == "CollectiveGather")
     return X.isSharded() && X.Axis == Axis()
                ? RType::replicated(X.K)
@@ -560,7 +568,7 @@ RType TypeRules::crossing() {
     return RType::replicated(X.K + 1 + Scale());
   if (X.isPartial() && Combine == Names[static_cast<int>(X.Op)])
     return RType::replicated(X.K + Scale());
-  return varying("reduces a value that is not partial in that way");
+  return varying("reduces a value that is not partial by that operation");
 }
 
 } // namespace graft

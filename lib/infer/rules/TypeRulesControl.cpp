@@ -58,7 +58,7 @@ void TypeRules::switches() {
   setAll(Pred.isReplicated() ? X
          : Pred.isVarying()
              ? varyingLike(Pred)
-             : varying("takes a branch of its own on each replica"));
+             : varying("may take a different branch on each replica"));
 }
 
 /// Branches must agree, because nobody knows which one it will be. A zero
@@ -91,7 +91,7 @@ void TypeRules::merges() {
   } else if (!Same && !Result.isVarying()) {
     Result = AllSharded ? RType::sharded(Result.Axis) : RType::replicated();
     if (IsBox || (AnySharded && !AllSharded))
-      Result = varying("merges branches whose values relate differently");
+      Result = varying("merges branches with different replication types");
     for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
       if (!Types[I].Zero)
         if (RType X = plain(I); X.isVarying())
@@ -99,7 +99,7 @@ void TypeRules::merges() {
   }
   for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
     if (Types[I].Zero && !Types[I].hasSizeOf(Result))
-      Result = varying("merges zeros and values of another size");
+      Result = varying("merges zeros with values of a different size");
   set(0, Result);
   // Which of them it was.
   RType Which = RType::replicated();

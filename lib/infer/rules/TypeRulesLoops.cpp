@@ -190,7 +190,7 @@ void TypeRules::localHandle() {
                    ? operand(What == Make ? 1 : numData() - 1)
                    : RType::replicated();
   auto Element = [&] {
-    return Handle == NoNode ? varying("uses an array that is not known")
+    return Handle == NoNode ? varying("uses an unknown TensorArray or stack")
                             : Elements.find(Handle)->second;
   };
   // Where in the array: the same place on all replicas.
@@ -200,7 +200,7 @@ void TypeRules::localHandle() {
       return varyingLike(Flow.isVarying() ? Flow : Index);
     return Index.isReplicated()
                ? Index
-               : varying("uses elements of its own on each replica");
+               : varying("accesses different elements on each replica");
   };
   switch (What) {
   case Make:
@@ -238,7 +238,7 @@ void TypeRules::localHandle() {
     if (Index.isVarying())
       X = Index;
     else if (X.isSharded() && X.Axis == 0)
-      X = varying("makes an element of each row of the batch");
+      X = varying("makes an array element of each row of the batch");
     else if (X.isSharded() && What == Scatter)
       --X.Axis;
     hold(Handle, X);
@@ -248,7 +248,7 @@ void TypeRules::localHandle() {
   case Concat: {
     RType X = Element();
     if (X.isSharded() && X.Axis == 0)
-      X = varying("joins rows along the batch");
+      X = varying("concatenates along the batch axis");
     if (Flow.isVarying())
       X = varyingLike(Flow);
     set(0, X);

@@ -44,15 +44,15 @@ bool TypeRules::numbersOthers(Endpoint E, unsigned Axis, const RType &Numbers) {
   if (!S || !S->isLocal() || S->Ragged != 0 || Of.Ragged != 0 || S->B != 1)
     return false;
   if (S->Rows == Of.Rows) {
-    setAll(varying("uses the numbers of rows for those of another feed, which "
-                   "has more or fewer"));
+    setAll(varying("uses the row indices of one feed for another, which has a "
+                   "different number of rows"));
     return true;
   }
   Endpoint Mine = D.table().rowsOf(Of), Its = D.table().rowsOf(*S);
   auto NameOf = [&](Endpoint Rows) { return feedName(G, Rows); };
-  std::string Why = "uses the numbers of the rows of '" + NameOf(Mine) +
+  std::string Why = "uses the row indices of '" + NameOf(Mine) +
                     "' for the rows of '" + NameOf(Its) +
-                    "', and nothing says that they have equally many";
+                    "', which are not proved to be equally many";
   if (sourceShape(G, Mine) && sourceShape(G, Its))
     Why +=
         "; if so, give --feed=" + NameOf(Mine) + "+" + NameOf(Its) + "=split";
@@ -95,7 +95,7 @@ void TypeRules::where() {
     return setAll(gathered(0, X));
   if (rank(G.input(N, 0)) != 1)
     Type.Order = RType::RowIndices;
-  varying("numbers the rows of one replica");
+  varying("has row indices that are local to one replica");
   SetsNumbers = true;
   setAll(Type);
   SetsNumbers = false;
@@ -192,7 +192,7 @@ bool TypeRules::range() {
   RType Type = numbersOf(out(), 0, N);
   if (!Type.isRowNumbers())
     return false;
-  varying("numbers the rows of one replica");
+  varying("has row indices that are local to one replica");
   SetsNumbers = true;
   setAll(Type);
   SetsNumbers = false;
@@ -382,7 +382,8 @@ void TypeRules::partition() {
   bool Fits =
       Part.Axis == 0 && X.Axis == 0 && !Part.isJoined() && !X.isJoined();
   setAll(Fits ? RType::sharded(0, X.K)
-              : varying("sends rows to parts by rows of another order"));
+              : varying("partitions rows by partition numbers in a different "
+                        "row order"));
 }
 
 /// A stitch of all the rows that were sent to parts, each part in the order in

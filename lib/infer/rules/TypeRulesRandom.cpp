@@ -21,7 +21,7 @@ RType TypeRules::draw() {
   DrawOperands Of = drawOperands(G.opName(N));
   int Axis = D.batchAxis(out());
   if (Of.Sizes >= 0 && (!isSize(Of.Sizes) || localAxis(out()) != Axis))
-    return varying("draws numbers of a size of its own on each replica");
+    return varying("draws random numbers of a per-replica size");
   bool AllTrue = true, OwnSeed = Of.Seed < 0 || D.replicas() == 1;
   for (unsigned I = 0; I < numData(); ++I) {
     int Index = static_cast<int>(I);
@@ -36,8 +36,10 @@ RType TypeRules::draw() {
     if (Index == Of.Seed && offsetsSeed(G, G.input(N, I).Node, D.replicas())) {
       RType Seed = T.type(G.input(G.input(N, I).Node, 0));
       if (!Seed.isTrue())
-        return Seed.isVarying() ? varyingLike(Seed)
-                                : varying("has a seed that depends on rows");
+        return Seed.isVarying()
+                   ? varyingLike(Seed)
+                   : varying(
+                         "has a seed that depends on the rows of the batch");
       OwnSeed = true;
       AllTrue = false;
       continue;
@@ -49,7 +51,7 @@ RType TypeRules::draw() {
     if (!X.isSharded())
       continue;
     if (Index != Of.Rows)
-      return varying("draws by parameters of rows, which has no rule");
+      return varying("draws with per-row parameters, which has no rule");
     auto Sizes = Of.Sizes < 0 ? std::nullopt : D.shape(G.input(N, Of.Sizes));
     if (Of.Sizes < 0)
       Axis = X.Axis;
@@ -59,12 +61,12 @@ RType TypeRules::draw() {
              Axis < 0 && Lead != UnknownSize)
       Axis = static_cast<int>(Lead) + X.Axis;
     else
-      return varying("draws by parameters of rows, which has no rule");
+      return varying("draws with per-row parameters, which has no rule");
   }
   if (Axis < 0)
     return AllTrue && Of.Seed >= 0
                ? RType::replicated()
-               : varying("draws other random numbers on each replica");
+               : varying("draws different random numbers on each replica");
   if (!OwnSeed)
     return varying("draws the same numbers for the rows of every replica");
   Assumes |= AssumesRandomDraw;

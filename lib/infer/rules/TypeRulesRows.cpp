@@ -30,7 +30,7 @@ void TypeRules::rows() {
     bool OfRows = IsLinear || Letter == 'r' || Letter == 't';
     if (X.isSharded() &&
         (!OfRows || X.Axis != Axis || (Rank > 0 && rank(G.input(N, I)) < Rank)))
-      return setAll(varying("works along the batch"));
+      return setAll(varying("operates along the batch axis"));
     Split |= X.isSharded();
     AnyWhole |= !X.isSharded() && OfRows;
     if (IsLinear) {
@@ -40,8 +40,8 @@ void TypeRules::rows() {
     }
   }
   if (Split && AnyWhole)
-    return setAll(
-        varying("combines rows of one replica and rows that all have"));
+    return setAll(varying("combines a per-replica shard with a replicated "
+                          "value along the batch axis"));
   // Of several terms, or beside rows, all have one scale and none is partial.
   bool OnlyTerm = Linear.size() == 1 && !Split;
   for (unsigned I : Linear)
@@ -57,7 +57,7 @@ void TypeRules::rows() {
     char Letter = letterOf(Rules.Outputs, Port).first;
     if (Letter == 'i' &&
         G.boolAttr(N, "include_batch_in_index").value_or(false))
-      set(Port, varying("numbers the rows of one replica"));
+      set(Port, varying("has row indices that are local to one replica"));
     else
       set(Port, Letter == 'r' || Letter == 'i'
                     ? RType::sharded(0, K.value_or(0))
@@ -73,7 +73,7 @@ void TypeRules::rows() {
 RType TypeRules::gatherByLengths() {
   Endpoint Source = lengthGatherSource(G, N);
   if (Source.Node == NoNode || Loops)
-    return varying("gathers rows in a way that is not known");
+    return varying("gathers rows in an unknown way");
   RType X = T.number(Source);
   Assumes |= X.Assumes;
   return X.isVarying() ? varyingLike(X)
@@ -95,13 +95,13 @@ RType TypeRules::gather() {
       Axis += RankOfTable;
   }
   if (G.isOp(N, "GatherV2") && !operand(2).isTrue())
-    return varying("looks up along another axis on each replica");
+    return varying("looks up along an axis that differs per replica");
   if (Lead != 0) {
     if (Table.isSharded() && Index.isSharded() && Table.Axis == Index.Axis &&
         Lead > Table.Axis && (Axis < 0 || Axis > Table.Axis))
       return Table;
     return Table.isSharded() || Index.isSharded()
-               ? varying("looks rows up in one replica's rows")
+               ? varying("looks up rows in a per-replica shard")
                : Table;
   }
   if (Index.isReplicated()) {
@@ -109,7 +109,7 @@ RType TypeRules::gather() {
       return Table;
     // Columns of rows.
     if (Axis < 0 || Axis == Table.Axis || RankOfIndex < 0)
-      return varying("looks rows up in one replica's rows");
+      return varying("looks up rows in a per-replica shard");
     int Shift = Axis < Table.Axis ? RankOfIndex - 1 : 0;
     return RType::sharded(Table.Axis + Shift, Table.K);
   }
@@ -117,7 +117,7 @@ RType TypeRules::gather() {
     Table = reduced(0);
   return Table.isReplicated() && Axis >= 0
              ? RType::sharded(static_cast<int>(Axis) + Index.Axis, Table.K)
-             : varying("looks rows up in one replica's rows");
+             : varying("looks up rows in a per-replica shard");
 }
 
 RType TypeRules::gatherNd() {
@@ -125,14 +125,14 @@ RType TypeRules::gatherNd() {
   if (Table.isVarying() || Index.isVarying())
     return varyingLike(Table.isVarying() ? Table : Index);
   if (Table.isSharded())
-    return varying("looks elements up in one replica's rows");
+    return varying("looks up elements in a per-replica shard");
   if (!Index.isSharded())
     return Table;
   if (Table.isPartial())
     Table = reduced(0);
   return Index.Axis + 1 < rank(G.input(N, 1))
              ? RType::sharded(Index.Axis, Table.K)
-             : varying("splits what says which element");
+             : varying("has indices that are split along their last axis");
 }
 
 /// A sum into a tensor of one size on all replicas.
@@ -141,13 +141,13 @@ RType TypeRules::scatterNd() {
   if (X.isVarying() || Index.isVarying())
     return varyingLike(X.isVarying() ? X : Index);
   if (!operand(2).isTrue())
-    return varying("makes a tensor of a size of its own on each replica");
+    return varying("makes a tensor of a per-replica size");
   if (!X.isSharded() && !Index.isSharded())
     return X;
   return X.isSharded() && Index.isSharded() && X.Axis == Index.Axis &&
                  Index.Axis + 1 < rank(G.input(N, 0))
              ? RType::partial(X.K)
-             : varying("scatters rows by indices of other rows");
+             : varying("scatters rows by the indices of other rows");
 }
 
 /// What is a function of the rows of all replicas.
@@ -184,17 +184,20 @@ RType TypeRules::unsortedSegment(TypeRule Rule) {
   bool Fixed = operand(2).isTrue();
   if (Ids.isReplicated()) {
     if (!Fixed && (!isSize(2) || localAxis(out()) != -1))
-      return varying("makes a tensor of a size of its own on each replica");
+      return varying("makes a tensor of a per-replica size");
     int Rank = rank(G.input(N, 1));
     if (!X.isSharded())
       return X;
     if (Rank >= 0 && X.Axis >= Rank)
       return RType::sharded(X.Axis - Rank + 1, X.K);
     // The rows belong to row numbers of the whole batch.
-    return X.Axis == 0 ? gathered(0, X) : varying("sums rows of another axis");
+    return X.Axis == 0
+               ? gathered(0, X)
+               : varying(
+                     "sums rows along an axis other than that of the segments");
   }
   if (!X.isSharded() || X.Axis != Ids.Axis || !Fixed)
-    return varying("sums rows by row numbers of one replica");
+    return varying("sums rows by row indices of one replica");
   // An empty segment has the value that loses against every other.
   return Sum ? RType::partial(X.K)
              : RType::partial(0, Rule == TypeRule::UnsortedSegmentMax
@@ -224,7 +227,7 @@ void TypeRules::hits() {
     return setAll(varyingLike(Labels.isVarying() ? Labels : Sampled));
   if (Labels.isReplicated() && Sampled.isReplicated())
     return setAll(RType::replicated());
-  RType Type = varying("numbers the rows of one replica");
+  RType Type = varying("has row indices that are local to one replica");
   bool Fits = Labels.isSharded() && !Labels.isJoined() && Labels.Axis == 0 &&
               Sampled.isReplicated() && hasRowsOf(G.input(N, 0), G.input(N, 0));
   if (!Fits)

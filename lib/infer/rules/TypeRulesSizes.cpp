@@ -93,7 +93,7 @@ RType TypeRules::fill() {
     return Value;
   int Axis = isSize(0) ? localAxis(out()) : -2;
   if (Axis == -2)
-    return varying("makes a tensor of a size of its own on each replica");
+    return varying("makes a tensor of a per-replica size");
   if (Axis < 0)
     return Value;
   if (Value.isPartial())
@@ -123,7 +123,7 @@ RType TypeRules::tile() {
                  : varying("repeats the rows of the batch");
   }
   if (Axis == -2)
-    return varying("makes a tensor of a size of its own on each replica");
+    return varying("makes a tensor of a per-replica size");
   if (Axis < 0)
     return X;
   if (X.isPartial())

@@ -43,8 +43,7 @@ RType TypeRules::ofSizes(RType Rows) {
                                   T.type(G.input(Sizes.Node, 0)).isSharded());
   bool Fits = Rows.isSharded() ? AreLocal
                                : operand(0).isTrue() || localAxis(out()) == -1;
-  return isSize(0) && Fits ? Rows
-                           : varying("takes sizes of each replica's own");
+  return isSize(0) && Fits ? Rows : varying("depends on a per-replica size");
 }
 
 void TypeRules::apply(TypeRule Rule) {
@@ -103,7 +102,7 @@ void TypeRules::apply(TypeRule Rule) {
     SmallVector<unsigned, 8> All;
     for (unsigned I = 0; I < numData(); ++I)
       All.push_back(I);
-    setAll(addsChannels() ? varying("adds to channels that are the batch")
+    setAll(addsChannels() ? varying("adds a bias along the batch axis")
                           : add(All));
     return;
   }
@@ -126,7 +125,8 @@ void TypeRules::apply(TypeRule Rule) {
     bool ByRows = G.isOp(N, "Select") && rank(G.input(N, 0)) == 1;
     if (C.isReplicated() && Value.isSharded() &&
         (ByRows ? Value.Axis == 0 : !broadcastsAlong(0, Value.Axis))) {
-      setAll(varying("selects rows of one replica by rows that all have"));
+      setAll(varying("selects from a per-replica shard by a replicated "
+                     "condition along the batch axis"));
       return;
     }
     // Where the condition differs by rows, both sides do.
@@ -135,18 +135,20 @@ void TypeRules::apply(TypeRule Rule) {
       bool Fits =
           Axis >= 0 && broadcastsAlong(1, Axis) && broadcastsAlong(2, Axis);
       setAll(Fits ? RType::sharded(Axis, Value.K)
-                  : varying("selects between rows that all have"));
+                  : varying("selects by a per-replica condition between "
+                            "replicated values along the batch axis"));
       return;
     }
     if (C.isSharded() && Value.isSharded()) {
       int Axis = ByRows ? 0 : alignedAxis(0, C.Axis);
       setAll(Axis == Value.Axis ? Value
-                                : varying("selects by rows of another axis"));
+                                : varying("selects by a condition that is "
+                                          "split along a different axis"));
       return;
     }
     setAll(C.isVarying()       ? varyingLike(C)
            : Value.isVarying() ? varyingLike(Value)
-           : C.isSharded()     ? varying("selects by row in a partial sum")
+           : C.isSharded()     ? varying("selects rows of a partial sum")
                                : Value);
     return;
   }
@@ -201,7 +203,7 @@ void TypeRules::apply(TypeRule Rule) {
       bool First =
           Rank != 2 && G.stringAttr(N, "data_format") == StringRef("NCHW");
       int Channel = First ? 1 : Rank - 1;
-      X = Channel <= 0        ? varying("works on a tensor of unknown rank")
+      X = Channel <= 0        ? varying("has an operand of unknown rank")
           : X.Axis == Channel ? RType::sharded(0, X.K)
                               : RType::partial(X.K);
     }
@@ -217,17 +219,19 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::ConvBackpropFilter: {
     RType X = numeric(0), Dy = numeric(2);
     if (!operand(1).isTrue())
-      X = varying("takes sizes of each replica's own");
+      X = varying("depends on a per-replica size");
     if (X.isVarying() || Dy.isVarying())
       setAll(varyingLike(X.isVarying() ? X : Dy));
     else if (X.isSharded() && Dy.isSharded())
       setAll(X.Axis == 0 && Dy.Axis == 0
                  ? RType::partial(X.K + Dy.K)
-                 : varying("convolves along the batch"));
+                 : varying("convolves along the batch axis"));
     else
-      setAll(X.isSharded() || Dy.isSharded()
-                 ? varying("contracts the batch with something not split")
-                 : multiply(0, X, 2, Dy, 1));
+      setAll(
+          X.isSharded() || Dy.isSharded()
+              ? varying(
+                    "contracts the batch axis with a value that is not split")
+              : multiply(0, X, 2, Dy, 1));
     return;
   }
   case TypeRule::PerExample: {
@@ -239,7 +243,7 @@ void TypeRules::apply(TypeRule Rule) {
         Is = -1;
       if (Is < 0) {
         setAll(X.isVarying() ? varyingLike(X)
-                             : varying("works along the batch"));
+                             : varying("operates along the batch axis"));
         return;
       }
       Split |= Is;
@@ -254,12 +258,13 @@ void TypeRules::apply(TypeRule Rule) {
     // What else there is are sizes: of a tensor or of windows.
     for (unsigned I = 0; I < numData(); ++I)
       if (I != Lin && !(Lin == 0 ? operand(I).isTrue() : isSize(I)))
-        Dy = varying("takes sizes of each replica's own");
+        Dy = varying("depends on a per-replica size");
     if (Rule == TypeRule::GradSecond)
       Dy = ofSizes(Dy);
-    setAll(Rows({Dy}) < 0 ? (Dy.isVarying() ? varyingLike(Dy)
-                                            : varying("works along the batch"))
-                          : Dy);
+    setAll(Rows({Dy}) < 0
+               ? (Dy.isVarying() ? varyingLike(Dy)
+                                 : varying("operates along the batch axis"))
+               : Dy);
     return;
   }
   case TypeRule::BatchNorm:
@@ -271,7 +276,7 @@ void TypeRules::apply(TypeRule Rule) {
   case TypeRule::LastAxis: {
     RType X = plain(0);
     if (X.isSharded() && (rank(out()) < 0 || X.Axis + 1 == rank(out())))
-      X = varying("normalises along the batch");
+      X = varying("normalizes along the batch axis");
     setAll(X);
     return;
   }
@@ -325,9 +330,10 @@ void TypeRules::apply(TypeRule Rule) {
     if (Is < 0)
       setAll(X.isVarying()   ? varyingLike(X)
              : L.isVarying() ? varyingLike(L)
-                             : varying("works along the batch"));
+                             : varying("operates along the batch axis"));
     else if (X.isSharded() != L.isSharded() && !isOneRow(X.isSharded() ? 1 : 0))
-      setAll(varying("combines rows of one replica and rows that all have"));
+      setAll(varying("combines a per-replica shard with a replicated value "
+                     "along the batch axis"));
     else
       setAll(Is ? RType::sharded(0) : RType::replicated());
     return;
@@ -413,7 +419,7 @@ void TypeRules::apply(TypeRule Rule) {
         X = Y.isVarying() ? varyingLike(Y)
                           : varying("counts rows of one replica");
     if (X.isSharded() && G.intAttr(N, "axis").value_or(-1) != -1)
-      X = varying("puts its axis before the batch");
+      X = varying("inserts its axis before the batch axis");
     setAll(X);
     return;
   }
@@ -421,9 +427,9 @@ void TypeRules::apply(TypeRule Rule) {
     RType X = plain(0);
     int Rank = rank(G.input(N, 0));
     if (X.isSharded() && (Rank < 0 || X.Axis + 1 == Rank))
-      X = varying("selects along the batch");
+      X = varying("selects along the batch axis");
     if (numData() > 1 && !operand(1).isTrue())
-      X = varying("selects a number of its own on each replica");
+      X = varying("selects a per-replica number of elements");
     setAll(X);
     return;
   }

@@ -697,7 +697,7 @@ void DimRules::shapeRule(ShapeRule Rule) {
       break;
     DimList List(X->begin(), X->end());
     require(fits(List[Axis], A.numOutputs(N)), List[Axis],
-            "takes the rows of the whole batch apart");
+            "unstacks the rows of the whole batch");
     List.erase(List.begin() + Axis);
     for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
       setShape(Port, List);

@@ -276,7 +276,7 @@ void TypeRules::infer() {
     return;
   }
   if (Draws && Op.Rule != TypeRule::Random) {
-    setAll(varying("draws other random numbers on each replica"));
+    setAll(varying("draws different random numbers on each replica"));
     return;
   }
   if (This.NumData == 0 && !Draws) {
@@ -286,8 +286,7 @@ void TypeRules::infer() {
   }
   bool Counts = AnyVarying && PerReplica && byRowNumbers(Op.Rule);
   if (!Counts && D.table().hasRagged() && mixesRows(Op.Rule))
-    setAll(varying("combines rows that are counted by their values with other "
-                   "rows"));
+    setAll(varying("combines a data-dependent number of rows with other rows"));
   else if (!Counts && AnyOrdered)
     applyOrdered(Op.Rule);
   else if (!Counts)
@@ -323,7 +322,7 @@ RType TypeRules::number(unsigned I) {
     return Type;
   RType Number = T.number(G.input(N, I));
   if (Number.isVarying())
-    return varying("uses a size that does not follow the batch by a factor");
+    return varying("uses a size that is not a multiple of the batch size");
   return Number;
 }
 
@@ -350,8 +349,8 @@ RType TypeRules::reduced(unsigned I) {
   }
   if (Loops && Loops->givesInside(A.Source.Node))
     refuseInside(I, "needs the " + Type.str() +
-                        " of all replicas inside a loop that each runs by "
-                        "itself");
+                        " of all replicas inside a loop, where replicas cannot "
+                        "exchange values");
   else
     Asked.push_back(A);
   RType Result = RType::replicated();
@@ -369,8 +368,8 @@ RType TypeRules::scaled(unsigned I, RType Is, int ToK) {
   A.Index = I;
   A.Power = ToK - Is.K;
   if (Loops && Loops->givesInside(A.Source.Node))
-    refuseInside(I, "needs a number that counts the rows of one replica "
-                    "inside a loop");
+    refuseInside(
+        I, "needs the global value of a per-replica row count inside a loop");
   else
     Asked.push_back(A);
   Is.K = static_cast<int8_t>(ToK);
@@ -478,7 +477,8 @@ RType TypeRules::add(ArrayRef<unsigned> Operands) {
     }
     for (size_t J = 0; J < Types.size(); ++J) {
       if (!Types[J].isSharded() && !broadcastsAlong(Operands[J], Axis))
-        return varying("adds rows of one replica and rows that all have");
+        return varying("adds a per-replica shard to a replicated value along "
+                       "the batch axis");
       scaled(Operands[J], Types[J], K.value_or(0));
     }
     RType Result = RType::sharded(Axis, K.value_or(0));
@@ -552,13 +552,14 @@ RType TypeRules::multiply(unsigned I, RType X, unsigned J, RType Y, int Sign) {
     int AX = X.isSharded() ? alignedAxis(I, X.Axis) : -1;
     int AY = Y.isSharded() ? alignedAxis(J, Y.Axis) : -1;
     if ((X.isSharded() && AX < 0) || (Y.isSharded() && AY < 0))
-      return varying("works on a tensor of unknown rank");
+      return varying("has an operand of unknown rank");
     int Axis = X.isSharded() ? AX : AY;
     if (X.isSharded() && Y.isSharded() && AX != AY)
       return varying("combines every row of the batch with every other row");
     if ((!X.isSharded() && !broadcastsAlong(I, Axis)) ||
         (!Y.isSharded() && !broadcastsAlong(J, Axis)))
-      return varying("combines rows of one replica and rows that all have");
+      return varying("combines a per-replica shard with a replicated value "
+                     "along the batch axis");
     Result = RType::sharded(Axis, K);
   }
   Result.Zero = Zero;
@@ -576,7 +577,7 @@ RType TypeRules::elementwise(ArrayRef<unsigned> Operands) {
     if (X.isSharded()) {
       int At = alignedAxis(I, X.Axis);
       if (At < 0)
-        return varying("works on a tensor of unknown rank");
+        return varying("has an operand of unknown rank");
       if (Axis >= 0 && At != Axis)
         return varying("combines every row of the batch with every other row");
       Axis = At;
@@ -587,7 +588,8 @@ RType TypeRules::elementwise(ArrayRef<unsigned> Operands) {
     return RType::replicated();
   for (size_t J = 0; J < Types.size(); ++J)
     if (!Types[J].isSharded() && !broadcastsAlong(Operands[J], Axis))
-      return varying("combines rows of one replica and rows that all have");
+      return varying("combines a per-replica shard with a replicated value "
+                     "along the batch axis");
   return RType::sharded(Axis);
 }
 

@@ -39,8 +39,8 @@ void TypeRules::applyOrdered(TypeRule Rule) {
   bool Joined = Order != RType::InOrder && Order != RType::AnyOrder;
   if (Differ || (Joined && (Rule == TypeRule::FromReplicas ||
                             Rule == TypeRule::GatherReplicas))) {
-    setAll(varying(Differ ? "combines rows that are joined in different orders"
-                          : "needs rows that are joined in another order"));
+    setAll(varying(Differ ? "combines rows in different concatenation orders"
+                          : "needs rows in a different concatenation order"));
     return;
   }
   apply(Rule);
@@ -56,7 +56,7 @@ void TypeRules::applyOrdered(TypeRule Rule) {
       if (!In || !Out ||
           D.table().find((*In)[Axis]) != D.table().find((*Out)[Type.Axis])) {
         if (Joined)
-          Type = varying("reshapes rows that are joined");
+          Type = varying("reshapes concatenated rows");
         Type.Order = RType::InOrder;
       }
     }
@@ -105,9 +105,9 @@ RType TypeRules::gathered(unsigned I, RType Is) {
     // The rows of all replicas are joined in the order of the true value.
     A.Source = whereJoined(G.input(N, I));
     if (A.Source.Node == NoNode)
-      return varying("needs rows that are joined in another order");
+      return varying("needs rows in a different concatenation order");
     if (Loops && Loops->givesInside(A.Source.Node))
-      return varying("needs rows that a loop joins");
+      return varying("needs rows that a loop concatenates");
     A.Kind = Demand::Reduce;
     Asked.push_back(A);
     return Result;
@@ -120,8 +120,8 @@ RType TypeRules::gathered(unsigned I, RType Is) {
   A.Uneven = D.isUneven(A.Source, Is.Axis);
   A.Power = -Is.K;
   if (Loops && Loops->givesInside(A.Source.Node))
-    refuseInside(I, "needs the rows of all replicas inside a loop that each "
-                    "runs by itself");
+    refuseInside(I, "needs the rows of all replicas inside a loop, where "
+                    "replicas cannot exchange values");
   else
     Asked.push_back(A);
   return Result;
@@ -145,7 +145,7 @@ RType TypeRules::join() {
     AnySharded |= numeric(I).isSharded();
   }
   if (!Pack && !operand(Old ? 0 : numData() - 1).isTrue())
-    return varying("joins along another axis on each replica");
+    return varying("concatenates along an axis that differs per replica");
   RType Sum = add(Operands);
   if (!AnySharded || !Sum.isSharded()) {
     Sum.Zero = false;
@@ -153,7 +153,7 @@ RType TypeRules::join() {
   }
   int Rank = rank(out());
   if (!Axis || Rank < 0)
-    return varying("joins tensors of the batch along an unknown axis");
+    return varying("concatenates tensors of the batch along an unknown axis");
   int At = static_cast<int>(*Axis < 0 ? *Axis + Rank : *Axis);
   // add() aligned the operands at the right, which shifts by the new axis.
   int Batch = Pack ? Sum.Axis - 1 : Sum.Axis;
@@ -163,11 +163,12 @@ RType TypeRules::join() {
   for (unsigned I : Operands) {
     RType X = operand(I);
     if (!X.isSharded())
-      return varying("joins rows of one replica and rows that all have");
+      return varying("concatenates a per-replica shard with a replicated value "
+                     "along the batch axis");
     if (X.Zero || X.Order == RType::AnyOrder)
       continue;
     if (Order != RType::AnyOrder && Order != X.Order)
-      return varying("combines rows that are joined in different orders");
+      return varying("combines rows in different concatenation orders");
     Order = X.Order;
   }
   Sum.Order = Order & 63;
@@ -191,7 +192,8 @@ RType TypeRules::joinRows(ArrayRef<unsigned> Operands, int Axis, RType Type) {
     RType X = operand(I);
     auto Shape = D.shape(G.input(N, I));
     if (!X.isSharded() || !Shape)
-      return varying("joins rows of one replica and rows that all have");
+      return varying("concatenates a per-replica shard with a replicated value "
+                     "along the batch axis");
     TypeAnalysis::OrderedPart P;
     P.Order = X.Order;
     P.Size = D.table().find((*Shape)[Axis]);
@@ -209,9 +211,9 @@ RType TypeRules::joinRows(ArrayRef<unsigned> Operands, int Axis, RType Type) {
     return Type;
   }
   Type.Order = orderOf(Parts) & 63;
-  return Type.isJoined()
-             ? Type
-             : varying("joins rows along the batch, as too many others do");
+  return Type.isJoined() ? Type
+                         : varying("exceeds the limit of distinct "
+                                   "concatenation orders along the batch");
 }
 
 /// The order of rows of these parts; InOrder when there are too many orders.
@@ -249,11 +251,13 @@ RType TypeRules::toBlocks() {
   auto Rows =
       Shape && !Shape->empty() ? D.table().sym((*Shape)[0]) : std::nullopt;
   if (!Fits || X.Axis != 0 || Count < 2 || !Rows)
-    return varying("makes blocks of each replica's own");
+    return varying("makes blocks whose size differs per replica");
   X.Order = orderOf(SmallVector<TypeAnalysis::OrderedPart>(
                 Count, {X.Order, 0, *Rows})) &
             63;
-  return X.isJoined() ? X : varying("joins rows, as too many others do");
+  return X.isJoined() ? X
+                      : varying("exceeds the limit of distinct concatenation "
+                                "orders along the batch");
 }
 
 RType TypeRules::fromBlocks() {
@@ -262,12 +266,12 @@ RType TypeRules::fromBlocks() {
   if (X.isVarying())
     return varyingLike(X);
   if (!operand(1).isTrue() || !operand(2).isTrue())
-    return varying("takes sizes of each replica's own");
+    return varying("depends on a per-replica size");
   if (!X.isSharded())
     return X;
   const auto *Parts = X.isJoined() ? &T.Orders[X.Order] : nullptr;
   if (X.Axis != 0 || !Parts || Parts->size() != Count || !all_equal(*Parts))
-    return varying("joins blocks of other rows");
+    return varying("combines blocks that SpaceToBatch did not make");
   X.Order = Parts->front().Order & 63;
   return X;
 }

@@ -48,7 +48,7 @@ void TypeAnalysis::findStates() {
     S.How = How.value_or(Aggregation::None);
     if (OnRead && S.How == Aggregation::None) {
       S.Type = RType::varying(Var);
-      Reasons.try_emplace(Var, "its copies have no value together");
+      Reasons.try_emplace(Var, "has copies that no aggregation combines");
     } else if (OnRead && S.How != Aggregation::OnlyFirst) {
       S.Type = RType::partial(S.How == Aggregation::Mean ? 1 : 0);
     }
@@ -88,8 +88,8 @@ bool TypeRules::usesState() {
     if (S->Type.isPlain() || Op == "VarIsInitializedOp" ||
         Op == "IsVariableInitialized" || Op == "VariableShape")
       continue;
-    setAll(varying("uses a variable in place of which each replica has a part "
-                   "or a value of its own"));
+    setAll(varying("uses in place a variable whose copies are partial or "
+                   "differ per replica"));
     // Copy 0 of a reference is not the value that a saver may write.
     if (S->OnRead && G.node(N).Count == Copies::Once)
       T.Unproved.push_back({N, I});
@@ -139,11 +139,11 @@ void TypeRules::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
 RType TypeRules::accumulated() {
   NodeId Put = putOf(G, N);
   if (Put == NoNode || G.node(Put).Count != Copies::PerReplica)
-    return varying("takes from an accumulator into which not just each replica "
-                   "puts once");
+    return varying(
+        "takes from an accumulator without exactly one apply per replica");
   if (none_of(G.controlInputs(N), [&](Endpoint E) { return E.Node == Put; }))
-    return varying("takes from an accumulator and does not wait for what the "
-                   "replicas put");
+    return varying("takes from an accumulator and does not wait for the "
+                   "applies of the replicas");
   RType X = T.type(G.input(Put, 2));
   Assumes |= X.Assumes;
   if (X.isVarying())
@@ -152,7 +152,7 @@ RType TypeRules::accumulated() {
     return RType::replicated(X.K + 1);
   return X.isPartial() && X.Op == Combine::Sum
              ? RType::replicated(X.K)
-             : varying("sums a value that is no part of a sum");
+             : varying("sums a value that is not a partial sum");
 }
 
 } // namespace graft

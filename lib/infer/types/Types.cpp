@@ -153,7 +153,8 @@ std::string TypeAnalysis::reason(NodeId N) const {
   if (It != Reasons.end())
     return It->second;
   if (natural({N, 0}).isJoined())
-    return "joins the rows of the batch with others, in an order of its own";
+    return "concatenates rows of the batch with others, so that their order "
+           "differs from the single-device step";
   return ("no rule for op " + G.opName(N)).str();
 }
 

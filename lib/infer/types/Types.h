@@ -157,7 +157,7 @@ struct Demand {
   unsigned Index = 0;
   int Power = 0;
   unsigned Axis = 0;
-  bool Uneven = false; ///< Gather: of which each replica may have other many.
+  bool Uneven = false; ///< Gather: rows whose number may differ per replica.
   Combine Op = Combine::Sum;
   NodeId Because = NoNode; ///< The node whose rule asked.
 };

@@ -120,7 +120,7 @@ std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
     return "it is marked _XlaMustCompile";
   bool Selects = Kind == CallKind::If || Kind == CallKind::Case;
   if (Kind == CallKind::If && G.typeAttr(N, "Tcond") != unsigned(DT_BOOL))
-    return "its predicate is no bool";
+    return "its predicate is not a bool";
   unsigned NumArgs = G.node(N).NumData - (Selects ? 1 : 0);
   for (const FunctionRef &F : Functions) {
     if (std::string Why = Library.obstacle(F); !Why.empty())
@@ -128,7 +128,7 @@ std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
     if (isInside(F.Name, Chain))
       return "function '" + F.Name + "' calls itself";
     if (static_cast<unsigned>(F.Def->signature().input_arg_size()) != NumArgs)
-      return "function '" + F.Name + "' takes another number of arguments";
+      return "function '" + F.Name + "' takes a different number of arguments";
   }
   if (Kind == CallKind::While &&
       (NumArgs == 0 || Functions[0].Def->signature().output_arg_size() != 1 ||

@@ -224,8 +224,8 @@ bool Exchanges::lower(NodeId N) {
   }
   if (G.boolAttr(N, "uneven").value_or(false)) {
     Diags.error(originName(G, X.Node),
-                "has another number of rows on each replica, and a TPU joins "
-                "tensors of one shape only");
+                "has a different number of rows on each replica, but a TPU "
+                "concatenates tensors of equal shape only");
     return false;
   }
   if (Combine != "sum") {
@@ -235,7 +235,7 @@ bool Exchanges::lower(NodeId N) {
   if (Type != DT_FLOAT && Type != DT_HALF && Type != DT_BFLOAT16 &&
       Type != DT_INT32) {
     Diags.error(originName(G, X.Node),
-                "is added up over the replicas, and a TPU adds half, bfloat16, "
+                "is summed over the replicas, but a TPU sums half, bfloat16, "
                 "float and int32 only");
     return false;
   }

@@ -106,7 +106,7 @@ NodeId Fetches::combinePorts(StringRef Name, const Ports &Of) {
       N = combine(Name + "/output_" + Twine(Port), It->second);
     } else {
       std::string Text =
-          formatv("{0}:{1} is no output of {2}", Name, Port, Form.Cluster);
+          formatv("{0}:{1} is not an output of {2}", Name, Port, Form.Cluster);
       std::string Tensor, Value;
       wire::appendInt(Tensor, 1, DT_STRING);
       wire::appendBytes(Tensor, 2, "");
@@ -133,11 +133,10 @@ bool Fetches::run() {
       continue;
     if (C.Outputs[I].Combine.Kind == TpuCombine::Mean && C.Replicas > 1 &&
         !isFloating(G.outputType(E.Node, E.Port))) {
-      Diags.error(
-          G.name(E.Node),
-          formatv("output {0} has no mean: its type is no floating one; "
-                  "combine it by sum, first or concat",
-                  E.Port));
+      Diags.error(G.name(E.Node),
+                  formatv("output {0} has no mean: its type is not "
+                          "floating-point; combine it by sum, first or concat",
+                          E.Port));
       return false;
     }
     Outputs[E.Node].try_emplace(E.Port, I);

@@ -234,12 +234,13 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
   if (Dropped.empty())
     return;
   if (Diags.wantsRemarks())
-    Diags.remark("local", G.name(Dropped.front()),
-                 formatv("is no result of the TPU computation, and does not "
-                         "exist in the output; so are {0} more of the input: "
-                         "give --fetch=NAME to what is wanted",
-                         Dropped.size() - 1)
-                     .str());
+    Diags.remark(
+        "local", G.name(Dropped.front()),
+        formatv("is not a result of the TPU computation and does not exist in "
+                "the output; the same holds for {0} more of the input: name "
+                "those that are wanted with --fetch=NAME",
+                Dropped.size() - 1)
+            .str());
   for (NodeId N : Dropped)
     for (NodeId Last = N; IsResult(Last);) {
       NodeId Source = G.input(Last, 0).Node;

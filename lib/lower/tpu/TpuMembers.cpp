@@ -68,8 +68,8 @@ bool MemberSearch::include() {
   for (const std::string &Text : Options.Include) {
     auto Pattern = GlobPattern::create(Text);
     if (!Pattern) {
-      Diags.error("", "include: '" + Text +
-                          "' is no pattern: " + toString(Pattern.takeError()));
+      Diags.error("", "include: '" + Text + "' is not a valid pattern: " +
+                          toString(Pattern.takeError()));
       return false;
     }
     bool Any = false;

@@ -208,8 +208,8 @@ bool StepFinder::close() {
       continue;
     if (isSplit(N)) {
       Diags.error(originName(G, G.input(N, 0).Node),
-                  "is a result of the step, and split for another part of it; "
-                  "a TPU computation has no form for that");
+                  "is a result of the step, and split for another part of it, "
+                  "which a TPU computation cannot express");
       return false;
     }
     Step.Members[N] = true;
@@ -430,7 +430,7 @@ void StepFinder::checkRoots() {
   Diagnostic &D = Diags.unproved(
       "one-step", originName(G, Updates.front()),
       "a TPU computation runs as a whole, and nothing in the input runs all "
-      "updates of the step: whoever runs one of them runs all");
+      "updates of the step: a run of one of them runs all");
   for (auto [Count, End] : ArrayRef(Counts).take_front(5))
     D.Notes.push_back({originName(G, End).str(),
                        "runs " + std::to_string(Count) + " of " +

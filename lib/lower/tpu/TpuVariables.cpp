@@ -192,8 +192,9 @@ bool addTpuVariables(Graph &G, TpuComputation &C,
   for (const TpuVariableRule &R : Rules) {
     auto Pattern = GlobPattern::create(R.Pattern);
     if (!Pattern) {
-      Diags.error("", std::string(R.Option) + ": '" + R.Pattern +
-                          "' is no pattern: " + toString(Pattern.takeError()));
+      Diags.error(
+          "", std::string(R.Option) + ": '" + R.Pattern +
+                  "' is not a valid pattern: " + toString(Pattern.takeError()));
       return false;
     }
     Patterns.push_back(std::move(*Pattern));

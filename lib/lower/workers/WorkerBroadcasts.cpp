@@ -203,11 +203,11 @@ void BroadcastFinder::readOwn(Endpoint Value, Use By) {
     return;
   if (send(Value, knownShape(Value), By))
     return;
-  std::string Text = "each worker takes a value of its own, and they are not "
-                     "proved to be equal: worker 0 sends only tensors of known "
-                     "shape, of numbers, outside of branches and loops";
+  std::string Text = "each worker has its own value, and these are not proved "
+                     "to be equal: worker 0 broadcasts only numeric tensors of "
+                     "known shape, outside of branches and loops";
   if (isBatchRead(G.opName(Value.Node)))
-    Text += "; with --batch=per-replica each takes a batch of its own";
+    Text += "; with --batch=per-replica each takes its own batch";
   Diags.unproved("worker", originName(G, Value.Node), Text);
 }
 

@@ -83,18 +83,19 @@ private:
 
 bool WorkerSplitter::checkProgram() {
   if (Worker >= Count) {
-    Diags.error("", formatv("worker {0} is none of {1}; they are counted from "
-                            "0",
-                            Worker, Count));
+    Diags.error(
+        "",
+        formatv("there is no worker {0}: the {1} workers are counted from 0",
+                Worker, Count));
     return false;
   }
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
     if (G.isOp(N, "_Reduce") || G.isOp(N, "_Gather")) {
-      Diags.error(G.name(N), "a reduction has no form yet; run "
-                             "insert-collectives{reduction=workers} before "
-                             "split-workers");
+      Diags.error(G.name(N),
+                  "is a reduction that is not lowered; run "
+                  "insert-collectives{reduction=workers} before split-workers");
       return false;
     }
     StringRef Combine = G.isOp(N, "_FromReplicas") && Count > 1
@@ -104,9 +105,9 @@ bool WorkerSplitter::checkProgram() {
       return U.Index < G.node(U.User).NumData && !G.isOp(U.User, "_ToReplicas");
     });
     if (Read || Combine == "sum" || Combine == "min" || Combine == "max") {
-      Diags.error(G.name(N), "puts together what other workers have; run "
-                             "insert-collectives{reduction=workers} before "
-                             "split-workers");
+      Diags.error(G.name(N),
+                  "combines values of other workers; run "
+                  "insert-collectives{reduction=workers} before split-workers");
       return false;
     }
   }
@@ -299,8 +300,8 @@ bool WorkerSplitter::split(NodeId N) {
         return U.User != N && U.Index < G.node(U.User).NumData;
       })) {
     Diags.error(G.name(Source.Node),
-                "is read as rows of a worker and whole, so what a worker is "
-                "fed is not clear; give --feed=NAME=copy");
+                "is read both as the rows of a worker and whole, so it is not "
+                "clear what to feed a worker; give --feed=NAME=copy");
     return false;
   }
   if (IsFeed)

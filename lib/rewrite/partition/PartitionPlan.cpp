@@ -56,21 +56,24 @@ bool PartitionPlan::add(NodeId Var, const Partition &Cut, NodeId Leader) {
   if (const CutVariable *Old = findVariable(Var)) {
     if (Old->Cut == Cut)
       return true;
-    return fail(Var, "is to be cut " + printPartition(Old->Cut) +
-                         (Leader == Var ? Twine("")
-                                        : " and, as a slot of '" +
-                                              G.name(Leader) + "', ") +
-                         (Leader == Var ? " and " : "") + printPartition(Cut) +
-                         "; an op updates them together, so cut them alike");
+    return fail(Var,
+                "is to be partitioned " + printPartition(Old->Cut) +
+                    (Leader == Var
+                         ? Twine("")
+                         : " and, as a slot of '" + G.name(Leader) + "', ") +
+                    (Leader == Var ? " and " : "") + printPartition(Cut) +
+                    "; an op updates them together, so partition them alike");
   }
   auto Shape = G.shapeAttr(Var, "shape");
   if (!Shape || Shape->UnknownRank || is_contained(Shape->Dims, -1))
-    return fail(Var, "has no static shape, so it cannot be cut into parts; "
-                     "leave it whole");
+    return fail(
+        Var,
+        "has no static shape, so it cannot be partitioned; leave it whole");
   if (Cut.Axis >= Shape->Dims.size())
-    return fail(Var, formatv("has no axis {0} to be cut along: its rank is {1}",
-                             Cut.Axis, Shape->Dims.size())
-                         .str());
+    return fail(
+        Var, formatv("has no axis {0} to be partitioned along: its rank is {1}",
+                     Cut.Axis, Shape->Dims.size())
+                 .str());
   int64_t Sum = std::accumulate(Cut.Sizes.begin(), Cut.Sizes.end(), int64_t(0));
   if (Sum != Shape->Dims[Cut.Axis])
     return fail(Var,
@@ -108,10 +111,11 @@ bool PartitionPlan::addSlotsOf(NodeId Update, const CutVariable &Of) {
       continue;
     auto Its = Slot == NoNode ? std::nullopt : G.shapeAttr(Slot, "shape");
     if (!Its || ArrayRef<int64_t>(Its->Dims) != ArrayRef<int64_t>(Shape))
-      return fail(Update, "updates '" + G.name(Var) +
-                              "', which is cut, together with a variable that "
-                              "is not known to have its shape; leave '" +
-                              G.name(Var) + "' whole");
+      return fail(Update,
+                  "updates '" + G.name(Var) +
+                      "', which is partitioned, together with a variable that "
+                      "is not known to have its shape; leave '" +
+                      G.name(Var) + "' whole");
     if (!add(Slot, Cut, Leader))
       return false;
   }
@@ -153,8 +157,9 @@ bool PartitionPlan::check(const CutVariable &Of) {
     StringRef Op = G.opName(U.User);
     CutUse Kind = classifyCutUse(G, Vars, U);
     if (Kind == CutUse::Unknown)
-      return Refuse(U.User, Op + " uses a variable in a way that has no form "
-                                 "for parts");
+      return Refuse(
+          U.User,
+          Op + " uses a variable in a way that has no partitioned form");
     auto HasIndices = [&](unsigned At) {
       Endpoint Ids = G.input(U.User, At);
       unsigned Type = G.outputType(Ids.Node, Ids.Port);
@@ -171,13 +176,13 @@ bool PartitionPlan::check(const CutVariable &Of) {
     const UpdateDef &Def = Vars.update(G, U.User);
     if (Def.Kind == UpdateKind::Count ||
         Def.Kind == UpdateKind::StridedSliceAssign || Op.contains("ScatterNd"))
-      return Refuse(U.User, Op + " has no form for parts");
+      return Refuse(U.User, Op + " has no partitioned form");
     if (Def.Indices >= 0 && Of.Cut.Axis == 0 && !HasIndices(Def.Indices))
       return Refuse(U.User, NoIndices);
     if (Op == "Assign" &&
         !G.boolAttr(U.User, "validate_shape").value_or(true) &&
         !hasShape(G, G.input(U.User, 1), Of.Shape))
-      return Refuse(U.User, "it may give the variable another shape");
+      return Refuse(U.User, "it may change the shape of the variable");
   });
   return Good;
 }
@@ -229,9 +234,9 @@ void PartitionPlan::checkViews(NodeId Read, const CutVariable &Of) {
     if (Late) {
       Diags.unproved(
           "late-read", G.name(View),
-          formatv("passes on the memory of '{0}' to what runs after an update; "
-                  "the parts are read before it: read the variable where its "
-                  "value is needed",
+          formatv("passes a reference to '{0}' to an op that runs after an "
+                  "update, but parts are read before the update: read the "
+                  "variable where its value is needed",
                   Of.Name));
       return;
     }

@@ -112,7 +112,7 @@ TEST_CASE("a wrong program is not", "[certificate]") {
     G.setInput(P.node("step_g"), 2, {Zero, 0});
     CHECK(P.errors() ==
           Strings{"step_g: input 2 is not 'g:0' as in the input",
-                  "zero: op Const is marked as inserted and is no such node"});
+                  "zero: op Const does not match its inserted kind"});
   }
   SECTION("a node of the user is dropped") {
     G.setInputs(P.node("train"), {});
@@ -126,17 +126,17 @@ TEST_CASE("a wrong program is not", "[certificate]") {
   SECTION("order is lost") {
     G.setInputs(P.node("train"), {{P.node("step_g"), ControlPort}});
     CHECK(P.errors() ==
-          Strings{"train: has other control inputs than in the input"});
+          Strings{"train: has different control inputs than in the input"});
   }
   SECTION("order is added") {
     G.addControlInput(P.node("step_h"), P.node("step_g"));
     CHECK(P.errors() ==
-          Strings{"step_h: has other control inputs than in the input"});
+          Strings{"step_h: has different control inputs than in the input"});
   }
   SECTION("a variable that only one copy of is updated") {
     G.node(P.node("step_g")).Count = Copies::Once;
     CHECK(P.errors().front() == "step_g: updates only one copy of a variable "
-                                "that exists per replica");
+                                "that has one per replica");
   }
   SECTION("an update that does not wait for the other copies") {
     G.node(P.node("step_g")).Flags &= uint8_t(~NF_Led);

@@ -111,7 +111,7 @@ TEST_CASE("an entry that is wrong is named", "[recordfile]") {
         })) == "s.pb: node_config 0 has no var_name");
   CHECK(refused("\x1a\x7f") == "s.pb: is truncated, or not a strategy");
   CHECK(refused("\x3a\x01x") ==
-        "s.pb: is not a strategy: it has fields that none has");
+        "s.pb: is not a strategy: it has unknown fields");
   CHECK(refused("node_config {\n  x: 1\n}", "s.pbtxt")
             .starts_with("s.pbtxt:2:4: "));
 }

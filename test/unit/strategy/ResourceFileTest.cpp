@@ -102,7 +102,7 @@ TEST_CASE("an error of a resource spec says where", "[resources]") {
        "r.yml:3:5: 'gpus' is not a list"},
       {"nodes: [{address: a, gpus: [0, 1, 0]}]",
        "r.yml:1:35: 'gpus' has 0 twice"},
-      {"nodes: [{address: a, gpus: [-1]}]", "'gpus' has an entry that is no"},
+      {"nodes: [{address: a, gpus: [-1]}]", "'gpus' has an entry that is not"},
       {"nodes: [{address: a, gpus: [65536]}]", "between 0 and 65535: '65536'"},
       {"nodes: [{address: a, gpus: ['0']}]", "'gpus' has an entry"},
       {"nodes: [{address: a, gpus: [[0]]}]", "'gpus' has an entry"},
@@ -121,7 +121,7 @@ TEST_CASE("an error of a resource spec says where", "[resources]") {
       {"nodes: [{address: a}]\n---\nnodes: [{address: b}]\n",
        "the file has several documents"},
       {"nodes: \"\\q\"", "r.yml:1:"},
-      {"? [a]\n: b\n", "a key that is no word"},
+      {"? [a]\n: b\n", "a key that is not a word"},
   };
   for (const Case &C : Cases) {
     INFO(C.Text);
