@@ -20,11 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/compare/Certificate.h"
-#include "lib/certify/fold/Fold.h"
-#include "lib/certify/partition/PartitionCheck.h"
-#include "lib/certify/partition/PartitionLike.h"
-#include "lib/io/inline/Inline.h"
+#include "lib/certify/Certify.h"
 #include "lib/io/read/Read.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
@@ -50,6 +46,14 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
+/// Edits came before anybody asked for a check.
+Expected<Module> readAgain(const Module &M) {
+  Module Input;
+  if (Error E = Input.graph().parse(M.graphBytes()))
+    return E;
+  return Input;
+}
+
 PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   const Graph &G = M.graph();
   StringRef File = option("input");
@@ -59,35 +63,16 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   // The certificate infers its own facts; those of the passes would only be in
   // memory beside them.
   M.Facts.reset();
-  bool Same = false;
-  if (File.empty() && M.input()) {
-    Same = certify(*M.input(), G, Diags);
-  } else if (File.empty()) {
-    // Edits came before anybody asked for a check: read once more.
-    Module Input;
-    if (Error E = Input.graph().parse(M.graphBytes())) {
-      Diags.error("", toString(std::move(E)));
-      return PassResult::Failure;
-    }
-    inlineCalls(Input.graph(), {.Kept = {}, .Like = &G});
-    Same = partitionLike(Input, G, Diags) && certify(Input.graph(), G, Diags);
-  } else {
-    Expected<Module> Input = readModule(File);
-    if (!Input) {
-      Diags.error("", toString(Input.takeError()));
-      return PassResult::Failure;
-    }
-    inlineCalls(Input->graph(), {.Kept = {}, .Like = &G});
-    bool Expanded = !IsProgram || stampedReplicas(G) != 0;
-    bool OneDevice = Expanded && countReplicas(G, Input->graph()) == 0;
-    if (OneDevice && !newPartitions(Input->graph(), G).empty())
-      Same = checkPartition(InputGraph(Input->graph()), G, Diags);
-    else
-      Same = partitionLike(*Input, G, Diags) &&
-             (Expanded ? certifyLowered(Input->graph(), G, Diags)
-                       : certify(Input->graph(), G, Diags));
+  if (File.empty() && M.input())
+    return certify::check(*M.input(), G, Diags) ? PassResult::Unchanged
+                                                : PassResult::Failure;
+  Expected<Module> Input = File.empty() ? readAgain(M) : readModule(File);
+  if (!Input) {
+    Diags.error("", toString(Input.takeError()));
+    return PassResult::Failure;
   }
-  return Same ? PassResult::Unchanged : PassResult::Failure;
+  return certify::check(*Input, G, Diags) ? PassResult::Unchanged
+                                          : PassResult::Failure;
 }
 
 } // namespace

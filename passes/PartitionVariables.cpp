@@ -22,7 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/partition/PartitionCheck.h"
+#include "lib/certify/Certify.h"
 #include "lib/graph/PerOp.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
@@ -167,7 +167,8 @@ PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
   if (!M.input())
     Before.emplace(G);
   Editor.run();
-  if (!checkPartition(Before ? *Before : *M.input(), G, Diags))
+  if (!certify::check(Before ? *Before : *M.input(), G, Diags,
+                      certify::Claim::Parts))
     return PassResult::Failure;
   M.setParts();
   return PassResult::Changed;

@@ -6,11 +6,8 @@
 
 #include "lib/driver/OutputCheck.h"
 
-#include "lib/certify/fold/Fold.h"
-#include "lib/certify/partition/PartitionCheck.h"
-#include "lib/certify/partition/PartitionLike.h"
+#include "lib/certify/Certify.h"
 #include "lib/io/ModuleVerifier.h"
-#include "lib/io/inline/Inline.h"
 #include "lib/io/read/InputFile.h"
 #include "lib/io/read/Read.h"
 #include "lib/program/Program.h"
@@ -52,20 +49,17 @@ Error checkWritten(const Module &M, ArrayRef<std::string> Files,
     return Written.takeError();
   Diags.setPass("verify-output");
   bool Good = verifyModule(*Written, Diags, &M);
-  // The certificate again, on what was written instead of on the program.
+  // The certificate again, on what was written instead of on the program. What
+  // no lowering wrote need not be the step: a worker has a part of it.
   const Graph &Out = Written->graph();
   if (Good &&
       (M.Lowered || (M.graph().modified() && readMesh(Out).Node == NoNode))) {
     Module Input;
     if (Error E = Input.graph().parse(M.graphBytes()))
       return E;
-    inlineCalls(Input.graph(), {.Kept = {}, .Like = &Out});
-    if (M.Lowered)
-      Good = partitionLike(Input, Out, Diags) &&
-             certifyLowered(Input.graph(), Out, Diags);
-    else
-      Good = newPartitions(Input.graph(), Out).empty() ||
-             checkPartition(InputGraph(Input.graph()), Out, Diags);
+    Good = certify::check(Input, Out, Diags,
+                          M.Lowered ? certify::Claim::Step
+                                    : certify::Claim::Parts);
   }
   Diags.setPass("");
   if (Good)

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/compare/Certificate.h"
+#include "lib/certify/Certify.h"
 #include "lib/driver/BuildPipeline.h"
 #include "lib/graph/Verifier.h"
 #include "lib/infer/facts/ProgramFacts.h"
@@ -156,7 +156,7 @@ void addStages(const Fixture &F) {
   });
   add("certify", F, [&](benchmark::State &) {
     DiagnosticEngine Diags;
-    if (!certify(*F.Program.input(), F.Program.graph(), Diags))
+    if (!certify::check(*F.Program.input(), F.Program.graph(), Diags))
       fail(llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "the program is not certified"));
   });

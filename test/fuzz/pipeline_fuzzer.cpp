@@ -12,11 +12,10 @@
 #include "support/RandomGraph.h"
 #include "support/Require.h"
 
-#include "lib/certify/fold/Fold.h"
+#include "lib/certify/Certify.h"
 #include "lib/driver/BuildPipeline.h"
 #include "lib/graph/Verifier.h"
 #include "lib/io/ModuleVerifier.h"
-#include "lib/io/inline/Inline.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
 #include "lib/pass/PassManager.h"
@@ -77,10 +76,10 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
     return require(false,
                    "a result is read: " + llvm::toString(Again.takeError()));
   require(verifyModule(*Again, Diags, &M), "a result is legal: " + text(Diags));
-  Graph Input;
-  requireSuccess(Input.parse(M.graphBytes()), "reading the input again");
-  inlineCalls(Input, {.Kept = {}, .Like = &Again->graph()});
-  bool Holds = !IsTyped || certifyLowered(Input, Again->graph(), Diags);
+  Module Input;
+  requireSuccess(Input.graph().parse(M.graphBytes()),
+                 "reading the input again");
+  bool Holds = !IsTyped || certify::check(Input, Again->graph(), Diags);
   require(Holds, "a result is certified: " + text(Diags));
 }
 

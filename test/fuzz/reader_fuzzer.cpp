@@ -10,12 +10,13 @@
 
 #include "support/Require.h"
 
-#include "lib/certify/fold/Fold.h"
+#include "lib/certify/Certify.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/read/Sniff.h"
 #include "lib/io/write/Write.h"
+#include "lib/program/Program.h"
 
 #include <optional>
 
@@ -58,6 +59,14 @@ void checkText(const Module &M) {
   require(print(*Again) == Text, "text is printed as it was read");
 }
 
+/// Whether \p G says that graft wrote it.
+bool isStamped(const Graph &G) {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.hasAttr(N, StampAttr))
+      return true;
+  return false;
+}
+
 void check(llvm::StringRef Bytes, InputKind Kind) {
   auto M = read(Bytes, {.Kind = Kind});
   if (!M) {
@@ -79,8 +88,10 @@ void check(llvm::StringRef Bytes, InputKind Kind) {
   checkText(*M);
   write(*M, OutputFormat::Summary);
   write(*M, OutputFormat::Dot);
-  if (stampedReplicas(M->graph()) != 0)
-    certifyLowered(M->graph(), M->graph(), Diags);
+  if (isStamped(M->graph())) {
+    auto Input = llvm::cantFail(read(Bytes, {.Kind = Kind}));
+    certify::check(Input, M->graph(), Diags);
+  }
   if (!mayCall(M->graph()))
     return;
   // The normal form of a legal graph is legal, unless it says what is wrong.

@@ -554,8 +554,8 @@ bool Checker::run() {
 
 } // namespace
 
-bool certify(const InputGraph &Input, const Graph &Program,
-             DiagnosticEngine &Diags) {
+bool certifyProgram(const InputGraph &Input, const Graph &Program,
+                    DiagnosticEngine &Diags) {
   return Checker(Input, Program, Diags).run();
 }
 
@@ -578,10 +578,10 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
   return Diags.errorCount() == Before && verifyTypes(G, Diags);
 }
 
-bool certify(const Graph &Input, const Graph &Program,
-             DiagnosticEngine &Diags) {
+bool certifyProgram(const Graph &Input, const Graph &Program,
+                    DiagnosticEngine &Diags) {
   return checkTypes(Program, Diags) &&
-         certify(InputGraph(Input), Program, Diags);
+         certifyProgram(InputGraph(Input), Program, Diags);
 }
 
 } // namespace graft

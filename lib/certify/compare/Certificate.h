@@ -21,18 +21,14 @@ namespace graft {
 /// Checks that \p Program computes the step of \p Input. Errors name the nodes;
 /// at most a dozen are reported. What rests on an assumption was said by the
 /// pass that made it and is no error here.
-///
-/// \p Input is a picture that was taken of the graph before the first edit, or
-/// of another graph. The former is as good as reading the file again: reading
-/// is a function of the bytes, no pass ran between it and the picture, and what
-/// the picture points to is never written again.
-bool certify(const InputGraph &Input, const Graph &Program,
-             DiagnosticEngine &Diags);
+bool certifyProgram(const InputGraph &Input, const Graph &Program,
+                    DiagnosticEngine &Diags);
+/// The same with the picture of \p Input as it is now.
+bool certifyProgram(const Graph &Input, const Graph &Program,
+                    DiagnosticEngine &Diags);
+
 /// Whether \p N does nothing but look at values, and fail.
 bool observes(const Graph &G, NodeId N);
-
-/// The same with the picture of \p Input as it is now.
-bool certify(const Graph &Input, const Graph &Program, DiagnosticEngine &Diags);
 
 } // namespace graft
 

@@ -604,12 +604,12 @@ bool certifyLowered(const Graph &Input, const Graph &Lowered,
     return false;
   // Nothing is there more than once.
   if (Replicas == 0)
-    return certify(Input, Lowered, Diags);
+    return certifyProgram(Input, Lowered, Diags);
   // With one replica there are no copies to be told apart by name.
   if (Replicas == 1)
     return verifyOneReplica(Lowered, Input, Diags);
   std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);
-  return Program && certify(Input, *Program, Diags);
+  return Program && certifyProgram(Input, *Program, Diags);
 }
 
 } // namespace graft

@@ -51,7 +51,7 @@ struct Pair {
 
   std::vector<std::string> errors() {
     DiagnosticEngine Diags;
-    bool Good = certify(Input.G, Program.G, Diags);
+    bool Good = certifyProgram(Input.G, Program.G, Diags);
     CHECK(Good == !Diags.hasErrors());
     std::vector<std::string> Result;
     for (const Diagnostic &D : Diags.all())

@@ -1,0 +1,41 @@
+//===- lib/certify/Certify.cpp - is an output good? -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/Certify.h"
+
+#include "lib/certify/compare/Certificate.h"
+#include "lib/certify/fold/Fold.h"
+#include "lib/certify/partition/PartitionCheck.h"
+#include "lib/certify/partition/PartitionLike.h"
+#include "lib/io/inline/Inline.h"
+#include "lib/program/Program.h"
+
+namespace graft::certify {
+
+bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
+           Claim What) {
+  Graph &G = Input.graph();
+  inlineCalls(G, {.Kept = {}, .Like = &Output});
+  if (readMesh(Output).Node != NoNode && stampedReplicas(Output) == 0)
+    return partitionLike(Input, Output, Diags) &&
+           certifyProgram(G, Output, Diags);
+  bool Parts = !newPartitions(G, Output).empty();
+  if (What == Claim::Parts && !Parts)
+    return true;
+  // On one device parts are all that can be new.
+  if (Parts && (What == Claim::Parts || countReplicas(Output, G) == 0))
+    return checkPartition(InputGraph(G), Output, Diags);
+  return partitionLike(Input, Output, Diags) &&
+         certifyLowered(G, Output, Diags);
+}
+
+bool check(const InputGraph &Input, const Graph &Output,
+           DiagnosticEngine &Diags, Claim What) {
+  return What == Claim::Parts ? checkPartition(Input, Output, Diags)
+                              : certifyProgram(Input, Output, Diags);
+}
+
+} // namespace graft::certify
