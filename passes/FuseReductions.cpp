@@ -61,10 +61,10 @@ public:
       "fuse-reductions", "Reduce many tensors as one",
       "Packs `_Reduce` nodes of one group, dtype and scale into buckets: "
       "their\n"
-      "tensors are joined, reduced as one, and taken apart again. What needs\n"
-      "other feeds, variables, draws or effects than another is in another\n"
-      "bucket. Without `bucket-bytes` and without groups of variables it does\n"
-      "nothing.",
+      "tensors are concatenated, reduced as one, and unpacked again. Tensors\n"
+      "that need different feeds, variables, random draws or effects are in\n"
+      "different buckets. Without `bucket-bytes` and without groups of\n"
+      "variables it does nothing.",
       Options};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;

@@ -44,9 +44,9 @@ public:
   static constexpr PassInfo Info = {
       "place-draws",
       "Decide on which replicas random ops draw",
-      "Gives ops that are a function of a seed another seed on each replica\n"
-      "where they draw for rows of the batch, and makes draws for the whole\n"
-      "batch once.",
+      "Gives stateless random ops a different seed on each replica where they\n"
+      "draw for rows of the batch, and makes draws for the whole batch\n"
+      "unreplicated.",
       {}};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;

@@ -317,7 +317,7 @@ PassResult ProxyVariables::run(Module &M, DiagnosticEngine &Diags) {
     if (Diags.wantsRemarks())
       Diags
           .remark("proxy", G->name(C.Var),
-                  "replicas read a copy of their own, which " +
+                  "replicas read local copies, which " +
                       std::to_string(C.Updates.size()) +
                       " writes of the variable refresh")
           .Facts = {{"policy", "shared"}};

@@ -39,9 +39,10 @@ class RefineCopies final : public PassBase<RefineCopies> {
 public:
   static constexpr PassInfo Info = {
       "refine-copies", "Compute equal values where they are used",
-      "Makes nodes once whose value is equal on all replicas and is read only\n"
-      "by nodes that exist once, and small constants and barriers per-replica\n"
-      "that only replicas use.",
+      "Makes nodes unreplicated whose value is equal on all replicas and is\n"
+      "read only by unreplicated nodes, and makes small constants and "
+      "barriers\n"
+      "per-replica that only per-replica nodes use.",
       Options};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;

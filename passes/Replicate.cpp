@@ -244,8 +244,8 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
     NodeId N = F.At.Node;
     std::string Name = G->name(N).str();
     if (auto Outputs = G->numOutputs(N); !Outputs || *Outputs != 1) {
-      Diags->error(Name, "--feed: one of several outputs, which depends on the "
-                         "batch, cannot be fed");
+      Diags->error(Name, "--feed: this is one of several outputs of an op that "
+                         "depends on the batch, so it cannot be fed");
       return false;
     }
     G->setStringAttr(N, OriginAttr, Name);

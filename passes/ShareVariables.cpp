@@ -239,10 +239,10 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &D) {
       continue;
     StringRef Plan = policyName(G->node(Var).Plan);
     if (G->node(Var).Count == Copies::PerReplica) {
-      Diags->error(G->name(Var), ("has policy " + Plan +
-                                  " but exists per replica; share it or mirror "
-                                  "it, not both")
-                                     .str());
+      Diags->error(G->name(Var),
+                   ("has policy " + Plan +
+                    " but is per-replica; share it or mirror it, not both")
+                       .str());
       return PassResult::Failure;
     }
     bool OnHost = G->node(Var).Plan == Policy::Host;

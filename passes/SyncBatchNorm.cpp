@@ -55,7 +55,8 @@ namespace graft {
 namespace {
 
 constexpr PassOption Options[] = {
-    {"how", "exact: only what is read of the statistics; sync: all", "sync"},
+    {"how", "exact: only the statistics for moving averages; sync: all",
+     "sync"},
 };
 
 class SyncBatchNorm final : public PassBase<SyncBatchNorm> {

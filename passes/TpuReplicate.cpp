@@ -74,9 +74,9 @@ constexpr PassOption Options[] = {
      "For each input, the shape to which it is padded, such as 8x3; ? for the "
      "largest size there is, none for no padding",
      "", true},
-    {"feed", "How replicas get inputs, separated by ; else what --feed says",
+    {"feed", "How replicas get inputs, separated by ; default: as --feed says",
      ""},
-    {"fetch", "Of a replicated program: further results, separated by ;", ""},
+    {"fetch", "For a replicated program: further results, separated by ;", ""},
     {"device", "Device of the nodes that are added", ""},
     {"topology", "File with a serialized TopologyProto", ""},
     {"device-assignment", "Coordinates of the cores of the replicas", "", true},

@@ -74,8 +74,8 @@ void verifyAgreement(const Graph &G, const Group &Its,
     if (Broadcast ? !isBroadcast(G.opName(N))
                   : G.node(N).Op != G.node(First).Op) {
       Diags.error(G.name(N),
-                  formatv("is a {0} in one collective with '{1}', "
-                          "a {2}: give it keys of its own",
+                  formatv("is a {0} in one collective with '{1}', a {2}: give "
+                          "it different keys",
                           G.opName(N), G.name(First), G.opName(First)));
       continue;
     }

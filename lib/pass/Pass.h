@@ -47,8 +47,8 @@ struct PassInfo {
 class Pass {
 public:
   /// What a pass may do to the graph. A check at the end of a pipeline may run
-  /// while the output is written, because nothing changes any more. A normal
-  /// form at the begin is what checks take the input to be.
+  /// while the output is written, because nothing changes any more. A pass
+  /// that normalizes at the start defines the input that checks compare with.
   enum class Effect : uint8_t { Edits, Lowers, Checks, Normalises };
 
   virtual ~Pass() = default;

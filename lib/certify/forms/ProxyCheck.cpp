@@ -179,7 +179,7 @@ void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F,
       (IsRef && G.input(Gate, 0) != Endpoint{U, 0}) ||
       G.controlInputs(Gate).size() != 1 || G.input(Gate, IsRef).Node != F)
     Error(Gate, "stands for '" + originName(G, U) +
-                    "' and waits for something else than its refresh");
+                    "' and waits for a node other than its refresh");
   G.forEachUse(U, [&](Use Of) {
     if (Of.User != W && Of.User != Gate)
       Error(Of.User, "comes after '" + originName(G, U) +

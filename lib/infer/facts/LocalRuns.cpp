@@ -511,8 +511,8 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
     if (Even ? S->C % Parts == 0 || (Known != UnknownSize && Known % Parts == 0)
              : Known == Parts)
       return "";
-    return "splits the rows of a replica, which may not be a multiple of the "
-           "number of parts";
+    return "splits a per-replica shard, whose rows may not be a multiple of "
+           "the number of parts";
   }
   auto Shape = Facts.Dims.shape(G.input(N, 0));
   if (!Shape)
@@ -665,7 +665,7 @@ std::string LocalRuns::fault(NodeId N) const {
   if (G.node(N).Kind != Inserted::No || Facts.Vars.isUpdate(G, N))
     return "";
   if (comparedSizes(N) == (OwnSize | AllSize))
-    return "mixes the rows of one replica with rows of the whole batch, whose "
+    return "mixes a per-replica shard with rows of the whole batch, whose "
            "number differs";
   if (comparesLengths(N))
     return "mixes a number of elements that depends on the values of one "

@@ -57,7 +57,7 @@ void TypeRules::source() {
   for (unsigned Port = 0; Port < D.numOutputs(N); ++Port)
     set(Port, Axes && Port < Axes->size() && (*Axes)[Port] >= 0
                   ? RType::sharded(static_cast<int>((*Axes)[Port]))
-                  : varying("every replica takes an element of its own"));
+                  : varying("every replica takes its own element"));
 }
 
 } // namespace graft

@@ -193,7 +193,7 @@ Error ModuleWriter::planShards(uint64_t ShardSize) {
     }
   });
   if (Largest > MessageLimit)
-    return failure(formatv("a node, or what is not nodes, would have {0:N} "
+    return failure(formatv("a node, or the rest of the graph, would have {0:N} "
                            "bytes; TensorFlow reads at most {1:N} from a file",
                            Largest, MessageLimit));
   if (Shards.size() > MaxShards)

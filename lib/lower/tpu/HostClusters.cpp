@@ -113,10 +113,10 @@ bool HostClusters::moveCores(DiagnosticEngine &Diags) {
     auto [It, New] = Cores.try_emplace(
         {Of[N], rootNumber(*Id).value_or(~0U), Id->str()}, Core);
     if (!New && It->second != Core) {
-      Diags.error(G.name(N), "host cluster '" + Id->str() + "' is on cores " +
-                                 utostr(It->second) + " and " + utostr(Core) +
-                                 ": mark the ops of each core in a run of its "
-                                 "own");
+      Diags.error(G.name(N),
+                  "host cluster '" + Id->str() + "' is on cores " +
+                      utostr(It->second) + " and " + utostr(Core) +
+                      ": mark the ops of each core in a separate run");
       return false;
     }
     Device->Type.clear();

@@ -103,8 +103,7 @@ void report(DiagnosticEngine &Diags, const Twine &Host, StringRef Between,
             StringRef Id) {
   Diags.error(Host.str(), "host cluster '" + Id.str() +
                               "' is on both sides of '" + Between.str() +
-                              "': mark what comes after it in a run of its "
-                              "own");
+                              "': mark the ops after it in a separate run");
 }
 
 StringRef idOf(const tensorflow::NodeDef &Node) {

@@ -129,8 +129,9 @@ bool Checker::check() {
     }
   for (Endpoint S : C.Sums)
     if (!IsMember[S.Node]) {
-      Diags.error(G.name(S.Node), "is summed over the replicas but is no part "
-                                  "of the computation");
+      Diags.error(
+          G.name(S.Node),
+          "is summed over the replicas but is not part of the computation");
       Good = false;
     }
   return Good;
