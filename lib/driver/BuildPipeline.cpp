@@ -81,9 +81,8 @@ void addAssignStrategy(std::string &P, const StrategyOptions &O) {
            {"compressor", O.Compressor},
            {"local-replication", O.LocalReplication},
            {"emit", O.EmitStrategy}});
-  bool MayCut = !IsKnown || O.Strategy == "auto" ||
-                StringRef(O.Strategy).contains("partition");
-  if (MayCut)
+  // A file may say anything.
+  if (!IsKnown || builderCuts(O.Strategy))
     addPass(P, "partition-variables");
 }
 

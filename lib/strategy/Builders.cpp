@@ -219,7 +219,13 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
   return 2;
 }
 
-using Builder = void (*)(Build &, const VariableRow &, VariableStrategy &);
+/// A strategy by its name.
+struct Builder {
+  StringLiteral Name;
+  /// Decides of one variable; null: buildAuto decides of all together.
+  void (*Make)(Build &, const VariableRow &, VariableStrategy &);
+  bool Cuts; ///< It may have variables in parts.
+};
 
 void ps(Build &B, const VariableRow &Row, VariableStrategy &V) {
   B.onServer(Row, /*Greedy=*/false, V);
@@ -280,42 +286,52 @@ void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
   V.Why = "its gradient is rows; " + V.Why;
 }
 
-constexpr std::pair<StringLiteral, Builder> Builders[] = {
-    {"ps", ps},
-    {"ps-load-balancing", psLoadBalancing},
-    {"partitioned-ps", partitionedPS},
-    {"uneven-partitioned-ps", unevenPartitionedPS},
-    {"all-reduce", allReduce},
-    {"partitioned-all-reduce", partitionedAllReduce},
-    {"random-axis-partition-all-reduce", randomAxisPartitionAllReduce},
-    {"parallax", parallax},
+constexpr Builder Builders[] = {
+    {"ps", ps, /*Cuts=*/false},
+    {"ps-load-balancing", psLoadBalancing, false},
+    {"partitioned-ps", partitionedPS, true},
+    {"uneven-partitioned-ps", unevenPartitionedPS, true},
+    {"all-reduce", allReduce, false},
+    {"partitioned-all-reduce", partitionedAllReduce, true},
+    {"random-axis-partition-all-reduce", randomAxisPartitionAllReduce, true},
+    {"parallax", parallax, false},
+    {"auto", nullptr, true},
 };
+
+const Builder *findBuilder(StringRef Name) {
+  const auto *Found =
+      find_if(Builders, [&](const Builder &B) { return B.Name == Name; });
+  return Found == std::end(Builders) ? nullptr : Found;
+}
 
 } // namespace
 
 std::vector<std::string> builderNames() {
   std::vector<std::string> Names;
-  for (const auto &[Name, Run] : Builders)
-    Names.push_back(Name.str());
-  Names.emplace_back("auto");
+  for (const Builder &B : Builders)
+    Names.push_back(B.Name.str());
   return Names;
+}
+
+bool builderCuts(StringRef Name) {
+  const Builder *Found = findBuilder(Name);
+  return Found && Found->Cuts;
 }
 
 StrategyRecord buildStrategy(StringRef Name, ArrayRef<VariableRow> Variables,
                              const ResourceSpec &Spec,
                              const BuilderOptions &Options) {
-  if (Name == "auto")
+  const Builder *Found = findBuilder(Name);
+  if (!Found->Make)
     return buildAuto(Variables, Spec, Options);
   StrategyRecord R;
   R.Id = Name.str();
   R.Replicas = Spec.replicaDevices();
-  const auto *Found =
-      find_if(Builders, [&](const auto &Entry) { return Entry.first == Name; });
   Build B(Spec, Options);
   for (const VariableRow &Row : Variables) {
     VariableStrategy &V = R.Variables.emplace_back();
     V.Variable = Row.Name;
-    Found->second(B, Row, V);
+    Found->Make(B, Row, V);
     if (std::string Whole = B.takeWhole(); !Whole.empty())
       V.Why += "; whole, since " + Whole;
   }

@@ -34,6 +34,10 @@ struct BuilderOptions {
 /// of AutoDist's (lib/strategy/Plan.h).
 std::vector<std::string> builderNames();
 
+/// Whether the builder \p Name may have variables in parts; false of what is
+/// none.
+bool builderCuts(llvm::StringRef Name);
+
 /// The record that the builder \p Name, a known one, makes. \p Spec has at
 /// least one node.
 StrategyRecord buildStrategy(llvm::StringRef Name,

@@ -71,6 +71,12 @@ TEST_CASE("every builder says something of every variable", "[builders]") {
     CHECK(R.Id == Name);
     CHECK(R.Replicas.size() == 4);
     REQUIRE(R.Variables.size() == 7);
+    // Nothing cuts the variables of a builder that says that it does not.
+    bool Cuts = llvm::any_of(R.Variables, [](const VariableStrategy &V) {
+      return V.numParts() != 1;
+    });
+    CHECK((Name == "auto" || Cuts == builderCuts(Name)));
+    CHECK((!Cuts || builderCuts(Name)));
     for (const VariableStrategy &V : R.Variables) {
       INFO(V.Variable);
       CHECK_FALSE(V.Why.empty());
