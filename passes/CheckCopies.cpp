@@ -26,6 +26,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 
@@ -142,11 +143,11 @@ NodeId CheckCopies::insert(StringRef Op, StringRef Suffix,
 NodeId CheckCopies::constant(StringRef Suffix, unsigned Type, StringRef Value) {
   AttrRun Attrs;
   Attrs.type("dtype", Type).raw("value", Value);
-  return insert("Const", Suffix, {}, Attrs, Copies::Once);
+  return insert(op::Const, Suffix, {}, Attrs, Copies::Once);
 }
 
 NodeId CheckCopies::check(NodeId Var) {
-  bool IsHandle = G->isOp(Var, "VarHandleOp");
+  bool IsHandle = G->isOp(Var, op::VarHandleOp);
   unsigned Type = *G->typeAttr(Var, "dtype"), Bits = bitsOf(Type);
   Prefix = (CheckName + "/" + G->name(Var)).str();
   Last = Var;
@@ -158,14 +159,14 @@ NodeId CheckCopies::check(NodeId Var) {
   All.type("Tidx", DT_INT32);
   Assert.raw("T", encodeTypeListAttr(StringRef("\7", 1)));
   auto Bitcast = [&](NodeId N, StringRef Suffix) {
-    return Type == Bits ? N : insert("Bitcast", Suffix, Endpoint{N, 0}, Cast);
+    return Type == Bits ? N : insert(op::Bitcast, Suffix, Endpoint{N, 0}, Cast);
   };
-  NodeId Read = insert(IsHandle ? "ReadVariableOp" : "Identity", "/read",
+  NodeId Read = insert(IsHandle ? op::ReadVariableOp : op::Identity, "/read",
                        Endpoint{Var, 0}, Of);
   NodeId Value = Last = insertPick(*G, Prefix + "/value", {Read, 0}, Last);
   Read = Bitcast(Read, "/bits");
   Value = Bitcast(Value, "/value_bits");
-  NodeId Same = insert("Equal", "/same", {{Read, 0}, {Value, 0}}, Compare);
+  NodeId Same = insert(op::Equal, "/same", {{Read, 0}, {Value, 0}}, Compare);
   NodeId Shape = constant("/shape", DT_INT32,
                           encodeIntTensor(DT_INT32, int64_t(1), int64_t(-1)));
   NodeId Axis =
@@ -177,9 +178,9 @@ NodeId CheckCopies::check(NodeId Var) {
                     "' are not equal: run graft/refresh_copies after a restore "
                     "or an assignment that was built after the import")
                        .str()));
-  Same = insert("Reshape", "/flat", {{Same, 0}, {Shape, 0}}, Flatten);
-  Same = insert("All", "/all", {{Same, 0}, {Axis, 0}}, All);
-  return insert("Assert", "/assert", {{Same, 0}, {Text, 0}}, Assert);
+  Same = insert(op::Reshape, "/flat", {{Same, 0}, {Shape, 0}}, Flatten);
+  Same = insert(op::All, "/all", {{Same, 0}, {Axis, 0}}, All);
+  return insert(op::Assert, "/assert", {{Same, 0}, {Text, 0}}, Assert);
 }
 
 PassResult CheckCopies::run(Module &M, DiagnosticEngine &Diags) {
@@ -222,8 +223,8 @@ PassResult CheckCopies::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Unchanged;
   }
   NodeId Assert = check(Smallest);
-  NodeId Gate = G->insertNode(CheckName, "NoOp", Endpoint{Assert, ControlPort},
-                              Assert, {});
+  NodeId Gate = G->insertNode(CheckName, op::NoOp,
+                              Endpoint{Assert, ControlPort}, Assert, {});
   G->node(Gate).Kind = Inserted::Gate;
   for (NodeId Update : Updates)
     G->addControlInput(Update, Gate);

@@ -31,6 +31,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Compression.h"
@@ -92,16 +93,16 @@ NodeId CompressReductions::cast(const Twine &Suffix, Endpoint From,
                                 unsigned Type, unsigned To) {
   AttrRun Attrs;
   Attrs.type("SrcT", Type).type("DstT", To);
-  return add(Suffix, "Cast", From, Attrs);
+  return add(Suffix, op::Cast, From, Attrs);
 }
 
 /// Whether \p N is computed of what a file holds, and of nothing else.
 static bool isRestored(const Graph &G, NodeId N) {
   while (G.node(N).NumData == 1 &&
-         (G.isOp(N, "Identity") || G.node(N).Kind == Inserted::Identity))
+         (G.isOp(N, op::Identity) || G.node(N).Kind == Inserted::Identity))
     N = G.input(N, 0).Node;
-  return G.isOp(N, "RestoreV2") || G.isOp(N, "Restore") ||
-         G.isOp(N, "RestoreSlice");
+  return G.isOp(N, op::RestoreV2) || G.isOp(N, op::Restore) ||
+         G.isOp(N, op::RestoreSlice);
 }
 
 /// What gives \p Variables a value from outside of the step; none if nothing
@@ -129,7 +130,7 @@ CompressReductions::initializers(const ProgramFacts &Facts,
 /// Whether \p N gives the statistics of a batch norm, which are no gradient.
 static bool isStatistics(const Graph &G, NodeId N) {
   return G.node(N).Kind == Inserted::Definition ||
-         (G.opName(N).starts_with("FusedBatchNorm") &&
+         (G.opName(N).starts_with(op::FusedBatchNorm) &&
           !G.opName(N).contains("Grad"));
 }
 
@@ -148,13 +149,14 @@ NodeId CompressReductions::makeResidual(const ProgramFacts &Facts,
   // Without a name all handles would be one variable.
   std::string Name = G->uniqueName((G->name(This) + "/residual").str());
   Attrs.string("shared_name", Name);
-  NodeId Var = add("/residual", "VarHandleOp", {}, Attrs);
+  NodeId Var = add("/residual", op::VarHandleOp, {}, Attrs);
   G->node(Var).Plan = Policy::SyncOnRead;
   Zero.type("dtype", Type);
   Zero.raw("value", encodeFloatTensor(Type, Shape.Dims, 0.0));
   Endpoint Inputs[] = {{Var, 0},
-                       {add("/residual/zeros", "Const", {}, Zero), 0}};
-  add("/residual/clear", "AssignVariableOp", Inputs, Clear.type("dtype", Type));
+                       {add("/residual/zeros", op::Const, {}, Zero), 0}};
+  add("/residual/clear", op::AssignVariableOp, Inputs,
+      Clear.type("dtype", Type));
   return Var;
 }
 
@@ -184,10 +186,10 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
     Var = makeResidual(Facts, Type);
     Clear = G->size() - 1;
     AttrRun Read, Sum;
-    NodeId Kept = add("/residual/read", "ReadVariableOp", Endpoint{Var, 0},
+    NodeId Kept = add("/residual/read", op::ReadVariableOp, Endpoint{Var, 0},
                       Read.type("dtype", Type));
     Endpoint Inputs[] = {From, {Kept, 0}};
-    From = {add("/residual/sum", "AddV2", Inputs, Sum.type("T", Type)), 0};
+    From = {add("/residual/sum", op::AddV2, Inputs, Sum.type("T", Type)), 0};
   }
   Endpoint Sent{cast("/narrow", From, Type, Narrow), 0};
   AttrRun Sum;
@@ -205,8 +207,8 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
     AttrRun Less, Keep;
     Endpoint Kept[] = {
         {Var, 0},
-        {add("/residual/lost", "Sub", Lost, Less.type("T", Type)), 0}};
-    Inputs.push_back({add("/residual/keep", "AssignVariableOp", Kept,
+        {add("/residual/lost", op::Sub, Lost, Less.type("T", Type)), 0}};
+    Inputs.push_back({add("/residual/keep", op::AssignVariableOp, Kept,
                           Keep.type("dtype", Type)),
                       ControlPort});
     for (NodeId Assign : Initial)
@@ -215,7 +217,7 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   for (StringRef Key :
        {StringRef("T"), StringRef("combine"), StringRef("power"), AssumedAttr})
     G->removeAttr(N, Key);
-  G->setOp(N, "Cast");
+  G->setOp(N, op::Cast);
   G->setTypeAttr(N, "SrcT", Narrow);
   G->setTypeAttr(N, "DstT", Type);
   G->setBoolAttr(N, CompressAttr, true);

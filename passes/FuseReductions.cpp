@@ -35,6 +35,7 @@
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/Reductions.h"
@@ -198,7 +199,7 @@ NodeId FuseReductions::constant(const Twine &Name, ArrayRef<int64_t> Shape,
   auto [It, New] = Constants.try_emplace(Name.str(), NoNode);
   if (New)
     It->second =
-        add(Name, "Const", {}, After,
+        add(Name, op::Const, {}, After,
             AttrRun()
                 .type("dtype", DT_INT32)
                 .raw("value", encodeIntTensor(DT_INT32, Shape, Values)));
@@ -219,7 +220,7 @@ void FuseReductions::fuse(const Key &K, ArrayRef<Member> Bucket,
   Type.type("T", K.Type).type("Tshape", DT_INT32);
   for (const Member &Each : Bucket) {
     Endpoint Inputs[] = {G->input(Each.Reduce, 0), Flat};
-    Flats.push_back({add(G->name(Each.Reduce) + "/flat", "Reshape", Inputs,
+    Flats.push_back({add(G->name(Each.Reduce) + "/flat", op::Reshape, Inputs,
                          Inputs[0].Node, Type, true),
                      0});
     Lengths.push_back(Each.Elements);
@@ -227,7 +228,7 @@ void FuseReductions::fuse(const Key &K, ArrayRef<Member> Bucket,
   Endpoint LengthsAt{constant(Name + "/sizes", Count, Lengths, Last), 0};
   Flats.push_back(Axis);
   NodeId Pack = add(
-      Name + "/pack", "ConcatV2", Flats, Last,
+      Name + "/pack", op::ConcatV2, Flats, Last,
       AttrRun().type("T", K.Type).integer("N", Count).type("Tidx", DT_INT32),
       true);
   AttrRun Reduced;
@@ -242,7 +243,7 @@ void FuseReductions::fuse(const Key &K, ArrayRef<Member> Bucket,
       add(Name + "/reduce", "_Reduce", Endpoint{Pack, 0}, Pack, Reduced);
   G->node(All).Kind = Inserted::Reduce;
   Endpoint Taken[] = {{All, 0}, LengthsAt, Axis};
-  NodeId Parts = add(Name + "/parts", "SplitV", Taken, All,
+  NodeId Parts = add(Name + "/parts", op::SplitV, Taken, All,
                      AttrRun()
                          .type("T", K.Type)
                          .type("Tlen", DT_INT32)
@@ -263,7 +264,7 @@ void FuseReductions::fuse(const Key &K, ArrayRef<Member> Bucket,
          {StringRef("combine"), StringRef("power"), AssumedAttr, HintAttr})
       G->removeAttr(N, Attr);
     G->setTypeAttr(N, "Tshape", DT_INT32);
-    G->setOp(N, "Reshape");
+    G->setOp(N, op::Reshape);
     G->setInputs(N, Inputs);
     G->node(N).Kind = Inserted::Pack;
   }

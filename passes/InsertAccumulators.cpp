@@ -32,6 +32,7 @@
 #include "lib/graph/PerOp.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 
@@ -107,27 +108,27 @@ void InsertAccumulators::accumulate(NodeId Sum, NodeId Var) {
   Attrs.raw("shape", G->attr(Var, "shape").value_or(""));
   Attrs.string("container", "").string("shared_name", Own);
   Attrs.string("reduction_type", "SUM");
-  NodeId Acc = insert(Own, "ConditionalAccumulator", {}, Value.Node, Attrs);
+  NodeId Acc = insert(Own, op::ConditionalAccumulator, {}, Value.Node, Attrs);
   auto Constant = [&](StringRef Suffix, unsigned Of, int64_t Number) {
     AttrRun Const;
     Const.type("dtype", Of).raw("value", encodeIntTensor(Of, {}, Number));
-    return insert(Own + Suffix, "Const", {}, Acc, Const);
+    return insert(Own + Suffix, op::Const, {}, Acc, Const);
   };
   NodeId Step =
       Constant("/step", DT_INT64, std::numeric_limits<int64_t>::max());
   NodeId Number = Constant("/required", DT_INT32, Replicas);
-  NodeId Ready = insert(Own + "/ready", "NoOp",
+  NodeId Ready = insert(Own + "/ready", op::NoOp,
                         Endpoint{Value.Node, ControlPort}, Acc, {});
   AttrRun DType;
   DType.type("dtype", Type);
   NodeId Put =
-      insert(Own + "/put", "AccumulatorApplyGradient",
+      insert(Own + "/put", op::AccumulatorApplyGradient,
              {{Acc, 0}, {Step, 0}, Value, {Ready, ControlPort}}, Acc, DType);
   G->node(Put).Count = Copies::PerReplica;
   G->node(Put).Flags |= NF_LocalName | NF_FixedDevice;
   for (StringRef Key : {"T", "combine", "axis"})
     G->removeAttr(Sum, Key);
-  G->setOp(Sum, "AccumulatorTakeGradient");
+  G->setOp(Sum, op::AccumulatorTakeGradient);
   G->setTypeAttr(Sum, "dtype", Type);
   G->setInputs(
       Sum, {Endpoint{Acc, 0}, Endpoint{Number, 0}, Endpoint{Put, ControlPort}});

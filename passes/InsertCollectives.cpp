@@ -36,6 +36,7 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/Reductions.h"
@@ -157,7 +158,7 @@ void InsertCollectives::becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs) {
     Reduction.AttrData = Stripped.data();
     Reduction.AttrSize = static_cast<uint32_t>(Stripped.size());
   }
-  G->setOp(N, "Identity");
+  G->setOp(N, op::Identity);
   G->setInputs(N, Inputs);
 }
 
@@ -200,10 +201,10 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
     Shape.Dims.push_back(0);
     Attrs.raw("shape", encodeShapeAttr(Shape));
   } else {
-    Attrs.string("merge_op", This.Combine == "min"   ? "Min"
-                             : This.Combine == "max" ? "Max"
-                                                     : "Add");
-    Attrs.string("final_op", divides() ? "Div" : "Id");
+    Attrs.string("merge_op", This.Combine == "min"   ? op::Min
+                             : This.Combine == "max" ? op::Max
+                                                     : op::Add);
+    Attrs.string("final_op", divides() ? op::Div : "Id");
     Attrs.raw("subdiv_offsets", Offsets);
   }
   if (!This.Hint.empty())
@@ -212,7 +213,7 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
     Attrs.integer(AssumedAttr, *This.Assumed);
   NodeId Member =
       G->insertNode(nameOf(N, "/member"),
-                    This.Gather ? "CollectiveGather" : "CollectiveReduce",
+                    This.Gather ? op::CollectiveGather : op::CollectiveReduce,
                     Source, Source.Node, Attrs);
   // A merged value is a reduction, of what it is read from.
   Inserted Kind = G->node(N).Kind;
@@ -221,7 +222,7 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
   G->node(Member).Kind = Kind;
   G->node(Member).Count = Copies::PerReplica;
   G->node(Member).Flags |= NF_LocalName;
-  NodeId Gate = G->insertNode(nameOf(N, "/gate"), "NoOp",
+  NodeId Gate = G->insertNode(nameOf(N, "/gate"), op::NoOp,
                               Endpoint{Member, ControlPort}, Member, {});
   G->node(Gate).Kind = Inserted::Gate;
   return {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}};
@@ -250,7 +251,7 @@ void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
                                      int64_t &InstanceKey) {
   gatherByLengths(*G, N, Rank, [&](Endpoint E, StringRef Suffix) {
     This.Type = G->outputType(E.Node, E.Port);
-    NodeId Place = G->insertNode(nameOf(N, Suffix), "Identity", E, E.Node,
+    NodeId Place = G->insertNode(nameOf(N, Suffix), op::Identity, E, E.Node,
                                  AttrRun().type("T", This.Type));
     G->node(Place).Kind = Inserted::Gather;
     G->node(Place).Count = Copies::PerReplica;
@@ -263,7 +264,7 @@ void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
 /// What exists once becomes what every worker has of a collective.
 void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
   std::array<Endpoint, 2> Inputs = member(N, InstanceKey);
-  NodeId Result = G->insertNode(nameOf(N, "/local"), "Identity", Inputs,
+  NodeId Result = G->insertNode(nameOf(N, "/local"), op::Identity, Inputs,
                                 Inputs[0].Node, AttrRun().type("T", This.Type));
   G->node(Result).Kind = G->node(Inputs[0].Node).Kind;
   G->node(Result).Count = Copies::PerReplica;

@@ -36,6 +36,7 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/rules/BatchNormReads.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 
@@ -233,7 +234,7 @@ Endpoint InsertReductions::nearestGradient(const ProgramFacts &Facts,
       return E;
     switch (rulesOf(G->opName(N)).Type) {
     case TypeRule::Pass:
-      if (G->isOp(N, "IdentityN"))
+      if (G->isOp(N, op::IdentityN))
         return E;
       break;
     case TypeRule::Linear:
@@ -271,8 +272,8 @@ void InsertReductions::repairRows(const ProgramFacts &Facts,
   auto Shape = Facts.Dims.shape(Numbers);
   bool Float = isFloating(G->outputType(Rows.Node, Rows.Port));
   StringRef Op = G->opName(N);
-  bool Adds =
-      U.Kind == UpdateKind::Apply || Op.ends_with("Add") || Op.ends_with("Sub");
+  bool Adds = U.Kind == UpdateKind::Apply || Op.ends_with(op::Add) ||
+              Op.ends_with(op::Sub);
   auto Text = [&] {
     return formatv("the relation of the replicas' rows that '{0}' writes is "
                    "not proved, so {1}",

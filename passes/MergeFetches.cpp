@@ -27,6 +27,7 @@
 #include "lib/infer/rules/OpRules.h"
 #include "lib/io/Module.h"
 #include "lib/io/ModuleVerifier.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 
@@ -214,7 +215,7 @@ std::vector<bool> MergeFetches::findLost() const {
     // A rule of its own knows what an op takes.
     if (Open && (rulesOf(G->opName(N)).Type == TypeRule::None ||
                  any_of(G->dataInputs(N), IsOpen)))
-      Lost[N] = any_of(G->dataInputs(N), MaySay) || G->isOp(N, "EnsureShape");
+      Lost[N] = any_of(G->dataInputs(N), MaySay) || G->isOp(N, op::EnsureShape);
   }
   return Lost;
 }
@@ -267,7 +268,7 @@ void MergeFetches::collectSinks() {
         Fetched.try_emplace({N, 0}, false);
       continue;
     }
-    if (Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, "Const") ||
+    if (Facts->Vars.variableOf({N, 0}) != NoNode || G->isOp(N, op::Const) ||
         hasNoAggregate({N, 0}))
       continue;
     if (IsLost[N])
@@ -461,7 +462,7 @@ void MergeFetches::nameMerged(NodeId N) {
   }
   if (Values.empty())
     return;
-  NodeId All = G->addNode(Name, "IdentityN", Values, N);
+  NodeId All = G->addNode(Name, op::IdentityN, Values, N);
   std::string Types;
   for (Endpoint E : Values)
     Types += static_cast<char>(G->outputType(E.Node, E.Port));

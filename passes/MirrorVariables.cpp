@@ -32,6 +32,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/batch/SpreadCopies.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/rewrite/Slots.h"
 #include "lib/rewrite/VariableRules.h"
@@ -157,7 +158,7 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   Attrs.strings("_class", Name);
   Name = G->name(Var);
   Name += "/Initializer/Identity";
-  NodeId N = G->insertNode(Name, "Identity", Value, Assign, Attrs);
+  NodeId N = G->insertNode(Name, op::Identity, Value, Assign, Attrs);
   Node &New = G->node(N);
   New.Kind = Inserted::Identity;
   New.Count = Copies::PerReplica;
@@ -171,7 +172,7 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
 void MirrorVariables::readReferences(NodeId Var) {
   SmallVector<Use, 4> Uses;
   forEachUse(Var, [&](Use U) {
-    if (!G->isRefInput(U.User, U.Index) && !G->isOp(U.User, "Identity"))
+    if (!G->isRefInput(U.User, U.Index) && !G->isOp(U.User, op::Identity))
       Uses.push_back(U);
   });
   for (Use U : Uses) {
@@ -181,7 +182,7 @@ void MirrorVariables::readReferences(NodeId Var) {
     SmallString<128> Name(G->name(Var));
     Name += "/read";
     NodeId N =
-        G->insertNode(Name, "Identity", Reference, Reference.Node, Attrs);
+        G->insertNode(Name, op::Identity, Reference, Reference.Node, Attrs);
     G->node(N).Kind = Inserted::Identity;
     G->node(N).Count = Copies::PerReplica;
     G->node(N).NameSplit = G->node(Var).NameSplit;
@@ -247,7 +248,8 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
       return PassResult::Failure;
     nameCopies(Var);
     mirrorInitialValue(Var);
-    if (G->node(Var).Plan == Policy::SyncOnRead && !G->isOp(Var, "VarHandleOp"))
+    if (G->node(Var).Plan == Policy::SyncOnRead &&
+        !G->isOp(Var, op::VarHandleOp))
       readReferences(Var);
     count(Mirrored, "variables mirrored");
     if (Diags.wantsRemarks())

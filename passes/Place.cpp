@@ -29,6 +29,7 @@
 #include "lib/graph/PerOp.h"
 #include "lib/io/Module.h"
 #include "lib/lower/expand/Expand.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/strategy/Record.h"
 
@@ -215,7 +216,7 @@ void OnceNodes::settle(NodeId N) {
 /// A lookup runs where its table is, which exists once.
 static bool keepWithTables(Graph &G) {
   PerOp IsLookup(G, [](StringRef Op, const OpDef *) {
-    return Op.starts_with("LookupTableFind");
+    return Op.starts_with(op::LookupTableFind);
   });
   bool Changed = false;
   for (NodeId N = 0; IsLookup.any() && N < G.size(); ++N) {

@@ -28,6 +28,7 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/rules/OpRules.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/SeedOffset.h"
@@ -82,7 +83,7 @@ Endpoint PlaceDraws::replicaIndex(unsigned Type) {
   if (Type != DT_INT32 && Type != DT_INT64) {
     AttrRun Attrs;
     Attrs.type("SrcT", DT_INT64).type("DstT", Type).boolean("Truncate", false);
-    Endpoint Index = add("graft/replica_index_cast", "Cast",
+    Endpoint Index = add("graft/replica_index_cast", op::Cast,
                          replicaIndex(DT_INT64), Attrs, Copies::PerReplica);
     Indices.push_back({Type, Index});
     return Index;
@@ -90,12 +91,12 @@ Endpoint PlaceDraws::replicaIndex(unsigned Type) {
   auto Number = [&](const Twine &Name, int64_t Value) {
     AttrRun Attrs;
     Attrs.type("dtype", Type).raw("value", encodeIntTensor(Type, {}, Value));
-    return add(Name, "Const", {}, Attrs, Copies::Once);
+    return add(Name, op::Const, {}, Attrs, Copies::Once);
   };
   Endpoint Bounds[] = {Number("graft/replicas/start", 0),
                        Number("graft/replicas/limit", Replicas),
                        Number("graft/replicas/delta", 1)};
-  Endpoint All = add("graft/replicas", "Range", Bounds,
+  Endpoint All = add("graft/replicas", op::Range, Bounds,
                      AttrRun().type("Tidx", Type), Copies::Once);
   Endpoint Index =
       add("graft/replica_index", "_ToReplicas", All,
@@ -108,7 +109,7 @@ void PlaceDraws::offsetSeed(NodeId N, unsigned Index) {
   Endpoint Seed = G->input(N, Index);
   unsigned Type = G->outputType(Seed.Node, Seed.Port);
   Endpoint Offset = replicaIndex(Type);
-  Endpoint Own = add(G->name(N) + "/seed", "AddV2", {Seed, Offset},
+  Endpoint Own = add(G->name(N) + "/seed", op::AddV2, {Seed, Offset},
                      AttrRun().type("T", Type), Copies::PerReplica);
   G->node(Own.Node).Device = G->node(N).Device;
   G->node(Own.Node).After = N;
@@ -127,7 +128,7 @@ PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
                 : isSeededDraw(Name) ? Seeded
                                      : Stateful;
     Any |= Roles[Op] != Other;
-    Loops |= Name == "Enter" || Name == "RefEnter";
+    Loops |= Name == op::Enter || Name == op::RefEnter;
   }
   if (!Any)
     return PassResult::Unchanged;

@@ -36,6 +36,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Proxy.h"
@@ -96,7 +97,7 @@ std::string stateName(const Graph &G, NodeId N) {
 /// Sorts the uses of the variable; the reason why it cannot have proxies, or
 /// nothing.
 std::string ProxyVariables::findUses(Candidate &C) {
-  bool IsHandle = G->isOp(C.Var, "VarHandleOp");
+  bool IsHandle = G->isOp(C.Var, op::VarHandleOp);
   if (Handles[stateName(*G, C.Var)] > 1)
     return "there is another handle of it";
   SmallVector<NodeId, 2> Changes;
@@ -109,7 +110,7 @@ std::string ProxyVariables::findUses(Candidate &C) {
       if (!leavesVariable(*G, U))
         Why = ("'" + G->name(U.User) + "' may write it").str();
       else if (Direct && User.Count == Copies::Once && User.NumInputs == 1 &&
-               G->isOp(U.User, IsHandle ? "ReadVariableOp" : "Identity"))
+               G->isOp(U.User, IsHandle ? op::ReadVariableOp : op::Identity))
         C.Reads.push_back(U.User);
       else if (Direct && looksUpRows(*G, U.User) &&
                User.Count == Copies::PerReplica)
@@ -144,7 +145,7 @@ void ProxyVariables::findValues(Candidate &C) const {
     for (Use U : G->uses(C.Values[I])) {
       const Node &User = G->node(U.User);
       if (User.NumInputs == 1 && User.Count == Copies::Once &&
-          User.Kind == Inserted::No && G->isOp(U.User, "Identity") &&
+          User.Kind == Inserted::No && G->isOp(U.User, op::Identity) &&
           !G->input(U.User, 0).isControl())
         C.Values.push_back(U.User);
     }
@@ -212,13 +213,13 @@ void ProxyVariables::refresh(const Candidate &C, NodeId Proxy, NodeId Read,
   std::string Name = G->name(Update).str();
   SmallVector<Use, 8> Uses = G->uses(Update);
   StringRef Device = G->device(C.Var);
-  bool IsHandle = G->isOp(C.Var, "VarHandleOp");
+  bool IsHandle = G->isOp(C.Var, op::VarHandleOp);
   unsigned Type = G->typeAttr(Proxy, "dtype").value_or(DT_INVALID);
   StringRef TypeKey = IsHandle ? "dtype" : "T";
   G->setStringAttr(Update, OriginAttr, Name);
   G->rename(Update, G->uniqueName(Name + "/update"));
   NodeId Value =
-      insert(Name + "/value", IsHandle ? "ReadVariableOp" : "Identity",
+      insert(Name + "/value", IsHandle ? op::ReadVariableOp : op::Identity,
              {{C.Var, 0}, {Update, ControlPort}}, Update,
              AttrRun().type(TypeKey, Type), Copies::Once);
   G->setDevice(Value, Device);
@@ -226,7 +227,7 @@ void ProxyVariables::refresh(const Candidate &C, NodeId Proxy, NodeId Read,
   SmallVector<Endpoint, 3> Inputs{{Proxy, 0}, {Value, 0}};
   if (ReadBefore)
     Inputs.push_back({Read, ControlPort});
-  NodeId Assign = insert(Name + "/refresh", "AssignVariableOp", Inputs, Value,
+  NodeId Assign = insert(Name + "/refresh", op::AssignVariableOp, Inputs, Value,
                          AttrRun().type("dtype", Type), Copies::PerReplica);
   Inputs.clear();
   AttrRun Attrs;
@@ -236,8 +237,8 @@ void ProxyVariables::refresh(const Candidate &C, NodeId Proxy, NodeId Read,
     Attrs.type("T", G->outputType(Update, 0));
   }
   Inputs.push_back({Assign, ControlPort});
-  NodeId Gate = insert(Name, Gives ? "Identity" : "NoOp", Inputs, Assign, Attrs,
-                       Copies::Once);
+  NodeId Gate = insert(Name, Gives ? op::Identity : op::NoOp, Inputs, Assign,
+                       Attrs, Copies::Once);
   G->setDevice(Gate, Device);
   for (Use U : Uses)
     G->setInput(
@@ -253,7 +254,7 @@ void ProxyVariables::build(const Candidate &C) {
   if (auto Shape = G->attr(C.Var, "shape"))
     Attrs.raw("shape", *Shape);
   NodeId Proxy =
-      insert(Name, "VarHandleOp", {}, C.Var, Attrs, Copies::PerReplica);
+      insert(Name, op::VarHandleOp, {}, C.Var, Attrs, Copies::PerReplica);
   NodeId Read = NoNode;
   for (NodeId V : C.Values)
     for (Use U : G->uses(V)) {
@@ -261,7 +262,7 @@ void ProxyVariables::build(const Candidate &C) {
           G->node(U.User).Count != Copies::PerReplica)
         continue;
       if (Read == NoNode)
-        Read = insert(Name + "/Read", "ReadVariableOp", Endpoint{Proxy, 0},
+        Read = insert(Name + "/Read", op::ReadVariableOp, Endpoint{Proxy, 0},
                       Proxy, AttrRun().type("dtype", Type), Copies::PerReplica);
       G->setInput(U.User, U.Index, {Read, 0});
     }

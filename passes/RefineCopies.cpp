@@ -23,6 +23,7 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 
@@ -67,9 +68,9 @@ private:
 };
 
 RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
-  if (Op == "Const")
+  if (Op == op::Const)
     return Const;
-  if (Op == "NoOp")
+  if (Op == op::NoOp)
     return NoOp;
   bool IsPure = Def ? (!Def->isStateful() || Def->readsVariable()) &&
                           Def->update().Kind == UpdateKind::None

@@ -30,6 +30,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Proxy.h"
@@ -80,7 +81,7 @@ template <typename Fn> void forEachVariable(Module &M, StringRef Key, Fn F) {
 /// A tensor that is the value of \p Var whenever it is asked for: the declared
 /// one if it is that.
 Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
-  bool IsHandle = G->isOp(Var, "VarHandleOp");
+  bool IsHandle = G->isOp(Var, op::VarHandleOp);
   // What exists once reads the primary through a pick.
   auto IsVariable = [&](Endpoint E) {
     if (G->node(E.Node).Kind == Inserted::Merge &&
@@ -89,7 +90,7 @@ Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
     return E == Endpoint{Var, 0};
   };
   auto Reads = [&](NodeId N) {
-    return G->isOp(N, IsHandle ? "ReadVariableOp" : "Identity") &&
+    return G->isOp(N, IsHandle ? op::ReadVariableOp : op::Identity) &&
            G->node(N).NumInputs == 1 && IsVariable(G->input(N, 0));
   };
   auto Declared = G->findEndpoint(Snapshot);
@@ -104,7 +105,7 @@ Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
 /// Every copy but the primary takes the primary's value. So do all \p Of where
 /// these are not the variable itself.
 NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
-  bool IsHandle = G->isOp(Of, "VarHandleOp");
+  bool IsHandle = G->isOp(Of, op::VarHandleOp);
   unsigned Type = G->outputType(Read.Node, 0);
   SmallString<128> Name(RefreshName);
   Name += '/';
@@ -117,7 +118,7 @@ NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
     Value = insertPick(*G, Name, Read, Var);
   Name.truncate(Length);
   Assign.type(IsHandle ? "dtype" : "T", Type);
-  NodeId N = G->insertNode(Name, IsHandle ? "AssignVariableOp" : "Assign",
+  NodeId N = G->insertNode(Name, IsHandle ? op::AssignVariableOp : op::Assign,
                            {Endpoint{Of, 0}, Endpoint{Value, 0}}, Var, Assign);
   Node &New = G->node(N);
   New.Kind = Inserted::Refresh;
@@ -129,7 +130,7 @@ NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
 }
 
 NodeId RefreshCopies::group(StringRef Name, ArrayRef<Endpoint> Waits) {
-  NodeId N = G->insertNode(Name, "NoOp", Waits, Waits.back().Node, {});
+  NodeId N = G->insertNode(Name, op::NoOp, Waits, Waits.back().Node, {});
   G->node(N).Kind = Inserted::Gate;
   return N;
 }

@@ -41,6 +41,7 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 
@@ -103,7 +104,7 @@ bool Replicate::refuseDistributed() {
       return IsMesh;
     if (Op.starts_with("Collective") || Op.starts_with("Nccl") ||
         Op.starts_with("TPUReplicate") || Op.starts_with("Horovod") ||
-        Op == "CrossReplicaSum" || Op.ends_with("ConditionalAccumulator"))
+        Op == op::CrossReplicaSum || Op.ends_with(op::ConditionalAccumulator))
       return Distributed;
     return isVariableOp(Op) ? Variable : Plain;
   });
@@ -191,7 +192,7 @@ void Replicate::splitFeeds() {
     if (F.Axis >= 0)
       split(F.At.Node, F.At.Port, F.Axis, F.Batch);
     // TensorFlow refuses to be fed anything else then.
-    if (F.Scalar && G->opName(F.At.Node).starts_with("Placeholder") &&
+    if (F.Scalar && G->opName(F.At.Node).starts_with(op::Placeholder) &&
         G->hasAttr(F.At.Node, "shape"))
       G->setAttr(F.At.Node, "shape", encodeShapeAttr({}));
     if (!Diags->wantsRemarks())
@@ -280,8 +281,9 @@ bool Replicate::mayHoldRows() const {
     return true;
   enum : uint8_t { Plain, Reshapes, Contracts };
   PerOp Roles(*G, [](StringRef Op, const OpDef *) {
-    return Op == "Reshape" ? Reshapes
-           : Op == "MatMul" || Op.starts_with("BatchMatMul") || Op == "Einsum"
+    return Op == op::Reshape ? Reshapes
+           : Op == op::MatMul || Op.starts_with(op::BatchMatMul) ||
+                   Op == op::Einsum
                ? Contracts
                : Plain;
   });
@@ -291,12 +293,13 @@ bool Replicate::mayHoldRows() const {
       continue;
     if (Roles[This] == Contracts) {
       if (any_of(G->dataInputs(N),
-                 [&](Endpoint E) { return G->isOp(E.Node, "Const"); }))
+                 [&](Endpoint E) { return G->isOp(E.Node, op::Const); }))
         return true;
       continue;
     }
     NodeId Shape = G->input(N, 1).Node;
-    auto Sizes = G->isOp(Shape, "Const") ? constValue(*G, Shape) : std::nullopt;
+    auto Sizes =
+        G->isOp(Shape, op::Const) ? constValue(*G, Shape) : std::nullopt;
     if (Sizes && any_of(Sizes->Ints, [](int64_t Size) { return Size > 1; }) &&
         !is_contained(Sizes->Ints, -1))
       return true;
@@ -361,9 +364,9 @@ bool Replicate::localiseConstants(ArrayRef<NodeId> Order,
                                "batch, which cannot be split");
       return false;
     }
-    if ((Loops && isLocalHandleOp(G->opName(N))) || G->isOp(N, "EnsureShape"))
+    if ((Loops && isLocalHandleOp(G->opName(N))) || G->isOp(N, op::EnsureShape))
       localiseElements(*G, N, Dims, Devices.size());
-    if (!G->isOp(N, "Const"))
+    if (!G->isOp(N, op::Const))
       continue;
     if (int Axis = Dims.batchAxis({N, 0}); Axis >= 0) {
       if (!Loops || !Loops->isInLoop(N)) {

@@ -39,6 +39,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/rewrite/Slots.h"
 #include "lib/strategy/Record.h"
@@ -103,7 +104,7 @@ void ShareVariables::cache(NodeId Var, Endpoint Read) {
   Attrs.type("T", G->outputType(Read.Node, Read.Port));
   SmallString<128> Name(G->name(Var));
   Name += "/Read/Identity";
-  NodeId N = G->insertNode(Name, "Identity", Read, Read.Node, Attrs);
+  NodeId N = G->insertNode(Name, op::Identity, Read, Read.Node, Attrs);
   G->node(N).Kind = Inserted::Identity;
   G->node(N).Count = Copies::PerReplica;
   for (Use U : Readers)
@@ -111,17 +112,17 @@ void ShareVariables::cache(NodeId Var, Endpoint Read) {
 }
 
 void ShareVariables::keepOnHost(NodeId Var) {
-  bool IsHandle = G->isOp(Var, "VarHandleOp");
+  bool IsHandle = G->isOp(Var, op::VarHandleOp);
   SmallVector<NodeId, 4> Reads, Own{Var};
   NodeId Initial = Vars->initialAssign(*G, Var);
   Vars->forEachUse(*G, Var, [&](Use U) {
     StringRef Op = G->opName(U.User);
     bool Reads0 =
-        U.Index == 0 && Op == (IsHandle ? "ReadVariableOp" : "Identity");
+        U.Index == 0 && Op == (IsHandle ? op::ReadVariableOp : op::Identity);
     if (Reads0 && Vars->variableOf({U.User, 0}) == NoNode)
       Reads.push_back(U.User);
-    else if (U.User != Initial && Op != "VarIsInitializedOp" &&
-             Op != "IsVariableInitialized")
+    else if (U.User != Initial && Op != op::VarIsInitializedOp &&
+             Op != op::IsVariableInitialized)
       return;
     Own.push_back(U.User);
   });
@@ -136,7 +137,7 @@ void ShareVariables::keepOnHost(NodeId Var) {
   // What a read gives may be passed on, as by the Identity of `read_value()`.
   for (size_t I = 0; I < Reads.size(); ++I) {
     for (Use U : G->uses(Reads[I]))
-      if (U.Index == 0 && G->isOp(U.User, "Identity") &&
+      if (U.Index == 0 && G->isOp(U.User, op::Identity) &&
           !G->input(U.User, 0).isControl() &&
           G->node(U.User).Count == Copies::Once)
         Reads.push_back(U.User);

@@ -43,6 +43,7 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/rules/BatchNormReads.h"
 #include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 
@@ -94,7 +95,7 @@ private:
   Endpoint Mean, Variance, Count; ///< Count: made when it is first asked for.
 };
 
-bool isGradient(StringRef Op) { return Op.starts_with("FusedBatchNormGrad"); }
+bool isGradient(StringRef Op) { return Op.starts_with(op::FusedBatchNormGrad); }
 
 Endpoint SyncBatchNorm::add(StringRef Suffix, StringRef Op,
                             ArrayRef<Endpoint> Inputs, const AttrRun &Attrs) {
@@ -114,7 +115,7 @@ Endpoint SyncBatchNorm::arithmetic(StringRef Suffix, StringRef Op,
 
 Endpoint SyncBatchNorm::number(StringRef Suffix, double Value) {
   return add(
-      Suffix, "Const", {},
+      Suffix, op::Const, {},
       AttrRun().type("dtype", U).raw("value", encodeFloatTensor(U, {}, Value)));
 }
 
@@ -167,27 +168,28 @@ void SyncBatchNorm::makeStatistics() {
   Endpoint X = G->input(N, 0);
   int64_t Rank = static_cast<int64_t>(Axes.size());
   Endpoint Along =
-      add("axes", "Const", {},
+      add("axes", op::Const, {},
           AttrRun()
               .type("dtype", DT_INT32)
               .raw("value", encodeIntTensor(DT_INT32, Rank, Axes)));
   if (T != U)
     X = add(
-        "cast", "Cast", X,
+        "cast", op::Cast, X,
         AttrRun().type("SrcT", T).type("DstT", U).boolean("Truncate", false));
   auto Average = [&](StringRef Suffix, Endpoint Of) {
     AttrRun Attrs;
     Attrs.type("T", U).type("Tidx", DT_INT32).boolean("keep_dims", true);
-    return add(Suffix, "Mean", {Of, Along}, Attrs);
+    return add(Suffix, op::Mean, {Of, Along}, Attrs);
   };
   auto PerChannel = [&](StringRef Suffix, Endpoint Of) {
     AttrRun Attrs;
     Attrs.type("T", U).raw("squeeze_dims", encodeIntListAttr(Axes));
-    return add(Suffix, "Squeeze", Of, Attrs);
+    return add(Suffix, op::Squeeze, Of, Attrs);
   };
   Endpoint KeptMean = Average("kept_mean", X);
   Mean = PerChannel("mean", KeptMean);
-  Endpoint Squares = arithmetic("squares", "SquaredDifference", {X, KeptMean});
+  Endpoint Squares =
+      arithmetic("squares", op::SquaredDifference, {X, KeptMean});
   Variance = PerChannel("variance", Average("kept_variance", Squares));
   Count = {};
 }
@@ -200,12 +202,12 @@ Endpoint SyncBatchNorm::countOfRows() {
     AttrRun Attrs, Cast;
     Attrs.type("T", Type).type("out_type", DT_INT64);
     Cast.type("SrcT", DT_INT64).type("DstT", U).boolean("Truncate", false);
-    Endpoint E = add(Suffix, "Size", Of, Attrs);
-    return add((Suffix + "_number").str(), "Cast", E, Cast);
+    Endpoint E = add(Suffix, op::Size, Of, Attrs);
+    return add((Suffix + "_number").str(), op::Cast, E, Cast);
   };
   Endpoint All = Size("size", G->input(N, 0), T);
   Endpoint Channels = Size("channels", G->input(N, 1), U);
-  return Count = arithmetic("count", "RealDiv", {All, Channels});
+  return Count = arithmetic("count", op::RealDiv, {All, Channels});
 }
 
 /// Has \p Node, the op or its gradient, take the statistics as given.
@@ -245,9 +247,9 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
     AttrRun Const, Attrs;
     Const.type("dtype", DT_INT32)
         .raw("value", encodeIntTensor(DT_INT32, int64_t(Order.size()), Order));
-    Endpoint By = add((Suffix + "_order").str(), "Const", {}, Const);
+    Endpoint By = add((Suffix + "_order").str(), op::Const, {}, Const);
     Attrs.type("T", T).type("Tperm", DT_INT32);
-    return add(Suffix, "Transpose", {Of, By}, Attrs);
+    return add(Suffix, op::Transpose, {Of, By}, Attrs);
   };
   Endpoint D{N, 0};
   // In inference TensorFlow knows this gradient with channels last only.
@@ -263,15 +265,15 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
     D = Transposed("d_back", D, Back);
   }
   Endpoint Small = number("epsilon", *G->floatAttr(N, "epsilon"));
-  Endpoint Sum = arithmetic("shifted", "AddV2", {Variance, Small});
-  Endpoint Factor =
-      arithmetic("factor", "Mul", {Scale, arithmetic("rsqrt", "Rsqrt", Sum)});
+  Endpoint Sum = arithmetic("shifted", op::AddV2, {Variance, Small});
+  Endpoint Factor = arithmetic("factor", op::Mul,
+                               {Scale, arithmetic("rsqrt", op::Rsqrt, Sum)});
   // An update of the scales in place comes after this gradient.
   G->addControlInput(N, Factor.Node);
   auto Part = [&](StringRef Suffix, uint32_t Port) {
     Endpoint Mean =
-        arithmetic((Suffix + "_mean").str(), "RealDiv", {{N, Port}, Rows});
-    return arithmetic(Suffix, "Mul", {Factor, Mean});
+        arithmetic((Suffix + "_mean").str(), op::RealDiv, {{N, Port}, Rows});
+    return arithmetic(Suffix, op::Mul, {Factor, Mean});
   };
   Endpoint S = Part("of_scale", 1), O = Part("of_offset", 2);
   AttrRun Attrs;
@@ -282,7 +284,7 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
   Endpoint Through = add("through_statistics", G->opName(Forward),
                          {X, S, O, Mean, Variance}, Attrs);
   Endpoint Whole =
-      add("x_backprop", "Sub", {D, Through}, AttrRun().type("T", T));
+      add("x_backprop", op::Sub, {D, Through}, AttrRun().type("T", T));
   for (Use Of : Users)
     if (G->input(Of.User, Of.Index) == Endpoint{N, 0})
       G->setInput(Of.User, Of.Index, Whole);
@@ -317,10 +319,10 @@ PassResult SyncBatchNorm::run(Module &M, DiagnosticEngine &Diags) {
     };
     if (isVarianceRead(*G, N)) {
       Endpoint One = number("one", 1);
-      Endpoint Less = arithmetic("count_less", "Sub", {countOfRows(), One});
-      Less = arithmetic("count_rest", "Maximum", {Less, One});
-      Endpoint Bessel = arithmetic("bessel", "RealDiv", {Count, Less});
-      Replace(2, arithmetic("batch_variance", "Mul", {Variance, Bessel}));
+      Endpoint Less = arithmetic("count_less", op::Sub, {countOfRows(), One});
+      Less = arithmetic("count_rest", op::Maximum, {Less, One});
+      Endpoint Bessel = arithmetic("bessel", op::RealDiv, {Count, Less});
+      Replace(2, arithmetic("batch_variance", op::Mul, {Variance, Bessel}));
     }
     if (Sync) {
       Replace(1, Mean);

@@ -32,6 +32,7 @@
 #include "lib/lower/tpu/TpuForm.h"
 #include "lib/lower/tpu/TpuMembers.h"
 #include "lib/lower/tpu/TpuProgram.h"
+#include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -382,7 +383,7 @@ void TpuReplicate::warnStatic() {
       DimAnalysis Supposed(*G, topologicalOrder(*G),
                            {.Unpatched = true, .Suppose = {{E, 0}}});
       for (NodeId M : C.Members)
-        if (Held == NoNode && G->isOp(M, "Const") &&
+        if (Held == NoNode && G->isOp(M, op::Const) &&
             Supposed.isSymbolic({M, 0}))
           Held = M;
       if (Held == NoNode)

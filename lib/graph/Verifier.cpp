@@ -14,6 +14,7 @@
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/InputGraph.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
@@ -482,8 +483,8 @@ bool isAcyclic(const Graph &G, ArrayRef<bool> IsBack) {
 void verifyAcyclic(const Graph &G, DiagnosticEngine &Diags) {
   SmallVector<bool, 0> IsBack(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    IsBack[Op] = G.opNameOf(Op) == "NextIteration" ||
-                 G.opNameOf(Op) == "RefNextIteration";
+    IsBack[Op] = G.opNameOf(Op) == op::NextIteration ||
+                 G.opNameOf(Op) == op::RefNextIteration;
   if (!isAcyclic(G, IsBack))
     reportCycle(G, IsBack, Diags);
 }
@@ -541,7 +542,7 @@ SmallVector<NodeId, 4> assignsOf(const Graph &G, NodeId V) {
   SmallVector<NodeId, 4> Result;
   G.forEachUse(V, [&](Use U) {
     if (U.Index == 0 &&
-        (G.isOp(U.User, "Assign") || G.isOp(U.User, "AssignVariableOp")))
+        (G.isOp(U.User, op::Assign) || G.isOp(U.User, op::AssignVariableOp)))
       Result.push_back(U.User);
   });
   return Result;

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/Verifier.h"
+#include "lib/ops/Ops.h"
 
 #include "lib/graph/DeviceName.h"
 
@@ -35,11 +36,11 @@ struct Group {
 };
 
 bool isReduction(StringRef Op) {
-  return Op == "CollectiveReduce" || Op == "CollectiveGather";
+  return Op == op::CollectiveReduce || Op == op::CollectiveGather;
 }
 
 bool isBroadcast(StringRef Op) {
-  return Op == "CollectiveBcastSend" || Op == "CollectiveBcastRecv";
+  return Op == op::CollectiveBcastSend || Op == op::CollectiveBcastRecv;
 }
 
 using Key = std::pair<int64_t, int64_t>;
@@ -101,7 +102,7 @@ void verifySize(const Graph &G, Key K, const Group &Its,
                         Its.Members.size() == 1 ? "" : "s", Size));
   unsigned Senders = 0;
   for (NodeId N : Its.Members)
-    Senders += G.isOp(N, "CollectiveBcastSend");
+    Senders += G.isOp(N, op::CollectiveBcastSend);
   if (isBroadcast(G.opName(First)) && Senders != 1)
     Diags.error(G.name(First),
                 formatv("the broadcast with group_key {0} and instance_key {1} "
@@ -137,7 +138,7 @@ void verifyPlaces(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
 
 /// Whether \p N is a gate that waits for all of \p Members.
 bool isGate(const Graph &G, NodeId N, ArrayRef<NodeId> Members) {
-  if (!G.isOp(N, "NoOp"))
+  if (!G.isOp(N, op::NoOp))
     return false;
   ArrayRef<Endpoint> Inputs = G.controlInputs(N);
   return all_of(Members, [&](NodeId M) {
@@ -157,9 +158,9 @@ void verifyGates(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
   };
   for (NodeId M : Its.Members)
     for (const Use &U : G.uses(M)) {
-      if (G.isOp(U.User, "NoOp"))
+      if (G.isOp(U.User, op::NoOp))
         continue;
-      bool Behind = G.isOp(U.User, "Identity") && U.Index == 0 &&
+      bool Behind = G.isOp(U.User, op::Identity) && U.Index == 0 &&
                     any_of(G.controlInputs(U.User),
                            [&](Endpoint E) { return IsGate(E.Node); });
       if (!Behind)

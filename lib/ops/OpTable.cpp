@@ -6,6 +6,8 @@
 
 #include "lib/ops/OpTable.h"
 
+#include "lib/ops/Ops.h"
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -99,7 +101,7 @@ bool isFloating(unsigned Type) {
 }
 
 bool isVariableOp(StringRef Op) {
-  return Op == "VarHandleOp" || Op == "VariableV2" || Op == "Variable";
+  return Op == op::VarHandleOp || Op == op::VariableV2 || Op == op::Variable;
 }
 
 ArrayRef<ArgDef> OpDef::inputs() const { return {Args + FirstArg, NumInputs}; }

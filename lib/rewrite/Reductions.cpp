@@ -6,6 +6,8 @@
 
 #include "lib/rewrite/Reductions.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/DenseSet.h"
 
 using namespace llvm;
@@ -36,7 +38,7 @@ static bool haveOneShape(const DimAnalysis &Dims, Endpoint A, Endpoint B) {
 /// what was broadcast is brought to the shape of the variable.
 static bool keepsElements(const Graph &G, NodeId N) {
   StringRef Op = G.opName(N);
-  return Op == "Reshape" || Op == "Squeeze" || Op == "Transpose";
+  return Op == op::Reshape || Op == op::Squeeze || Op == op::Transpose;
 }
 
 ReductionUse useOfReduction(const Graph &G, const ProgramFacts &Facts,

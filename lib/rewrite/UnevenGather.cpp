@@ -7,6 +7,7 @@
 #include "lib/rewrite/UnevenGather.h"
 
 #include "lib/graph/AttrRun.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/LengthGather.h"
 
 using namespace llvm;
@@ -31,17 +32,17 @@ void gatherByLengths(Graph &G, NodeId N, int64_t Rank,
   auto Vector = [&](StringRef Suffix, ArrayRef<int64_t> Values) {
     auto Size = static_cast<int64_t>(Values.size());
     return Add(
-        Suffix, "Const", {},
+        Suffix, op::Const, {},
         Int("dtype").raw("value", encodeIntTensor(DT_INT32, Size, Values)));
   };
   auto Scalar = [&](StringRef Suffix, int64_t Value) {
-    return Add(Suffix, "Const", {},
+    return Add(Suffix, op::Const, {},
                Int("dtype").raw("value", encodeIntTensor(DT_INT32, {}, Value)));
   };
   auto Reshape = [&](StringRef Suffix, Endpoint E, Endpoint Shape,
                      unsigned Of) {
     Endpoint In[] = {E, Shape};
-    return Add(Suffix, "Reshape", In,
+    return Add(Suffix, op::Reshape, In,
                AttrRun().type("T", Of).type("Tshape", DT_INT32));
   };
   int64_t PairsOfRows[] = {Rank, 2}, Column[] = {-1, 1};
@@ -49,44 +50,44 @@ void gatherByLengths(Graph &G, NodeId N, int64_t Rank,
   Endpoint Zeros = Vector("/zeros", int64_t(0));
   Endpoint Ones = Vector("/ones", int64_t(1));
   Endpoint Flat = Vector("/flat", int64_t(-1));
-  Endpoint Shape = Add("/shape", "Shape", X,
+  Endpoint Shape = Add("/shape", op::Shape, X,
                        AttrRun().type("T", Type).type("out_type", DT_INT32));
   Endpoint First[] = {Shape, Zeros, Ones};
   Endpoint Length =
-      Add("/length", "Slice", First, Int("T").type("Index", DT_INT32));
+      Add("/length", op::Slice, First, Int("T").type("Index", DT_INT32));
   Endpoint Lengths = Gather(Length, "/lengths");
   Endpoint Along[] = {Lengths, Zeros};
   Endpoint Longest[] = {
-      Add("/longest", "Max", Along,
+      Add("/longest", op::Max, Along,
           Int("T").type("Tidx", DT_INT32).boolean("keep_dims", true)),
       Ones};
-  Endpoint Most = Add("/most", "Maximum", Longest, Int("T"));
+  Endpoint Most = Add("/most", op::Maximum, Longest, Int("T"));
   Endpoint Missing[] = {Most, Length};
   SmallVector<int64_t, 8> Others(2 * Rank - 2);
-  Endpoint Pads[] = {Zeros, Add("/missing", "Sub", Missing, Int("T")),
+  Endpoint Pads[] = {Zeros, Add("/missing", op::Sub, Missing, Int("T")),
                      Vector("/others", Others), Zero};
   Endpoint Padded[] = {
       X, Reshape("/paddings",
-                 Add("/ends", "ConcatV2", Pads,
+                 Add("/ends", op::ConcatV2, Pads,
                      Int("T").integer("N", 3).type("Tidx", DT_INT32)),
                  Vector("/pairs", PairsOfRows), DT_INT32)};
   Endpoint All =
-      Gather(Add("/padded", "Pad", Padded,
+      Gather(Add("/padded", op::Pad, Padded,
                  AttrRun().type("T", Type).type("Tpaddings", DT_INT32)),
              "/all");
   Endpoint Numbers[] = {
       Zero, Reshape("/limit", Most, Vector("/none", {}), DT_INT32), One};
   Endpoint Compared[] = {
-      Add("/numbers", "Range", Numbers, Int("Tidx")),
+      Add("/numbers", op::Range, Numbers, Int("Tidx")),
       Reshape("/column", Lengths, Vector("/column_shape", Column), DT_INT32)};
-  Endpoint IsRow = Reshape("/is_row", Add("/below", "Less", Compared, Int("T")),
-                           Flat, DT_BOOL);
+  Endpoint IsRow = Reshape(
+      "/is_row", Add("/below", op::Less, Compared, Int("T")), Flat, DT_BOOL);
   Endpoint Rows = Reshape(
-      "/rows", Add("/where", "Where", IsRow, AttrRun().type("T", DT_BOOL)),
+      "/rows", Add("/where", op::Where, IsRow, AttrRun().type("T", DT_BOOL)),
       Flat, DT_INT64);
   for (StringRef Key : {"T", "axis", "uneven"})
     G.removeAttr(N, Key);
-  G.setOp(N, "GatherV2");
+  G.setOp(N, op::GatherV2);
   Endpoint Taken[] = {All, Rows, Zero};
   G.setInputs(N, Taken);
   G.setTypeAttr(N, "Tparams", Type);

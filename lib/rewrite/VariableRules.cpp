@@ -8,6 +8,7 @@
 
 #include "lib/rewrite/VariableRules.h"
 
+#include "lib/ops/Ops.h"
 #include "lib/support/Wire.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -253,8 +254,8 @@ bool checkWrites(const Graph &G, const VariableIndex &Vars, NodeId Var,
                methodName(Op) + "`");
     else if (Kind == UpdateKind::Scatter &&
              (How == Aggregation::Sum || How == Aggregation::Mean) &&
-             (Op.ends_with("Update") || Op.ends_with("Min") ||
-              Op.ends_with("Max")) &&
+             (Op.ends_with("Update") || Op.ends_with(op::Min) ||
+              Op.ends_with(op::Max)) &&
              writesOwnValue(G, Vars, U.User))
       Fail(U.User, methodName(Op) +
                        " is only supported for mirrored variable with NONE or "
@@ -262,7 +263,7 @@ bool checkWrites(const Graph &G, const VariableIndex &Vars, NodeId Var,
     else if (Kind == UpdateKind::AssignAdd && OnRead &&
              How == Aggregation::Sum && !isInStep(G, Vars, U.User))
       Fail(U.User, StringRef("SyncOnReadVariable does not support `assign_") +
-                       (Op.contains("Sub") ? "sub" : "add") +
+                       (Op.contains(op::Sub) ? "sub" : "add") +
                        "` in cross-replica context when aggregation is set to "
                        "`tf.VariableAggregation.SUM`");
   });

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/ops/Ops.h"
 #include "lib/strategy/Resources.h"
 
 #include "lib/infer/graph/Topology.h"
@@ -106,8 +107,9 @@ private:
 /// them when each is there once is not known before the step.
 uint64_t Table::rowsOf(Endpoint Indices) {
   while (Indices.Port == 0 &&
-         (G.isOp(Indices.Node, "Unique") || G.isOp(Indices.Node, "UniqueV2") ||
-          G.isOp(Indices.Node, "Identity") || G.isOp(Indices.Node, "Cast")))
+         (G.isOp(Indices.Node, op::Unique) ||
+          G.isOp(Indices.Node, op::UniqueV2) ||
+          G.isOp(Indices.Node, op::Identity) || G.isOp(Indices.Node, op::Cast)))
     Indices = G.input(Indices.Node, 0);
   if (!Dims) {
     Order = topologicalOrder(G);
@@ -135,7 +137,7 @@ VariableRow Table::row(NodeId Var) {
   auto Shape = G.shapeAttr(Var, "shape");
   // The shape [] of the oldest op means that none is known.
   if (Shape && !Shape->UnknownRank &&
-      !(Shape->Dims.empty() && G.isOp(Var, "Variable")) &&
+      !(Shape->Dims.empty() && G.isOp(Var, op::Variable)) &&
       all_of(Shape->Dims, [](int64_t Size) { return Size >= 0; })) {
     uint64_t Bytes = bytesOf(Row.Type);
     bool Fits = true;

@@ -17,6 +17,7 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/rules/BatchNormReads.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Accumulator.h"
 #include "lib/program/forms/Compression.h"
@@ -40,11 +41,11 @@ static OpKind opKindOf(StringRef Op) {
       .Case("_Reduce", OpKind::Reduce)
       .Case("_Gather", OpKind::Gather)
       .Case("_Scale", OpKind::Scale)
-      .Case("CollectiveReduce", OpKind::CollectiveReduce)
-      .Case("CollectiveGather", OpKind::CollectiveGather)
-      .Case("Identity", OpKind::Identity)
-      .Case("IdentityN", OpKind::IdentityN)
-      .Case("NoOp", OpKind::NoOp)
+      .Case(op::CollectiveReduce, OpKind::CollectiveReduce)
+      .Case(op::CollectiveGather, OpKind::CollectiveGather)
+      .Case(op::Identity, OpKind::Identity)
+      .Case(op::IdentityN, OpKind::IdentityN)
+      .Case(op::NoOp, OpKind::NoOp)
       .Case("_GraftMesh", OpKind::Mesh)
       .Default(isSeededDraw(Op) ? OpKind::SeededDraw : OpKind::Other);
 }
@@ -187,7 +188,7 @@ Checker::Checker(const InputGraph &Input, const Graph &Program,
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     Kinds.push_back(opKindOf(G.opNameOf(Op)));
     Ids[G.opNameOf(Op)] = Op;
-    if (G.opNameOf(Op) == "Const")
+    if (G.opNameOf(Op) == op::Const)
       ConstOp = Op;
     ReadsBatches |= isBatchRead(G.opNameOf(Op));
   }
@@ -322,7 +323,7 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
 bool Checker::isOpenFeed(NodeId I) const {
   auto Shape = In.attr(I, "shape");
   auto Bytes = Shape ? bytesField(*Shape, AttrShape) : std::nullopt;
-  return In.opNames()[In.op(I)].starts_with("Placeholder") && Bytes &&
+  return In.opNames()[In.op(I)].starts_with(op::Placeholder) && Bytes &&
          parseShape(*Bytes).UnknownRank;
 }
 
@@ -569,7 +570,7 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
         This.Kind == Inserted::Definition || This.Kind == Inserted::Refresh ||
         This.Kind == Inserted::Check || This.Kind == Inserted::Proxy ||
         This.Kind == Inserted::Accumulate || This.Kind == Inserted::Compress ||
-        isLengthGatherOp(G, N) || G.opName(N) == "IdentityN")
+        isLengthGatherOp(G, N) || G.opName(N) == op::IdentityN)
       continue;
     Endpoint E = G.input(N, 0);
     if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))

@@ -15,6 +15,7 @@
 #include "lib/graph/FileWalk.h"
 #include "lib/infer/facts/Needs.h"
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/LengthGather.h"
 #include "lib/program/forms/SeedOffset.h"
 
@@ -28,7 +29,7 @@ namespace graft {
 bool observes(const Graph &G, NodeId N) {
   const OpDef *Def = G.opDef(N);
   return Def &&
-         (!Def->isStateful() || Def->readsVariable() || G.isOp(N, "Assert"));
+         (!Def->isStateful() || Def->readsVariable() || G.isOp(N, op::Assert));
 }
 
 /// Whether \p N was inserted to run what compares copies, and nothing else.
@@ -122,7 +123,7 @@ bool NodeChecker::isRefresh(const ProgramFacts &Facts, NodeId N) const {
     return false;
   StringRef Op = G.opName(Value.Node);
   // A per-replica value would be the copy's own, and nothing would change.
-  return (Op == "ReadVariableOp" || Op == "Identity") &&
+  return (Op == op::ReadVariableOp || Op == op::Identity) &&
          erase(G.input(Value.Node, 0)) == erase({Var, 0}) && G.hasUses(N) &&
          onlyGatesWait(N);
 }
@@ -254,7 +255,7 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
                                 [this](NodeId Of) { return C.passesPack(Of); });
     if (!Fault.empty())
       error(N, Fault);
-    else if (G.isOp(N, "ConcatV2"))
+    else if (G.isOp(N, op::ConcatV2))
       checkNeeds(Facts, N);
     checkWaits(Facts, N, Op);
     return;

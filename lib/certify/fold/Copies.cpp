@@ -9,6 +9,7 @@
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/infer/rules/OpRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -98,7 +99,7 @@ private:
   static std::string stateName(const Graph &G, NodeId N) {
     StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
     // Handles without a name are all of one variable.
-    bool ByNode = Shared.empty() && !G.isOp(N, "VarHandleOp");
+    bool ByNode = Shared.empty() && !G.isOp(N, op::VarHandleOp);
     return (G.stringAttr(N, "container").value_or("") + "/" +
             (ByNode ? G.name(N) : Shared))
         .str();
@@ -286,7 +287,7 @@ void CopyChecker::checkPlace(NodeId N) {
   for (unsigned I = 0; I < L.node(N).NumData; ++I) {
     NodeId Var = LoweredVars.variableOf(L.input(N, I));
     bool Uses = Var != NoNode && LoweredVars.usesInPlace(L, N, I);
-    if (L.isOp(L.input(N, I).Node, "ConditionalAccumulator")) {
+    if (L.isOp(L.input(N, I).Node, op::ConditionalAccumulator)) {
       Var = L.input(N, I).Node;
       Uses = true;
     }

@@ -16,6 +16,7 @@
 #include "lib/certify/forms/BatchNormCheck.h"
 #include "lib/graph/Verifier.h"
 #include "lib/infer/graph/Variables.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
@@ -60,21 +61,22 @@ private:
   /// date with copy 0. Every proxy is brought up to date.
   bool mayLackPrimary(const Group &Gr) const {
     NodeId N = Gr.Copies.back();
-    return N != NoNode && !Proxies[N] && (L.isOp(N, "Identity") || isAssign(N));
+    return N != NoNode && !Proxies[N] &&
+           (L.isOp(N, op::Identity) || isAssign(N));
   }
   /// Whether \p N, which the input does not have, joins tensors, takes them
   /// apart, or serves that.
   bool isPack(NodeId N) const {
     auto Packs = [this](NodeId Of) {
       return !stamped(Of) && In.find(L.name(Of)) == NoNode &&
-             (L.isOp(Of, "ConcatV2") || L.isOp(Of, "SplitV"));
+             (L.isOp(Of, op::ConcatV2) || L.isOp(Of, op::SplitV));
     };
     auto Shapes = [&](NodeId Of) {
-      return L.isOp(Of, "Reshape") && In.find(L.name(Of)) == NoNode;
+      return L.isOp(Of, op::Reshape) && In.find(L.name(Of)) == NoNode;
     };
     if (Packs(N) || Shapes(N))
       return true;
-    return L.isOp(N, "Const") &&
+    return L.isOp(N, op::Const) &&
            L.anyUse(N, [&](Use U) { return Packs(U.User) || Shapes(U.User); });
   }
   bool isAssign(NodeId N) const {
@@ -125,13 +127,13 @@ bool Folder::group() {
     // The operands that the expansion adds stand where an op takes them.
     StringRef Op = L.opName(N);
     SmallVector<unsigned, 2> Parts;
-    if (Op == "Split")
+    if (Op == op::Split)
       Parts = {0};
-    else if (Op == "ConcatV2")
+    else if (Op == op::ConcatV2)
       Parts = {L.node(N).NumData - 1};
-    else if (Op == "Mul" || Op == "FloorDiv")
+    else if (Op == op::Mul || Op == op::FloorDiv)
       Parts = {1};
-    else if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any")
+    else if (Op == op::Min || Op == op::Max || Op == op::All || Op == op::Any)
       Parts = {0, 1};
     for (unsigned I : Parts) {
       if (I >= L.node(N).NumData)
@@ -220,10 +222,10 @@ void Folder::make(Group &Gr) {
   Inserted Kind = Inserted::No;
   std::string NewOp = Op.str();
   if (stamped(M)) {
-    if (Op == "Split") {
+    if (Op == op::Split) {
       NewOp = "_ToReplicas";
       Kind = Inserted::Split;
-    } else if (Op == "Mul" || Op == "FloorDiv") {
+    } else if (Op == op::Mul || Op == op::FloorDiv) {
       NewOp = "_Scale";
       Kind = Inserted::Scale;
     } else {
@@ -235,10 +237,10 @@ void Folder::make(Group &Gr) {
            : IsProxy                            ? Inserted::Proxy
            : Accumulates                        ? Inserted::Accumulate
            : L.hasAttr(M, LengthsAttr)          ? Inserted::Gather
-           : Op == "NoOp"                       ? Inserted::Gate
-           : Op == "CollectiveGather"           ? Inserted::Gather
-           : Op == "CollectiveReduce"           ? Inserted::Reduce
-           : Op.starts_with("Identity")         ? Inserted::Identity
+           : Op == op::NoOp                     ? Inserted::Gate
+           : Op == op::CollectiveGather         ? Inserted::Gather
+           : Op == op::CollectiveReduce         ? Inserted::Reduce
+           : Op.starts_with(op::Identity)       ? Inserted::Identity
            : isAssign(M)                        ? Inserted::Refresh
            : isPack(M)                          ? Inserted::Pack
            : BatchNormCheck::isDefinitionOp(Op) ? Inserted::Definition
@@ -256,13 +258,14 @@ void Folder::make(Group &Gr) {
   }
   if (!Once && L.hasAttr(M, "frame_name"))
     takeFrame(Gr);
-  if (FromInput && L.isOp(M, "Const")) {
+  if (FromInput && L.isOp(M, op::Const)) {
     NodeId Was = In.find(Gr.Base);
-    if (In.isOp(Was, "Const") && In.attr(Was, "value") != L.attr(M, "value"))
+    if (In.isOp(Was, op::Const) && In.attr(Was, "value") != L.attr(M, "value"))
       P->setAttr(N, OriginalAttr, *In.attr(Was, "value"));
   }
-  if (FromInput && (L.isOp(M, "TensorArrayV3") || L.isOp(M, "EnsureShape"))) {
-    StringRef Key = L.isOp(M, "EnsureShape") ? "shape" : "element_shape";
+  if (FromInput &&
+      (L.isOp(M, op::TensorArrayV3) || L.isOp(M, op::EnsureShape))) {
+    StringRef Key = L.isOp(M, op::EnsureShape) ? "shape" : "element_shape";
     NodeId Was = In.find(Gr.Base);
     auto Shape = In.isOp(Was, Op) ? In.attr(Was, Key) : std::nullopt;
     if (Shape && Shape != L.attr(M, Key))
@@ -339,7 +342,7 @@ bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
   if (stamped(N))
     Data = 1; // the rest are its own constants
   for (unsigned I = 0; I < Data; ++I) {
-    Endpoint E = L.input(N, stamped(N) && L.isOp(N, "Split") ? 1 : I), To;
+    Endpoint E = L.input(N, stamped(N) && L.isOp(N, op::Split) ? 1 : I), To;
     if (!source(E, N, Replica, Once, To))
       return false;
     Result.push_back(To);
@@ -398,20 +401,20 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   StringRef Op = L.opName(Gr.model());
   StringRef Combine = StringSwitch<StringRef>(Op)
                           .Case("AddN", "sum")
-                          .Case("ConcatV2", "concat")
-                          .Case("Min", "min")
-                          .Case("Max", "max")
-                          .Case("All", "and")
-                          .Case("Any", "or")
-                          .Case("Identity", "pick")
+                          .Case(op::ConcatV2, "concat")
+                          .Case(op::Min, "min")
+                          .Case(op::Max, "max")
+                          .Case(op::All, "and")
+                          .Case(op::Any, "or")
+                          .Case(op::Identity, "pick")
                           .Default("");
   if (N == NoNode || Combine.empty())
     return error(Gr.model(),
                  "has a _graft_replicas but is not an op that merges replicas");
-  if (Op == "Min" || Op == "Max" || Op == "All" || Op == "Any") {
+  if (Op == op::Min || Op == op::Max || Op == op::All || Op == op::Any) {
     Values = L.input(N, 0).Node;
     auto Axis = constValue(L, L.input(N, 1).Node);
-    if (!stamped(Values) || !L.isOp(Values, "Pack") ||
+    if (!stamped(Values) || !L.isOp(Values, op::Pack) ||
         L.intAttr(Values, "axis") != 0 || L.boolAttr(N, "keep_dims") != false ||
         !Axis || !Axis->HasInts || Axis->Ints.size() != 1 || Axis->Ints[0] != 0)
       return error(N, "does not combine along the axis of the replicas");
@@ -514,7 +517,7 @@ bool Folder::connect(Group &Gr) {
     double Power = Factor && *Factor > 0
                        ? std::log(*Factor) / std::log(double(Replicas))
                        : NAN;
-    if (L.isOp(M, "FloorDiv"))
+    if (L.isOp(M, op::FloorDiv))
       Power = -Power;
     if (!(std::abs(Power - std::round(Power)) < 1e-3))
       return error(M, "does not scale by a power of the number of replicas");

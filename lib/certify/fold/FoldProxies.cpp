@@ -7,6 +7,7 @@
 #include "lib/certify/fold/FoldProxies.h"
 
 #include "lib/certify/fold/Copies.h"
+#include "lib/ops/Ops.h"
 
 using namespace llvm;
 
@@ -19,18 +20,18 @@ std::vector<bool> findProxies(const Graph &L, const Graph &In, StringRef Word) {
     return I == NoNode || In.opName(I) != L.opName(N);
   };
   for (NodeId P = 0; P < L.size(); ++P) {
-    if (!L.isLive(P) || !L.isOp(P, "VarHandleOp") || !IsNew(P))
+    if (!L.isLive(P) || !L.isOp(P, op::VarHandleOp) || !IsNew(P))
       continue;
     Found[P] = true;
     L.forEachUse(P, [&](Use U) {
-      if (L.isOp(U.User, "ReadVariableOp") && IsNew(U.User))
+      if (L.isOp(U.User, op::ReadVariableOp) && IsNew(U.User))
         Found[U.User] = true;
-      if (U.Index != 0 || !L.isOp(U.User, "AssignVariableOp") ||
+      if (U.Index != 0 || !L.isOp(U.User, op::AssignVariableOp) ||
           !IsNew(U.User) || !IsNew(L.input(U.User, 1).Node))
         return;
       Found[U.User] = Found[L.input(U.User, 1).Node] = true;
       L.forEachUse(U.User, [&](Use Gate) {
-        if ((L.isOp(Gate.User, "NoOp") || L.isOp(Gate.User, "Identity")) &&
+        if ((L.isOp(Gate.User, op::NoOp) || L.isOp(Gate.User, op::Identity)) &&
             IsNew(Gate.User))
           Found[Gate.User] = true;
       });
@@ -42,10 +43,10 @@ std::vector<bool> findProxies(const Graph &L, const Graph &In, StringRef Word) {
 bool isOfAccumulator(const Graph &L, NodeId N) {
   auto IsOp = [&](NodeId Of) {
     return L.opName(Of).starts_with("Accumulator") ||
-           L.isOp(Of, "ConditionalAccumulator");
+           L.isOp(Of, op::ConditionalAccumulator);
   };
   // A graph that has accumulators is not replicated.
-  return IsOp(N) || ((L.isOp(N, "Const") || L.isOp(N, "NoOp")) &&
+  return IsOp(N) || ((L.isOp(N, op::Const) || L.isOp(N, op::NoOp)) &&
                      L.anyUse(N, [&](Use U) { return IsOp(U.User); }));
 }
 

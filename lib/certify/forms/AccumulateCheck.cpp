@@ -6,6 +6,7 @@
 
 #include "lib/certify/forms/AccumulateCheck.h"
 
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/Accumulator.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -18,7 +19,7 @@ namespace graft {
 
 /// Whether \p E is the integer \p Want.
 static bool isNumber(const Graph &G, Endpoint E, unsigned Type, int64_t Want) {
-  if (!G.isOp(E.Node, "Const") || E.Port != 0)
+  if (!G.isOp(E.Node, op::Const) || E.Port != 0)
     return false;
   auto Value = constValue(G, E.Node);
   return Value && Value->Type == Type && Value->Shape.Dims.empty() &&
@@ -30,7 +31,7 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
   const Node &This = G.node(N);
   StringRef Op = G.opName(N);
   bool Once = This.Count == Copies::Once;
-  if (Op == "ConditionalAccumulator") {
+  if (Op == op::ConditionalAccumulator) {
     if (!Once || This.NumInputs != 0 ||
         G.stringAttr(N, "reduction_type") != StringRef("SUM"))
       Error(N, "is not an unreplicated accumulator of a sum");
@@ -38,12 +39,12 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
     if (G.stringAttr(N, "shared_name") != G.name(N))
       Error(N, "is an accumulator whose shared_name is not its own name");
     if (none_of(G.uses(N), [&](Use U) {
-          return isAccumulatorPart(G, U.User, "AccumulatorTakeGradient") &&
+          return isAccumulatorPart(G, U.User, op::AccumulatorTakeGradient) &&
                  putOf(G, U.User) != NoNode;
         }))
       Error(N, "is an accumulator without exactly one apply per replica and "
                "one take");
-  } else if (Op == "AccumulatorTakeGradient") {
+  } else if (Op == op::AccumulatorTakeGradient) {
     NodeId Put = putOf(G, N);
     if (!Once || Put == NoNode)
       return Error(N, "takes from an accumulator that other nodes use");
@@ -55,7 +56,7 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
     auto Type = G.typeAttr(N, "dtype");
     if (Type != G.typeAttr(Put, "dtype") || Type != G.typeAttr(Acc, "dtype"))
       Error(N, "takes a different type than is applied");
-  } else if (Op == "AccumulatorApplyGradient") {
+  } else if (Op == op::AccumulatorApplyGradient) {
     if (Once || This.NumData != 3 ||
         G.node(G.input(N, 2).Node).Count != Copies::PerReplica)
       return Error(N, "does not apply a per-replica gradient");
@@ -64,7 +65,7 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
                   std::numeric_limits<int64_t>::max()))
       Error(N, "applies with a local_step that may be stale");
     for (Endpoint E : G.controlInputs(N))
-      if (!isAccumulatorPart(G, E.Node, "NoOp"))
+      if (!isAccumulatorPart(G, E.Node, op::NoOp))
         Error(N, "applies and waits for '" + G.name(E.Node) +
                      "', on which its value does not depend");
     // A run that fails would leave what some replicas have put to the next.
@@ -74,19 +75,19 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
                               Endpoint{G.input(N, 2).Node, ControlPort});
         }))
       Error(N, "applies before the gradients of all replicas exist");
-  } else if (Op == "NoOp") {
+  } else if (Op == op::NoOp) {
     for (Endpoint E : G.inputs(N))
       if (!G.anyUse(N, [&](Use U) {
-            return isAccumulatorPart(G, U.User, "AccumulatorApplyGradient") &&
+            return isAccumulatorPart(G, U.User, op::AccumulatorApplyGradient) &&
                    G.node(U.User).NumData == 3 &&
                    G.input(U.User, 2).Node == E.Node;
           }))
         Error(N, "waits for '" + G.name(E.Node) + "', which is not applied");
-  } else if (Op != "Const" || !Once || This.NumInputs != 0) {
+  } else if (Op != op::Const || !Once || This.NumInputs != 0) {
     Error(N, "op " + Op + " does not match its inserted kind 'accumulate'");
   }
   // Nothing else is made of its parts.
-  if (Op != "AccumulatorTakeGradient")
+  if (Op != op::AccumulatorTakeGradient)
     G.forEachUse(N, [&](Use U) {
       if (G.node(U.User).Kind != Inserted::Accumulate)
         Error(U.User, "uses '" + G.name(N) + "', a part of an accumulator");

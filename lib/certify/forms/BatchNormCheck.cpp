@@ -19,6 +19,8 @@
 
 #include "lib/certify/forms/BatchNormCheck.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -28,20 +30,22 @@ namespace graft {
 
 bool BatchNormCheck::isDefinitionOp(StringRef Op) {
   return StringSwitch<bool>(Op)
-      .Cases("Const", "Cast", "Mean", "Squeeze", "SquaredDifference", true)
-      .Cases("Range", "Transpose", "Size", "RealDiv", "Sub", "Maximum", "Mul",
-             "AddV2", "Rsqrt", true)
-      .Cases("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", true)
+      .Cases(op::Const, op::Cast, op::Mean, "Squeeze", op::SquaredDifference,
+             true)
+      .Cases(op::Range, op::Transpose, op::Size, op::RealDiv, op::Sub,
+             op::Maximum, op::Mul, op::AddV2, op::Rsqrt, true)
+      .Cases(op::FusedBatchNorm, op::FusedBatchNormV2, op::FusedBatchNormV3,
+             true)
       .Default(false);
 }
 
 bool BatchNormCheck::isGradient(NodeId I) const {
-  return In.opNames()[In.op(I)].starts_with("FusedBatchNormGrad");
+  return In.opNames()[In.op(I)].starts_with(op::FusedBatchNormGrad);
 }
 
 bool BatchNormCheck::isRewritten(NodeId I) const {
   StringRef Op = In.opNames()[In.op(I)];
-  if (!Op.starts_with("FusedBatchNorm"))
+  if (!Op.starts_with(op::FusedBatchNorm))
     return false;
   auto Was = In.attr(I, "is_training");
   return (!Was || *Was == encodeBoolAttr(true)) &&
@@ -70,7 +74,7 @@ NodeId BatchNormCheck::forward(NodeId I) const {
   ArrayRef<Endpoint> Is = In.inputs(I);
   NodeId F = Is[3].Node;
   StringRef Op = In.opNames()[In.op(F)];
-  bool Fits = Op.starts_with("FusedBatchNorm") && !isGradient(F) &&
+  bool Fits = Op.starts_with(op::FusedBatchNorm) && !isGradient(F) &&
               Is[3] == Endpoint{F, 3} && Is[4] == Endpoint{F, 4} &&
               In.inputs(F)[0] == Is[1] && axes(I) == axes(F) &&
               attrs(ProgramOf[I]) == attrs(ProgramOf[F]);
@@ -113,7 +117,7 @@ std::string BatchNormCheck::term(Endpoint E, EraseFn Erase,
   StringRef Op = G.opName(E.Node);
   if (E.Port != 0 || !isDefinitionOp(Op))
     return "?";
-  if (Op == "Const") {
+  if (Op == op::Const) {
     auto Value = constValue(G, E.Node);
     if (!Value)
       return "?";
@@ -125,14 +129,14 @@ std::string BatchNormCheck::term(Endpoint E, EraseFn Erase,
                : "?";
   }
   std::string Text = Op.str();
-  if (Op == "Cast")
+  if (Op == op::Cast)
     Text += formatv("<{0}>", G.outputType(E.Node, 0));
   else if (Op == "Squeeze")
     Text += list(G.intListAttr(E.Node, "squeeze_dims")
                      .value_or(SmallVector<int64_t, 4>()));
-  else if (Op == "Mean")
+  else if (Op == op::Mean)
     Text += G.boolAttr(E.Node, "keep_dims") == true ? "<kept>" : "";
-  else if (Op.starts_with("FusedBatchNorm"))
+  else if (Op.starts_with(op::FusedBatchNorm))
     Text += "<" + attrs(E.Node) + "," +
             G.stringAttr(E.Node, "data_format").value_or("?").str() +
             (G.boolAttr(E.Node, "is_training") == false ? ">" : ",training>");
@@ -169,10 +173,10 @@ std::string BatchNormCheck::definition(Endpoint Want) const {
   std::string Drop = "Squeeze" + list(Axes), A = list(Axes);
   std::string Kept = call("Mean<kept>", {Float, A});
   std::string M = call(Drop, {Kept});
-  std::string Squares = call("SquaredDifference", {Float, Kept});
+  std::string Squares = call(op::SquaredDifference, {Float, Kept});
   std::string V = call(Drop, {call("Mean<kept>", {Squares, A})});
-  std::string N = call("RealDiv", {call(Cast, {call("Size", {X})}),
-                                   call(Cast, {call("Size", {S})})});
+  std::string N = call(op::RealDiv, {call(Cast, {call(op::Size, {X})}),
+                                     call(Cast, {call(op::Size, {S})})});
   bool Gradient = isGradient(Want.Node);
   if (Want.Port == (Gradient ? 3 : 1))
     return M;
@@ -180,16 +184,17 @@ std::string BatchNormCheck::definition(Endpoint Want) const {
     return V;
   std::string One = number(1);
   if (!Gradient && Want.Port == 2)
-    return call("Mul",
-                {V, call("RealDiv",
-                         {N, call("Maximum", {call("Sub", {N, One}), One})})});
+    return call(
+        op::Mul,
+        {V, call(op::RealDiv,
+                 {N, call(op::Maximum, {call(op::Sub, {N, One}), One})})});
   if (!Gradient || Want.Port != 0)
     return "";
   S = leaf(In.inputs(Want.Node)[2]);
-  std::string C =
-      call("Mul", {S, call("Rsqrt", {call("AddV2", {V, number(*Epsilon)})})});
+  std::string C = call(
+      op::Mul, {S, call(op::Rsqrt, {call(op::AddV2, {V, number(*Epsilon)})})});
   auto Part = [&](uint32_t Port) {
-    return call("Mul", {C, call("RealDiv", {leaf({Want.Node, Port}), N})});
+    return call(op::Mul, {C, call(op::RealDiv, {leaf({Want.Node, Port}), N})});
   };
   std::string Through =
       call(In.opNames()[In.op(I)] + "<" + attrs(P) + "," +
@@ -197,9 +202,9 @@ std::string BatchNormCheck::definition(Endpoint Want) const {
            {X, Part(1), Part(2), M, V});
   std::string D = leaf({Want.Node, 0}, /*Hollow=*/true);
   if (channelsFirst(Want.Node))
-    D = call("Transpose",
+    D = call(op::Transpose,
              {D, Axes.size() == 3 ? "[0;3;1;2;]" : "[0;4;1;2;3;]"});
-  return call("Sub", {D, Through});
+  return call(op::Sub, {D, Through});
 }
 
 bool BatchNormCheck::mayChange(NodeId I, StringRef Key) const {
@@ -215,7 +220,7 @@ bool BatchNormCheck::mayChange(NodeId I, StringRef Key) const {
 
 bool BatchNormCheck::means(Endpoint E, Endpoint Want, EraseFn Erase) const {
   StringRef Op = In.opNames()[In.op(Want.Node)];
-  if (!Op.starts_with("FusedBatchNorm"))
+  if (!Op.starts_with(op::FusedBatchNorm))
     return false;
   // Statistics are defined in training, the rest where the op is rewritten.
   bool IsStatistic =
@@ -241,7 +246,7 @@ bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E,
     SmallVector<int64_t, 4> Order = axes(I);
     Order.push_back(1);
     return term(E, Erase, Budget) ==
-           call("Transpose", {leaf(In.inputs(I)[K]), list(Order)});
+           call(op::Transpose, {leaf(In.inputs(I)[K]), list(Order)});
   }
   if (K != 3 && K != 4)
     return false;

@@ -6,6 +6,7 @@
 
 #include "lib/certify/forms/CompressCheck.h"
 
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/Compression.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,14 +17,14 @@ namespace graft {
 
 /// Whether \p N is the sum with the residual \p Var less what is sent of it.
 static bool isLoss(const Graph &G, NodeId N, NodeId Var) {
-  if (!isCompressPart(G, N, "Sub") || G.node(N).NumData != 2)
+  if (!isCompressPart(G, N, op::Sub) || G.node(N).NumData != 2)
     return false;
   Endpoint Sum = G.input(N, 0);
   NodeId Wide = G.input(N, 1).Node;
-  if (addedResidual(G, Sum.Node) != Var || !isCompressPart(G, Wide, "Cast"))
+  if (addedResidual(G, Sum.Node) != Var || !isCompressPart(G, Wide, op::Cast))
     return false;
   NodeId Narrow = G.input(Wide, 0).Node;
-  return isCompressPart(G, Narrow, "Cast") && G.input(Narrow, 0) == Sum;
+  return isCompressPart(G, Narrow, op::Cast) && G.input(Narrow, 0) == Sum;
 }
 
 static StringRef castFault(const Graph &G, NodeId N,
@@ -48,8 +49,8 @@ static StringRef residualFault(const Graph &G, NodeId N) {
       aggregationOf(G, N) != Aggregation::Sum)
     return "is a residual but not per-replica";
   bool Others = G.anyUse(N, [&](Use U) {
-    return U.Index != 0 || (!isCompressPart(G, U.User, "ReadVariableOp") &&
-                            !isCompressPart(G, U.User, "AssignVariableOp"));
+    return U.Index != 0 || (!isCompressPart(G, U.User, op::ReadVariableOp) &&
+                            !isCompressPart(G, U.User, op::AssignVariableOp));
   });
   return Others ? "is a residual that other nodes use" : "";
 }
@@ -66,26 +67,27 @@ StringRef compressFault(const Graph &G, NodeId N,
                         function_ref<Endpoint(Endpoint)> Erase) {
   // To send a value may come after the residual is written; nothing else waits.
   for (Endpoint E : G.controlInputs(N))
-    if (!G.isOp(N, "Cast") || !isCompressPart(G, E.Node, "AssignVariableOp") ||
+    if (!G.isOp(N, op::Cast) ||
+        !isCompressPart(G, E.Node, op::AssignVariableOp) ||
         clearsResidual(G, E.Node))
       return "is inserted and waits for a node on which its value does not "
              "depend";
-  if (isCompressPart(G, N, "Cast"))
+  if (isCompressPart(G, N, op::Cast))
     return castFault(G, N, Erase);
-  if (isCompressPart(G, N, "VarHandleOp"))
+  if (isCompressPart(G, N, op::VarHandleOp))
     return residualFault(G, N);
-  if (isCompressPart(G, N, "AssignVariableOp"))
+  if (isCompressPart(G, N, op::AssignVariableOp))
     return assignFault(G, N);
-  if (isCompressPart(G, N, "Const"))
+  if (isCompressPart(G, N, op::Const))
     return "";
-  if (isCompressPart(G, N, "ReadVariableOp"))
+  if (isCompressPart(G, N, op::ReadVariableOp))
     return residualOf(G, N) != NoNode ? ""
                                       : "reads a value that is not a residual";
-  if (isCompressPart(G, N, "AddV2"))
+  if (isCompressPart(G, N, op::AddV2))
     return addedResidual(G, N) != NoNode
                ? ""
                : "adds a value that is not a residual";
-  if (isCompressPart(G, N, "Sub"))
+  if (isCompressPart(G, N, op::Sub))
     return isLoss(G, N, addedResidual(G, G.input(N, 0).Node))
                ? ""
                : "is not the rounding error";

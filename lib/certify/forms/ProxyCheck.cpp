@@ -21,6 +21,7 @@
 
 #include "lib/certify/forms/ProxyCheck.h"
 
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Proxy.h"
 
@@ -35,7 +36,7 @@ ProxyCheck::ProxyCheck(const InputGraph &In, const Graph &G,
     : In(In), G(G), InputOf(InputOf) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::Proxy &&
-        G.isOp(N, "VarHandleOp"))
+        G.isOp(N, op::VarHandleOp))
       collect(N);
 }
 
@@ -48,11 +49,11 @@ void ProxyCheck::collect(NodeId N) {
     return G.node(User).Kind == Inserted::Proxy && G.isOp(User, Op);
   };
   for (Use U : G.uses(N)) {
-    if (IsProxy(U.User, "ReadVariableOp")) {
+    if (IsProxy(U.User, op::ReadVariableOp)) {
       P.Reads.push_back(U.User);
       ByNode[U.User] = Index;
       Parts.insert(U.User);
-    } else if (IsProxy(U.User, "AssignVariableOp") && U.Index == 0 &&
+    } else if (IsProxy(U.User, op::AssignVariableOp) && U.Index == 0 &&
                G.node(U.User).NumData == 2) {
       P.Refreshes.push_back(U.User);
       Parts.insert(U.User);
@@ -63,7 +64,7 @@ void ProxyCheck::collect(NodeId N) {
       P.Var = G.input(W, 0).Node;
       NodeId Update = G.node(W).NumInputs == 2 ? G.input(W, 1).Node : NoNode;
       G.forEachUse(U.User, [&](Use Gate) {
-        if (IsProxy(Gate.User, "NoOp") || IsProxy(Gate.User, "Identity")) {
+        if (IsProxy(Gate.User, op::NoOp) || IsProxy(Gate.User, op::Identity)) {
           Parts.insert(Gate.User);
           if (Update != NoNode)
             UpdateOf[Gate.User] = Update;
@@ -75,7 +76,8 @@ void ProxyCheck::collect(NodeId N) {
   ByNode[N] = Index;
   if (P.Var != NoNode && InputOf[P.Var] != NoNode) {
     ByVar.try_emplace(InputOf[P.Var], Index);
-    StringRef Op = G.isOp(P.Var, "VarHandleOp") ? "ReadVariableOp" : "Identity";
+    StringRef Op =
+        G.isOp(P.Var, op::VarHandleOp) ? op::ReadVariableOp : op::Identity;
     for (Use U : G.uses(P.Var))
       if (P.Read == NoNode && G.isOp(U.User, Op) &&
           G.node(U.User).NumInputs == 1 && InputOf[U.User] != NoNode)
@@ -91,13 +93,14 @@ Endpoint ProxyCheck::standsFor(Endpoint E) const {
     return To == NoNode ? Endpoint() : Endpoint{To, 0};
   }
   NodeId Update = updateOf(E.Node);
-  return Update == NoNode || G.isOp(E.Node, "NoOp") ? Endpoint()
-                                                    : Endpoint{Update, E.Port};
+  return Update == NoNode || G.isOp(E.Node, op::NoOp)
+             ? Endpoint()
+             : Endpoint{Update, E.Port};
 }
 
 bool ProxyCheck::areSameRead(Endpoint A, Endpoint B) const {
   auto Passes = [&](NodeId N) {
-    return In.opNames()[In.op(N)] == "Identity" && In.inputs(N).size() == 1 &&
+    return In.opNames()[In.op(N)] == op::Identity && In.inputs(N).size() == 1 &&
            In.inputs(N)[0].Port != ControlPort;
   };
   // The Identity of a reference is a read itself.
@@ -110,7 +113,7 @@ bool ProxyCheck::areSameRead(Endpoint A, Endpoint B) const {
   StringRef Op = In.opNames()[In.op(A.Node)];
   auto It = ByVar.find(In.inputs(A.Node)[0].Node);
   return It != ByVar.end() && In.inputs(A.Node)[0].Port == 0 &&
-         (Op == "ReadVariableOp" || Op == "Identity") &&
+         (Op == op::ReadVariableOp || Op == op::Identity) &&
          In.attr(A.Node, "dtype") == In.attr(B.Node, "dtype");
 }
 
@@ -124,7 +127,7 @@ bool ProxyCheck::readsBefore(NodeId Var, NodeId Update) const {
     if (!Seen.insert(N).second)
       continue;
     StringRef Op = In.opNames()[In.op(N)];
-    if ((Op == "ReadVariableOp" || Op == "Identity") && N != Update &&
+    if ((Op == op::ReadVariableOp || Op == op::Identity) && N != Update &&
         In.inputs(N)[0].Node == Var)
       return true;
     for (Endpoint E : In.inputs(N))
@@ -137,10 +140,10 @@ bool ProxyCheck::readsBefore(NodeId Var, NodeId Update) const {
 void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
                               NodeId F, ErrorFn Error) const {
   Endpoint W = G.input(F, 1);
-  bool IsHandle = G.isOp(P.Var, "VarHandleOp");
+  bool IsHandle = G.isOp(P.Var, op::VarHandleOp);
   if (G.node(F).Count != Copies::PerReplica || W.Port != 0 ||
       !Parts.contains(W.Node) || G.node(W.Node).Count != Copies::Once ||
-      !G.isOp(W.Node, IsHandle ? "ReadVariableOp" : "Identity") ||
+      !G.isOp(W.Node, IsHandle ? op::ReadVariableOp : op::Identity) ||
       G.input(W.Node, 0) != Endpoint{P.Var, 0} || G.node(W.Node).NumInputs != 2)
     return Error(F, "refreshes a proxy and does not take the value of '" +
                         G.name(P.Var) + "' after an update");
@@ -174,7 +177,7 @@ void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F,
   if (Gate == NoNode)
     return Error(U, "updates '" + G.name(P.Var) +
                         "', and nothing waits for the refresh of its proxies");
-  bool IsRef = G.isOp(Gate, "Identity");
+  bool IsRef = G.isOp(Gate, op::Identity);
   if (G.node(Gate).Count != Copies::Once || G.node(Gate).NumData != IsRef ||
       (IsRef && G.input(Gate, 0) != Endpoint{U, 0}) ||
       G.controlInputs(Gate).size() != 1 || G.input(Gate, IsRef).Node != F)

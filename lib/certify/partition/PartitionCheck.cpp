@@ -8,6 +8,7 @@
 
 #include "lib/certify/partition/PartitionTerms.h"
 #include "lib/graph/AttrWire.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -55,12 +56,12 @@ private:
 /// What the node \p P of an update in parts waits for, or joins the references
 /// of.
 ArrayRef<Endpoint> PartitionChecker::updatesOf(NodeId P) const {
-  if (G.isOp(P, "NoOp"))
+  if (G.isOp(P, op::NoOp))
     return G.controlInputs(P);
-  if (!G.isOp(P, "Identity") || G.node(P).NumInputs != 1)
+  if (!G.isOp(P, op::Identity) || G.node(P).NumInputs != 1)
     return {};
   NodeId Join = G.input(P, 0).Node;
-  bool Joins = G.isOp(Join, "ConcatV2") && InputOf[Join] == NoNode &&
+  bool Joins = G.isOp(Join, op::ConcatV2) && InputOf[Join] == NoNode &&
                G.node(Join).NumData == G.node(Join).NumInputs;
   return Joins ? G.dataInputs(Join).drop_back() : ArrayRef<Endpoint>();
 }
@@ -82,7 +83,7 @@ void PartitionChecker::findUpdates() {
 void PartitionChecker::checkMissing(NodeId I) {
   // A variable, what passed it on, and places on the way from a checkpoint.
   Endpoint From = resolve({I, 0});
-  if (cutOf({I, 0}) || (From.Node != I && inputOp(From.Node) == "RestoreV2"))
+  if (cutOf({I, 0}) || (From.Node != I && inputOp(From.Node) == op::RestoreV2))
     return;
   error(In.name(I), "this node of the input is missing");
 }
@@ -92,8 +93,8 @@ Endpoint PartitionChecker::readHandle(Endpoint E) const {
     return {};
   Endpoint From = In.inputs(E.Node)[0];
   const PartedVariable *C = cutOf(From);
-  bool Reads =
-      C && inputOp(E.Node) == (isHandle(*C) ? "ReadVariableOp" : "Identity");
+  bool Reads = C && inputOp(E.Node) ==
+                        (isHandle(*C) ? op::ReadVariableOp : op::Identity);
   return Reads && !cutOf(E) ? From : Endpoint();
 }
 
@@ -163,7 +164,7 @@ bool PartitionChecker::isLateRead(NodeId I, unsigned K, const PartTerm &X) {
 
 bool PartitionChecker::isRead(NodeId I, NodeId P) {
   const PartTerm &X = term(G.input(P, 0));
-  return G.isOp(P, "Identity") && G.node(P).NumInputs == 1 &&
+  return G.isOp(P, op::Identity) && G.node(P).NumInputs == 1 &&
          X.Kind == PartTerm::WholeRead && X.E == firstAlias(In.inputs(I)[0]) &&
          X.Waits == waitsOfInput(I);
 }
@@ -174,9 +175,9 @@ bool PartitionChecker::isLookup(NodeId I, NodeId P) {
     return false;
   // The last node of the lookup has the name of the whole one.
   const PartTerm *X = nullptr;
-  if (G.isOp(P, "Identity") && G.node(P).NumInputs == 1) {
+  if (G.isOp(P, op::Identity) && G.node(P).NumInputs == 1) {
     X = &term(G.input(P, 0));
-  } else if (G.isOp(P, "Reshape") && G.node(P).NumInputs == 2) {
+  } else if (G.isOp(P, op::Reshape) && G.node(P).NumInputs == 2) {
     const PartTerm &Rows = term(G.input(P, 0)), &To = term(G.input(P, 1));
     const PartedVariable *C =
         Rows.Kind == PartTerm::FlatLookup ? cutOf(Rows.E) : nullptr;
@@ -192,7 +193,7 @@ bool PartitionChecker::isLookup(NodeId I, NodeId P) {
       X->By != resolve(In.inputs(I)[1]) || X->RunsAfter != waitsOfInput(I))
     return false;
   Endpoint Table = firstAlias(In.inputs(I)[0]);
-  if (inputOp(I) == "ResourceGather") {
+  if (inputOp(I) == op::ResourceGather) {
     auto Batch = In.attr(I, "batch_dims");
     return !X->OfValue && X->E == Table &&
            (!Batch || varintField(*Batch, AttrInt).value_or(0) == 0);
@@ -201,13 +202,13 @@ bool PartitionChecker::isLookup(NodeId I, NodeId P) {
   if (!X->OfValue || From.Node == NoNode || X->E != firstAlias(From) ||
       (X->Waits != waitsOfInput(Table.Node) && !isLateRead(I, 0, *X)))
     return false;
-  if (inputOp(I) == "Gather")
+  if (inputOp(I) == op::Gather)
     return true;
   auto Batch = In.attr(I, "batch_dims");
   Endpoint AxisFrom = In.inputs(I).size() > 2 ? In.inputs(I)[2] : Endpoint();
   NodeId Axis = AxisFrom.Node == NoNode ? NoNode : PartsOf[AxisFrom.Node];
   auto At = Axis == NoNode ? std::nullopt : ints({Axis, 0});
-  return inputOp(I) == "GatherV2" && At && *At == ArrayRef<int64_t>{0} &&
+  return inputOp(I) == op::GatherV2 && At && *At == ArrayRef<int64_t>{0} &&
          (!Batch || varintField(*Batch, AttrInt).value_or(0) == 0);
 }
 
@@ -224,11 +225,11 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
   for (Endpoint E : G.controlInputs(P)) {
     NodeId Its = InputOf[E.Node];
     const PartTerm &X = term({E.Node, 0});
-    const PartTerm *From =
-        Its == NoNode && G.node(E.Node).NumInputs == 1 &&
-                (G.isOp(E.Node, "Identity") || G.isOp(E.Node, "RefIdentity"))
-            ? &term(G.input(E.Node, 0))
-            : nullptr;
+    const PartTerm *From = Its == NoNode && G.node(E.Node).NumInputs == 1 &&
+                                   (G.isOp(E.Node, op::Identity) ||
+                                    G.isOp(E.Node, op::RefIdentity))
+                               ? &term(G.input(E.Node, 0))
+                               : nullptr;
     if (Its != NoNode) {
       Waits.push_back(Its);
     } else if (X.Kind == PartTerm::Handle && X.E.Node == Handle.Node) {
@@ -247,8 +248,8 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
 
 /// A lookup of a handle that no part can do for itself, of the whole value.
 bool PartitionChecker::isDenseLookup(NodeId I, NodeId P) {
-  bool Nd = inputOp(I) == "ResourceGatherNd";
-  if (!G.isOp(P, Nd ? "GatherNd" : "GatherV2") || G.node(P).NumData < 2)
+  bool Nd = inputOp(I) == op::ResourceGatherNd;
+  if (!G.isOp(P, Nd ? op::GatherNd : op::GatherV2) || G.node(P).NumData < 2)
     return false;
   const PartTerm &X = term(G.input(P, 0));
   if (X.Kind != PartTerm::WholeRead || X.E != firstAlias(In.inputs(I)[0]) ||
@@ -268,7 +269,7 @@ bool PartitionChecker::isDenseLookup(NodeId I, NodeId P) {
 
 bool PartitionChecker::isInitialized(NodeId I, NodeId P) {
   const PartedVariable *C = cutOf(In.inputs(I)[0]);
-  if (!G.isOp(P, "LogicalAnd") || G.node(P).NumInputs != 2)
+  if (!G.isOp(P, op::LogicalAnd) || G.node(P).NumInputs != 2)
     return false;
   const PartTerm &X = term(G.input(P, 0)), &Y = term(G.input(P, 1));
   SmallBitVector Has(C->Parts.size());
@@ -285,7 +286,7 @@ bool PartitionChecker::isInitialized(NodeId I, NodeId P) {
 /// Waits for what \p I does, done to each part.
 bool PartitionChecker::isForEach(NodeId I, NodeId P) {
   const PartedVariable *C = cutOf(In.inputs(I)[0]);
-  if (!G.isOp(P, "NoOp"))
+  if (!G.isOp(P, op::NoOp))
     return false;
   SmallBitVector Has(C->Parts.size());
   for (Endpoint E : G.controlInputs(P)) {
@@ -307,7 +308,7 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
   const PartedVariable &C = *cutOf(In.inputs(I)[0]);
   ArrayRef<Endpoint> Updates = updatesOf(P);
   // References of the parts, in order, are that of the whole.
-  bool Joins = !G.isOp(P, "NoOp");
+  bool Joins = !G.isOp(P, op::NoOp);
   auto Axis = Joins && !Updates.empty()
                   ? ints(G.input(G.input(P, 0).Node, Updates.size()))
                   : std::nullopt;
@@ -343,10 +344,11 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
 
 /// Whether \p E is brought into the shape of \p C, or was saved with it.
 bool PartitionChecker::hasShape(Endpoint E, const PartedVariable &C) const {
-  if (inputOp(E.Node) == "RestoreV2")
+  if (inputOp(E.Node) == op::RestoreV2)
     return true;
-  NodeId To = inputOp(E.Node) == "Reshape" ? PartsOf[In.inputs(E.Node)[1].Node]
-                                           : NoNode;
+  NodeId To = inputOp(E.Node) == op::Reshape
+                  ? PartsOf[In.inputs(E.Node)[1].Node]
+                  : NoNode;
   auto Shape = To == NoNode ? std::nullopt : ints({To, 0});
   return Shape && *Shape == C.Shape;
 }
@@ -364,11 +366,11 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
   StringRef Op = inputOp(I);
   bool Known = Def.Grad >= 0 && Def.Kind != UpdateKind::Count &&
                Def.Kind != UpdateKind::StridedSliceAssign &&
-               !Op.contains("ScatterNd");
+               !Op.contains(op::ScatterNd);
   if (!Known || G.node(U).NumData != In.numData(I))
     return Fail("is an update that has no partitioned form");
   if (auto Validates = In.attr(I, "validate_shape");
-      Op == "Assign" && Validates &&
+      Op == op::Assign && Validates &&
       varintField(*Validates, AttrBool).value_or(0) == 0 &&
       !hasShape(resolve(In.inputs(I)[Def.Grad]), C))
     return Fail("may change the shape of a part");
@@ -396,8 +398,9 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
     } else if (int(K) == Def.Grad && Good) {
       // One number for all elements.
       NodeId From = PartsOf[Want.Node];
-      auto Value = From != NoNode && G.isOp(From, "Const") ? constValue(G, From)
-                                                           : std::nullopt;
+      auto Value = From != NoNode && G.isOp(From, op::Const)
+                       ? constValue(G, From)
+                       : std::nullopt;
       Good = Def.Kind == UpdateKind::Scatter && Value &&
              !Value->Shape.UnknownRank && Value->Shape.Dims.empty();
     } else if (int(K) == Def.Grad) {
@@ -454,20 +457,20 @@ void PartitionChecker::compare(NodeId I, NodeId P) {
     return checkUpdate(I, P);
   if (C && readHandle({I, 0}).Node != NoNode)
     return Must(isRead(I, P));
-  if (C && Op == "ResourceGather")
+  if (C && Op == op::ResourceGather)
     return Must(isLookup(I, P) || isDenseLookup(I, P));
-  if (C && Op == "ResourceGatherNd")
+  if (C && Op == op::ResourceGatherNd)
     return Must(isDenseLookup(I, P));
-  if (C && Op == "VariableShape")
+  if (C && Op == op::VariableShape)
     return Must(isShape(P, First, I));
-  if (C && (Op == "VarIsInitializedOp" || Op == "IsVariableInitialized"))
+  if (C && (Op == op::VarIsInitializedOp || Op == op::IsVariableInitialized))
     return Must(isInitialized(I, P));
-  if (C && (Op == "DestroyResourceOp" || Op == "DisableCopyOnRead"))
+  if (C && (Op == op::DestroyResourceOp || Op == op::DisableCopyOnRead))
     return Must(isForEach(I, P));
   if (Endpoint From = readHandle(First);
       From.Node != NoNode && G.opName(P) != Op)
-    return Must(Op == "Shape" ? isShape(P, From, I) : isLookup(I, P));
-  if (Op == "SaveV2" || Op == "RestoreV2")
+    return Must(Op == op::Shape ? isShape(P, From, I) : isLookup(I, P));
+  if (Op == op::SaveV2 || Op == op::RestoreV2)
     return;
   isSame(I, P);
 }
@@ -480,7 +483,7 @@ bool PartitionChecker::run() {
   for (bool Saves : {false, true})
     for (NodeId P = 0; P < G.size(); ++P)
       if (NodeId I = InputOf[P];
-          I != NoNode && inputOp(I) == (Saves ? "SaveV2" : "RestoreV2"))
+          I != NoNode && inputOp(I) == (Saves ? op::SaveV2 : op::RestoreV2))
         checkSaver(*this, I, P);
   for (NodeId I = 0; I < In.size(); ++I) {
     if (!In.isLive(I))

@@ -7,6 +7,7 @@
 #include "lib/certify/partition/PartitionLike.h"
 
 #include "lib/certify/partition/PartitionCheck.h"
+#include "lib/ops/Ops.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 using namespace llvm;
@@ -32,7 +33,7 @@ bool partitionLike(Module &M, const Graph &Like, DiagnosticEngine &Diags) {
     if (!G.isLive(N) || !Vars.isUpdate(G, N))
       continue;
     NodeId Its = Like.find(G.name(N));
-    if (Its != NoNode && Like.isOp(Its, "Identity"))
+    if (Its != NoNode && Like.isOp(Its, op::Identity))
       Editor.keep((G.name(N) + ":0").str());
   }
   Editor.run();

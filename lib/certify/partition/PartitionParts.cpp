@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/certify/partition/PartitionTerms.h"
+#include "lib/ops/Ops.h"
 
 #include "lib/graph/AttrWire.h"
 
@@ -199,8 +200,8 @@ static Passing passingOf(StringRef Op) {
   if (GivesRef && Def->update().Kind != UpdateKind::None)
     return Passing::Ref;
   return StringSwitch<Passing>(Op)
-      .Cases("Identity", "Switch", "Enter", Passing::Value)
-      .Cases("RefIdentity", "RefSwitch", "RefEnter", Passing::Ref)
+      .Cases(op::Identity, op::Switch, op::Enter, Passing::Value)
+      .Cases(op::RefIdentity, op::RefSwitch, op::RefEnter, Passing::Ref)
       .Default(Passing::No);
 }
 
@@ -278,14 +279,15 @@ Endpoint PartitionTerms::firstAlias(Endpoint E) {
 
 Endpoint PartitionTerms::resolve(Endpoint E) const {
   while (!E.isControl() && PartsOf[E.Node] == NoNode &&
-         inputOp(E.Node) == "Identity" && In.inputs(E.Node).size() == 1 &&
+         inputOp(E.Node) == op::Identity && In.inputs(E.Node).size() == 1 &&
          !cutOf(E))
     E = In.inputs(E.Node)[0];
   return E;
 }
 
 std::optional<SmallVector<int64_t, 4>> PartitionTerms::ints(Endpoint E) const {
-  if (E.isControl() || !G.isOp(E.Node, "Const") || SaverConsts.contains(E.Node))
+  if (E.isControl() || !G.isOp(E.Node, op::Const) ||
+      SaverConsts.contains(E.Node))
     return std::nullopt;
   auto V = constValue(G, E.Node);
   if (!V || !V->HasInts)
@@ -356,7 +358,7 @@ bool PartitionTerms::isLate(NodeId I, unsigned K, uint32_t Waits) {
   auto IsThere = [&](NodeId N) {
     return N != NoNode &&
            (isVariableOp(inputOp(N)) ||
-            (inputOp(N) == "Identity" && In.inputs(N).size() == 1 &&
+            (inputOp(N) == op::Identity && In.inputs(N).size() == 1 &&
              isVariableOp(inputOp(In.inputs(N)[0].Node))));
   };
   std::set<NodeId> Now, Want;
@@ -376,8 +378,9 @@ bool PartitionTerms::isLate(NodeId I, unsigned K, uint32_t Waits) {
 
 bool PartitionTerms::waitsForContext(NodeId P) {
   return all_of(G.controlInputs(P), [&](Endpoint E) {
-    bool IsPivot = InputOf[E.Node] == NoNode && (G.isOp(E.Node, "Identity") ||
-                                                 G.isOp(E.Node, "RefIdentity"));
+    bool IsPivot =
+        InputOf[E.Node] == NoNode &&
+        (G.isOp(E.Node, op::Identity) || G.isOp(E.Node, op::RefIdentity));
     bool Is = term({E.Node, 0}).Kind == PartTerm::Handle ||
               (IsPivot && G.node(E.Node).NumInputs == 1 &&
                term(in(E.Node, 0)).Kind == PartTerm::Handle);

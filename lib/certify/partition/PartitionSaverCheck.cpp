@@ -9,6 +9,7 @@
 
 #include "lib/certify/partition/PartitionTerms.h"
 #include "lib/graph/AttrWire.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -89,7 +90,7 @@ struct Entries {
 static std::optional<Entries> entriesOf(const InputGraph &In, NodeId I) {
   auto Of = [&](unsigned K) -> std::optional<std::vector<StringRef>> {
     Endpoint E = In.inputs(I)[K];
-    if (In.opNames()[In.op(E.Node)] != "Const")
+    if (In.opNames()[In.op(E.Node)] != op::Const)
       return std::nullopt;
     return stringsOf(In.attr(E.Node, "value"));
   };
@@ -102,7 +103,7 @@ static std::optional<Entries> entriesOf(const InputGraph &In, NodeId I) {
 static std::optional<Entries> entriesOf(const Graph &G, NodeId P) {
   auto Of = [&](unsigned K) -> std::optional<std::vector<StringRef>> {
     NodeId N = G.input(P, K).Node;
-    return G.isOp(N, "Const") ? stringsOf(G.attr(N, "value")) : std::nullopt;
+    return G.isOp(N, op::Const) ? stringsOf(G.attr(N, "value")) : std::nullopt;
   };
   auto Names = Of(1), Slices = Of(2);
   if (!Names || !Slices || Names->size() != Slices->size())
@@ -113,7 +114,7 @@ static std::optional<Entries> entriesOf(const Graph &G, NodeId P) {
 bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
   const InputGraph &In = T.In;
   const Graph &G = T.G;
-  bool Saves = T.inputOp(I) == "SaveV2";
+  bool Saves = T.inputOp(I) == op::SaveV2;
   unsigned First = 3;
   auto Fail = [&](const Twine &Why) {
     T.error(P, Why);
@@ -153,7 +154,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
       continue;
     bool Others = G.anyUse(N, [&](Use U) {
       return U.Index >= G.node(U.User).NumData ||
-             (!G.isOp(U.User, "SaveV2") && !G.isOp(U.User, "RestoreV2"));
+             (!G.isOp(U.User, op::SaveV2) && !G.isOp(U.User, op::RestoreV2));
     });
     if (Others)
       return Fail("its entry list is shared with another op");
@@ -200,7 +201,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
     }
     if (Saves) {
       // Places in front of the saver do not count.
-      while (T.inputOp(Want.Node) == "Identity" &&
+      while (T.inputOp(Want.Node) == op::Identity &&
              In.inputs(Want.Node).size() == 1 && !T.cutOf(Want) &&
              !T.cutOf(In.inputs(Want.Node)[0]))
         Want = In.inputs(Want.Node)[0];
@@ -210,7 +211,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
       const PartedVariable *C = T.cutOf(From);
       if (!C ||
           (IsRead && T.inputOp(Want.Node) !=
-                         (T.isHandle(*C) ? "ReadVariableOp" : "Identity")))
+                         (T.isHandle(*C) ? op::ReadVariableOp : op::Identity)))
         return Missing();
       for (unsigned Part = 0; Part < C->Parts.size(); ++Part, ++At) {
         if (!IsEntry(At) ||

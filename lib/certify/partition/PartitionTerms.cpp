@@ -6,6 +6,8 @@
 
 #include "lib/certify/partition/PartitionTerms.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -34,7 +36,7 @@ PartTerm PartitionTerms::evaluate(Endpoint E) {
   if (I == NoNode)
     return evaluateNew(E);
   PartTerm X;
-  if (G.isOp(E.Node, "RestoreV2")) {
+  if (G.isOp(E.Node, op::RestoreV2)) {
     auto It = RestoredTerms.find({E.Node, E.Port});
     return It == RestoredTerms.end() ? X : It->second;
   }
@@ -62,7 +64,7 @@ PartTerm PartitionTerms::alias(Endpoint E, const PartTerm &X) {
   PartTerm R;
   bool IsRef = G.isRefOutput(X.Kind == PartTerm::Handle ? in(N, 0).Node : N,
                              in(N, 0).Port);
-  if (IsRef && G.isOp(N, "Identity")) {
+  if (IsRef && G.isOp(N, op::Identity)) {
     R = X;
     R.Kind = PartTerm::PartRead;
     R.Waits = waitsOf(N, /*IsRead=*/true);
@@ -170,16 +172,16 @@ PartTerm PartitionTerms::concat(NodeId N) {
 PartTerm PartitionTerms::partNumbers(NodeId N) {
   PartTerm R;
   StringRef Op = G.opName(N);
-  if (Op == "Cast")
+  if (Op == op::Cast)
     return term(in(N, 0)).Kind == PartTerm::PartNumber ? term(in(N, 0)) : R;
-  if (Op == "FloorDiv" || Op == "GreaterEqual") {
+  if (Op == op::FloorDiv || Op == op::GreaterEqual) {
     const PartTerm &X = term(in(N, 0));
     auto By = ints(in(N, 1));
     if (X.Kind != PartTerm::Flat || !By || By->size() != 1)
       return R;
     R.Kind = PartTerm::PartNumber;
     R.E = X.E;
-    R.Even = Op == "FloorDiv";
+    R.Even = Op == op::FloorDiv;
     R.List = *By;
     return R;
   }
@@ -237,11 +239,11 @@ PartTerm PartitionTerms::sent(Endpoint E) {
 PartTerm PartitionTerms::lookup(NodeId N) {
   PartTerm R;
   const PartTerm &Table = term(in(N, 0)), &Ids = term(in(N, 1));
-  bool OfHandle = G.isOp(N, "ResourceGather");
+  bool OfHandle = G.isOp(N, op::ResourceGather);
   if (Table.Kind != (OfHandle ? PartTerm::Handle : PartTerm::PartRead) ||
       G.intAttr(N, "batch_dims").value_or(0) != 0)
     return R;
-  if (G.isOp(N, "GatherV2"))
+  if (G.isOp(N, op::GatherV2))
     if (auto Axis = ints(in(N, 2)); !Axis || *Axis != ArrayRef<int64_t>{0})
       return R;
   const PartedVariable *C = cutOf(Table.E);
@@ -334,39 +336,39 @@ PartTerm PartitionTerms::evaluateNew(Endpoint E) {
     return R;
   const PartTerm &X = term(in(N, 0));
   if (X.Kind == PartTerm::Handle) {
-    if (Op == "ReadVariableOp") {
+    if (Op == op::ReadVariableOp) {
       R = X;
       R.Kind = PartTerm::PartRead;
       R.Waits = waitsOf(N);
       return R;
     }
-    if (Op == "VarIsInitializedOp" || Op == "IsVariableInitialized") {
+    if (Op == op::VarIsInitializedOp || Op == op::IsVariableInitialized) {
       R = X;
       R.Kind = PartTerm::Initialized;
       R.List = {int64_t(X.Index)};
       R.Waits = waitsOf(N);
       return R;
     }
-    return Op == "ResourceGather" ? lookup(N) : alias(E, X);
+    return Op == op::ResourceGather ? lookup(N) : alias(E, X);
   }
-  if (Op == "Gather" || (Op == "GatherV2" && X.Kind == PartTerm::PartRead))
+  if (Op == op::Gather || (Op == op::GatherV2 && X.Kind == PartTerm::PartRead))
     return lookup(N);
   if (!waitsForContext(N))
     return R;
-  if (Op == "SplitV")
+  if (Op == op::SplitV)
     return slice(E);
-  if (Op == "ConcatV2")
+  if (Op == op::ConcatV2)
     return concat(N);
-  if (Op == "Reshape")
+  if (Op == op::Reshape)
     return reshape(N);
-  if (Op == "Cast" || Op == "FloorDiv" || Op == "GreaterEqual" ||
-      Op == "AddN" || Op == "AddV2" || Op == "Add")
+  if (Op == op::Cast || Op == op::FloorDiv || Op == op::GreaterEqual ||
+      Op == op::AddN || Op == op::AddV2 || Op == op::Add)
     return partNumbers(N);
-  if (Op == "DynamicPartition")
+  if (Op == op::DynamicPartition)
     return sent(E);
-  if (Op == "ParallelDynamicStitch" || Op == "DynamicStitch")
+  if (Op == op::ParallelDynamicStitch || Op == op::DynamicStitch)
     return stitch(N);
-  if (Op == "LogicalAnd") {
+  if (Op == op::LogicalAnd) {
     const PartTerm &Y = term(in(N, 1));
     if (X.Kind != PartTerm::Initialized || Y.Kind != X.Kind || X.E != Y.E ||
         X.Waits != Y.Waits)
@@ -376,13 +378,13 @@ PartTerm PartitionTerms::evaluateNew(Endpoint E) {
     return R;
   }
   bool OfSame = X.Kind == PartTerm::Same;
-  if ((Op == "Size" && (OfSame || X.Kind == PartTerm::Flat)) ||
-      (Op == "Shape" && OfSame)) {
-    R.Kind = Op == "Size" ? PartTerm::Count : PartTerm::Shape;
+  if ((Op == op::Size && (OfSame || X.Kind == PartTerm::Flat)) ||
+      (Op == op::Shape && OfSame)) {
+    R.Kind = Op == op::Size ? PartTerm::Count : PartTerm::Shape;
     R.E = X.E;
     return R;
   }
-  if (Op == "Range") {
+  if (Op == op::Range) {
     auto Start = ints(in(N, 0)), Delta = ints(in(N, 2));
     const PartTerm &End = term(in(N, 1));
     if (Start && Delta && *Start == ArrayRef<int64_t>{0} &&
@@ -392,7 +394,7 @@ PartTerm PartitionTerms::evaluateNew(Endpoint E) {
     }
     return R;
   }
-  if (Op == "Sub") {
+  if (Op == op::Sub) {
     const PartTerm &Begin = term(in(N, 1));
     if (X.Kind == PartTerm::Flat && Begin.Kind == PartTerm::Begin &&
         Begin.E == X.E) {
@@ -401,7 +403,7 @@ PartTerm PartitionTerms::evaluateNew(Endpoint E) {
     }
     return R;
   }
-  if (Op == "GatherV2") {
+  if (Op == op::GatherV2) {
     auto At = ints(in(N, 0)), Axis = ints(in(N, 2));
     const PartTerm &Number = term(in(N, 1));
     if (At && Axis && *Axis == ArrayRef<int64_t>{0} &&

@@ -9,6 +9,7 @@
 
 #include "lib/graph/InputGraph.h"
 #include "lib/ops/OpTable.h"
+#include "lib/ops/Ops.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -112,7 +113,7 @@ public:
   /// it is in parts.
   const PartedVariable *cutOf(Endpoint E) const;
   bool isHandle(const PartedVariable &C) const {
-    return inputOp(C.Var) == "VarHandleOp";
+    return inputOp(C.Var) == op::VarHandleOp;
   }
   /// The tensor that \p E is without identities that are gone.
   Endpoint resolve(Endpoint E) const;

@@ -11,6 +11,7 @@
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/rules/OpRules.h"
 #include "lib/infer/sizes/Dims.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -52,9 +53,9 @@ void Chooser::collect() {
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
     const OpDef *Def = G.opDefOf(Op);
-    Roles.push_back(Name.starts_with("Placeholder") ? Placeholder
-                    : isBatchRead(Name)             ? Read
-                    : fillsPipeline(Name)           ? Fills
+    Roles.push_back(Name.starts_with(op::Placeholder) ? Placeholder
+                    : isBatchRead(Name)               ? Read
+                    : fillsPipeline(Name)             ? Fills
                     : Def && Def->update().Kind != UpdateKind::None ? Updates
                                                                     : Other);
     AnyFills |= Roles.back() == Fills;
@@ -194,14 +195,14 @@ static bool needsScalar(const Graph &G, Use U) {
     return U.Index >= Update.NumVars && int(U.Index) != Update.Grad &&
            int(U.Index) != Update.Indices;
   StringRef Op = G.opName(U.User);
-  return ((Op == "Switch" || Op == "RefSwitch" || Op == "Fill" ||
-           Op == "ScalarSummary") &&
+  return ((Op == op::Switch || Op == op::RefSwitch || Op == op::Fill ||
+           Op == op::ScalarSummary) &&
           U.Index == 1) ||
-         Op == "LoopCond" || Op == "Range";
+         Op == op::LoopCond || Op == op::Range;
 }
 
 static bool isScalarConst(const Graph &G, Endpoint E) {
-  return G.isOp(E.Node, "Const") && constScalar(G, E.Node);
+  return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
 }
 
 /// Whether \p E is a draw, or one in another range.
@@ -210,7 +211,7 @@ static bool isDraw(const Graph &G, Endpoint E) {
     StringRef Op = G.opName(E.Node);
     if (isRandomOp(Op))
       return true;
-    if (Op != "Add" && Op != "AddV2" && Op != "Mul" && Op != "Identity")
+    if (Op != op::Add && Op != op::AddV2 && Op != op::Mul && Op != op::Identity)
       return false;
     E = G.input(E.Node, 0);
   }
@@ -235,15 +236,15 @@ bool Chooser::isScalar(Endpoint Feed) const {
       if (needsScalar(G, U))
         return true;
       StringRef Op = G.opName(U.User);
-      bool Compares = Op.starts_with("Greater") || Op.starts_with("Less");
-      bool Adds = Op == "Add" || Op == "AddV2" || Op == "Sub";
-      bool Scales = Op == "Mul" || Op == "RealDiv" || Op == "Div";
-      if (Op == "Identity" || Op == "Cast" || Op == "LogicalNot") {
+      bool Compares = Op.starts_with(op::Greater) || Op.starts_with(op::Less);
+      bool Adds = Op == op::Add || Op == op::AddV2 || Op == op::Sub;
+      bool Scales = Op == op::Mul || Op == op::RealDiv || Op == op::Div;
+      if (Op == op::Identity || Op == op::Cast || Op == op::LogicalNot) {
         Work.push_back({U.User, 0});
         continue;
       }
       if (!Compares && !Adds && !Scales) {
-        IsOther |= Op != "Shape";
+        IsOther |= Op != op::Shape;
         continue;
       }
       Endpoint Other = G.input(U.User, 1 - U.Index);

@@ -18,6 +18,7 @@
 #include "lib/infer/batch/FullBatch.h"
 
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/ops/Ops.h"
 
 using namespace llvm;
 
@@ -57,8 +58,8 @@ FullBatch::FullBatch(const Graph &G, ArrayRef<Feed> Feeds) : G(G) {
   SmallVector<uint8_t, 64> Roles;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
-    bool IsProduct = Name == "MatMul" || Name.starts_with("BatchMatMul");
-    bool IsSparse = AnySparse && Name == "SparseTensorDenseMatMul";
+    bool IsProduct = Name == op::MatMul || Name.starts_with(op::BatchMatMul);
+    bool IsSparse = AnySparse && Name == op::SparseTensorDenseMatMul;
     Roles.push_back(IsProduct ? Product : IsSparse ? SparseProduct : Other);
   }
   for (NodeId N = 0; N < G.size(); ++N) {
@@ -67,7 +68,7 @@ FullBatch::FullBatch(const Graph &G, ArrayRef<Feed> Feeds) : G(G) {
       continue;
     if (Role == Product) {
       for (Endpoint E : G.dataInputs(N)) {
-        if (Seen[E.Node] || !G.isOp(E.Node, "Const"))
+        if (Seen[E.Node] || !G.isOp(E.Node, op::Const))
           continue;
         Seen[E.Node] = true;
         if (auto Value = constValue(G, E.Node, 0);
@@ -126,7 +127,7 @@ bool FullBatch::refuse(const DimAnalysis &Dims, DiagnosticEngine &Diags) const {
       for (size_t J = I + 1; J < Shape->size(); ++J)
         if (areRows(Dims.table(), (*Shape)[I], (*Shape)[J]))
           return Refuse(M.Source,
-                        G.isOp(M.Source, "Const") ? "constant" : "feed");
+                        G.isOp(M.Source, op::Const) ? "constant" : "feed");
   }
   for (const Products &P : Sparse)
     if (isFull(P, Dims))

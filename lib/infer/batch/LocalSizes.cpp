@@ -7,6 +7,7 @@
 #include "lib/infer/batch/LocalSizes.h"
 
 #include "lib/infer/graph/Loops.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 using namespace llvm;
@@ -63,14 +64,14 @@ void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
     if (Local.Dims == Shape->Dims)
       continue;
     // What an array says of its elements is read again, and what is checked.
-    if (G.isOp(N, "TensorArrayV3") || G.isOp(N, "EnsureShape"))
+    if (G.isOp(N, op::TensorArrayV3) || G.isOp(N, op::EnsureShape))
       G.setAttr(N, OriginalAttr, *G.attr(N, Key));
     G.setAttr(N, Key, encodeShapeAttr(Local));
   }
 }
 
 bool isElementShape(StringRef Op, StringRef Key) {
-  return Op == "EnsureShape"
+  return Op == op::EnsureShape
              ? Key == "shape"
              : Key.starts_with("element_shape") && isLocalHandleOp(Op);
 }
@@ -81,7 +82,7 @@ elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   if (!Shape)
     return std::nullopt;
   // What is read from many elements has them along another axis.
-  bool Many = !G.isOp(N, "TensorArrayV3") && !G.isOp(N, "EnsureShape");
+  bool Many = !G.isOp(N, op::TensorArrayV3) && !G.isOp(N, op::EnsureShape);
   if (Many && Shape->empty())
     return std::nullopt;
   return SmallVector<DimId, 4>(Many ? Shape->drop_front() : *Shape);

@@ -17,6 +17,7 @@
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -41,7 +42,7 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     List[F.At.Port] = F.Axis;
     // A number of rows that is the same for all, or at most that many?
     auto Shape = sourceShape(G, F.At);
-    bool Many = G.opName(F.At.Node).starts_with("QueueDequeueMany");
+    bool Many = G.opName(F.At.Node).starts_with(op::QueueDequeueMany);
     for (size_t I = 0; Shape && I < Shape->Dims.size(); ++I)
       if (Shape->Dims[I] < 0 && !(Many && I == 0))
         Diags.unproved("batch", feedName(G, F.At),
@@ -90,17 +91,18 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
 static std::optional<double> numberAt(const Graph &G, Endpoint E, NodeId &At,
                                       unsigned Depth = 8) {
   StringRef Op = G.opName(E.Node);
-  if (Op == "Const") {
+  if (Op == op::Const) {
     At = E.Node;
     return constScalar(G, E.Node);
   }
-  bool IsProduct = Op == "Mul", IsQuotient = Op == "RealDiv" || Op == "Div";
+  bool IsProduct = Op == op::Mul,
+       IsQuotient = Op == op::RealDiv || Op == op::Div;
   if (Depth == 0 || G.node(E.Node).NumData == 0)
     return std::nullopt;
-  if (Op == "Fill")
+  if (Op == op::Fill)
     return numberAt(G, G.input(E.Node, 1), At, Depth - 1);
-  if (Op == "Cast" || Op == "Identity" || Op == "Reshape" || Op == "Tile" ||
-      Op == "ExpandDims" || Op == "BroadcastTo")
+  if (Op == op::Cast || Op == op::Identity || Op == op::Reshape ||
+      Op == op::Tile || Op == op::ExpandDims || Op == op::BroadcastTo)
     return numberAt(G, G.input(E.Node, 0), At, Depth - 1);
   if (!IsProduct && !IsQuotient)
     return std::nullopt;
@@ -134,7 +136,7 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
   }
   std::vector<NodeId> Sizes;
   for (NodeId N : Order) {
-    bool IsConst = G.isOp(N, "Const");
+    bool IsConst = G.isOp(N, op::Const);
     if ((IsConst || isVariableOp(G.opName(N))) && Dims.batchAxis({N, 0}) >= 0) {
       Diags.error(G.name(N),
                   "--batch=per-replica: it has a row for each example of the "
@@ -150,8 +152,8 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
   for (NodeId N : Order) {
     StringRef Op = G.opName(N);
     if (G.node(N).Count != Copies::PerReplica || Dims.value({N, 0}) ||
-        (Op != "Mul" && Op != "MulNoNan" && Op != "DivNoNan" &&
-         !Op.ends_with("Div")))
+        (Op != op::Mul && Op != op::MulNoNan && Op != op::DivNoNan &&
+         !Op.ends_with(op::Div)))
       continue;
     for (Endpoint E : G.dataInputs(N)) {
       NodeId At = NoNode;

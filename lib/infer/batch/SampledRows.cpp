@@ -29,6 +29,7 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -57,18 +58,19 @@ Role roleOf(StringRef Op) {
   if (Op.ends_with("CandidateSampler"))
     return Role::Samples;
   return StringSwitch<Role>(Op)
-      .Cases("Gather", "GatherV2", "ResourceGather", Role::LooksUp)
-      .Case("ConcatV2", Role::Joins)
-      .Cases("Slice", "StridedSlice", "Split", "SplitV", Role::TakesPart)
-      .Cases("Shape", "ShapeN", "Size", "VariableShape", Role::Measures)
-      .Cases("Pack", "Reshape", "ExpandDims", "Squeeze", "Cast", "Identity",
-             Role::Calculates)
-      .Cases("Add", "AddV2", "Sub", "Mul", "FloorDiv", "Maximum", "Minimum",
-             Role::Calculates)
-      .Case("Prod", Role::Calculates)
-      .Case("Const", Role::Is)
-      .Case("Pad", Role::Pads)
-      .Cases("AddN", "Neg", "RealDiv", Role::Carries)
+      .Cases(op::Gather, op::GatherV2, op::ResourceGather, Role::LooksUp)
+      .Case(op::ConcatV2, Role::Joins)
+      .Cases(op::Slice, op::StridedSlice, op::Split, op::SplitV,
+             Role::TakesPart)
+      .Cases(op::Shape, op::ShapeN, op::Size, op::VariableShape, Role::Measures)
+      .Cases(op::Pack, op::Reshape, op::ExpandDims, op::Squeeze, op::Cast,
+             op::Identity, Role::Calculates)
+      .Cases(op::Add, op::AddV2, op::Sub, op::Mul, op::FloorDiv, op::Maximum,
+             op::Minimum, Role::Calculates)
+      .Case(op::Prod, Role::Calculates)
+      .Case(op::Const, Role::Is)
+      .Case(op::Pad, Role::Pads)
+      .Cases(op::AddN, op::Neg, op::RealDiv, Role::Carries)
       .Default(Role::Other);
 }
 
@@ -125,7 +127,7 @@ void SampledRows::findRoots() {
     if (role(N) != Role::LooksUp || !Joins)
       continue;
     NodeId From = G.input(N, 1).Node;
-    while (G.isOp(From, "Identity") || G.isOp(From, "Cast"))
+    while (G.isOp(From, op::Identity) || G.isOp(From, op::Cast))
       From = G.input(From, 0).Node;
     if (role(From) == Role::Joins)
       Found.insert(From);

@@ -17,6 +17,7 @@
 #include "lib/infer/batch/SparseFeeds.h"
 
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -55,15 +56,15 @@ std::optional<std::array<unsigned, 3>> sparseArguments(const OpDef *Def) {
 /// for each segment.
 bool givesRows(const Graph &G, NodeId N) {
   StringRef Op = G.opName(N);
-  if (Op == "SparseTensorDenseMatMul")
+  if (Op == op::SparseTensorDenseMatMul)
     return !G.boolAttr(N, "adjoint_a").value_or(false);
   return StringSwitch<bool>(Op)
-      .Cases("SparseToDense", "SegmentSum", "SegmentMean", true)
-      .Cases("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN",
-             true)
-      .Cases("SparseSegmentSumWithNumSegments",
-             "SparseSegmentMeanWithNumSegments",
-             "SparseSegmentSqrtNWithNumSegments", true)
+      .Cases(op::SparseToDense, op::SegmentSum, op::SegmentMean, true)
+      .Cases(op::SparseSegmentSum, op::SparseSegmentMean,
+             op::SparseSegmentSqrtN, true)
+      .Cases(op::SparseSegmentSumWithNumSegments,
+             op::SparseSegmentMeanWithNumSegments,
+             op::SparseSegmentSqrtNWithNumSegments, true)
       .Default(false);
 }
 
@@ -78,7 +79,7 @@ std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
           G.input(Split.User, 0) != F.At)
         return;
       G.forEachUse(Split.User, [&](Use U) {
-        if (U.Index == 0 && G.opName(U.User).starts_with("ParseExample") &&
+        if (U.Index == 0 && G.opName(U.User).starts_with(op::ParseExample) &&
             firstDenseFeature(G, U.User) != 0)
           Parsers.push_back(U.User);
       });
@@ -125,7 +126,7 @@ std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
     G.forEachUse(N, [&](Use U) {
       if (G.input(U.User, U.Index) != Endpoint{N, Port})
         return;
-      bool IsShape = U.Index == 1 && G.isOp(U.User, "Reshape");
+      bool IsShape = U.Index == 1 && G.isOp(U.User, op::Reshape);
       (IsShape ? Shaped : Work).push_back(U.User);
     });
   };
@@ -156,7 +157,7 @@ std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
       continue;
     }
     // Which rows are empty is said of each row.
-    bool Fills = G.isOp(N, "SparseFillEmptyRows");
+    bool Fills = G.isOp(N, op::SparseFillEmptyRows);
     if (Fills)
       Rows.push_back({N, 2});
     for (unsigned Port = 0, E = G.numOutputs(N).value_or(0); Port < E; ++Port)

@@ -7,6 +7,7 @@
 #include "lib/infer/facts/LocalRuns.h"
 
 #include "lib/infer/rules/OpRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -123,7 +124,7 @@ bool LocalRuns::ofDims(ArrayRef<DimId> List, uint8_t &Result) const {
 /// of all that it takes.
 bool LocalRuns::startsToDiffer(NodeId N) const {
   // How many elements an array has is how often the loop ran that filled it.
-  if (G.isOp(N, "TensorArraySizeV3"))
+  if (G.isOp(N, op::TensorArraySizeV3))
     return isOfOwnLoop(G.input(N, 1));
   if (Ops[G.node(N).Op].Starts || G.node(N).Kind == Inserted::Split ||
       Facts.Types.usesState(N))
@@ -136,9 +137,9 @@ bool LocalRuns::startsToDiffer(NodeId N) const {
 static bool exchanges(const Graph &G, NodeId N) {
   Inserted Kind = G.node(N).Kind;
   return (Kind == Inserted::Reduce &&
-          (G.isOp(N, "_Reduce") || G.isOp(N, "CollectiveReduce"))) ||
+          (G.isOp(N, "_Reduce") || G.isOp(N, op::CollectiveReduce))) ||
          (Kind == Inserted::Gather &&
-          (G.isOp(N, "_Gather") || G.isOp(N, "CollectiveGather") ||
+          (G.isOp(N, "_Gather") || G.isOp(N, op::CollectiveGather) ||
            (isLengthGatherOp(G, N) &&
             lengthGatherSource(G, N).Node != NoNode)));
 }
@@ -153,8 +154,8 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   if (This.Count == Copies::PerReplica && !Exchanged) {
     // Sizes are not values.
     bool Other = In & (Ops[This.Op].Rules.Type == TypeRule::ShapeOf &&
-                               !G.isOp(N, "ConcatOffset") &&
-                               !G.isOp(N, "BroadcastGradientArgs")
+                               !G.isOp(N, op::ConcatOffset) &&
+                               !G.isOp(N, op::BroadcastGradientArgs)
                            ? Length
                            : Differs);
     bool Does = Type.isVarying()      ? Other || startsToDiffer(N)
@@ -209,7 +210,7 @@ uint8_t LocalRuns::sizeOperands(NodeId N) const {
     Data = 0;
     break;
   case TypeRule::Part:
-    Data = G.isOp(N, "Split") ? 1 : G.isOp(N, "StridedSliceGrad") ? 4 : 0;
+    Data = G.isOp(N, op::Split) ? 1 : G.isOp(N, op::StridedSliceGrad) ? 4 : 0;
     break;
   case TypeRule::None:
   case TypeRule::Fill:
@@ -239,10 +240,10 @@ uint8_t LocalRuns::sizeOperands(NodeId N) const {
 /// Whether \p Flow comes out of a loop that replicas may run through another
 /// number of times.
 bool LocalRuns::isOfOwnLoop(Endpoint Flow) const {
-  if (!G.isOp(Flow.Node, "Exit"))
+  if (!G.isOp(Flow.Node, op::Exit))
     return false;
   NodeId Switch = G.input(Flow.Node, 0).Node;
-  return G.isOp(Switch, "Switch") && differs(G.input(Switch, 1));
+  return G.isOp(Switch, op::Switch) && differs(G.input(Switch, 1));
 }
 
 /// Length if replicas have other values of what gives \p N its sizes.
@@ -255,7 +256,7 @@ uint8_t LocalRuns::lengths(NodeId N) const {
   };
   switch (Ops[G.node(N).Op].Rules.Type) {
   case TypeRule::LocalHandle:
-    return G.isOp(N, "TensorArrayConcatV3") && isOfOwnLoop(G.input(N, 1))
+    return G.isOp(N, op::TensorArrayConcatV3) && isOfOwnLoop(G.input(N, 1))
                ? Length
                : 0;
   case TypeRule::Range:
@@ -264,16 +265,16 @@ uint8_t LocalRuns::lengths(NodeId N) const {
   case TypeRule::Random:
     return Any({0});
   case TypeRule::Relayout:
-    return G.isOp(N, "Reshape") ? Any({1}) : 0;
+    return G.isOp(N, op::Reshape) ? Any({1}) : 0;
   case TypeRule::Tile:
   case TypeRule::OneHot:
   case TypeRule::TopK:
     return Any({1});
   case TypeRule::Part:
-    return G.isOp(N, "Slice") ? Any({2})
-           : G.isOp(N, "Pad") || G.isOp(N, "PadV2") || G.isOp(N, "SplitV")
+    return G.isOp(N, op::Slice) ? Any({2})
+           : G.isOp(N, op::Pad) || G.isOp(N, op::PadV2) || G.isOp(N, op::SplitV)
                ? Any({1})
-           : G.isOp(N, "StridedSlice") &&
+           : G.isOp(N, op::StridedSlice) &&
                    G.intAttr(N, "shrink_axis_mask").value_or(0) == 0
                ? Any({1, 2})
                : 0;
@@ -294,11 +295,11 @@ uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
   constexpr uint8_t Mask = OwnNumber | AllNumber;
   switch (Ops[G.node(N).Op].Rules.Type) {
   case TypeRule::ShapeOf:
-    if (G.isOp(N, "ConcatOffset"))
+    if (G.isOp(N, op::ConcatOffset))
       return In & Mask;
-    return G.isOp(N, "Rank") || G.isOp(N, "BroadcastGradientArgs")
+    return G.isOp(N, op::Rank) || G.isOp(N, op::BroadcastGradientArgs)
                ? 0
-               : asNumbers(in(N, G.isOp(N, "ShapeN") ? Port : 0));
+               : asNumbers(in(N, G.isOp(N, op::ShapeN) ? Port : 0));
   case TypeRule::ReadVariable:
   case TypeRule::OneHot:
     return 0;
@@ -437,7 +438,7 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
     if (G.intAttr(N, "batch_dims").value_or(0) != 0)
       break;
     int Axis = 0;
-    if (G.isOp(N, "GatherV2")) {
+    if (G.isOp(N, op::GatherV2)) {
       auto V = Facts.Dims.numbers(Input(2));
       auto Shape = Facts.Dims.shape(Input(0));
       Axis = V && V->size() == 1 ? static_cast<int>(V->front()) : -1;
@@ -460,11 +461,11 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
     Fits = IsOfSizes(Input(1));
     break;
   case TypeRule::Whole:
-    Fits = !G.isOp(N, "SparseToDense") || IsOfSizes(Input(0));
+    Fits = !G.isOp(N, op::SparseToDense) || IsOfSizes(Input(0));
     break;
   case TypeRule::Xent: {
     auto Shape = Facts.Dims.shape(Input(0));
-    Fits = !G.isOp(N, "SparseSoftmaxCrossEntropyWithLogits") ||
+    Fits = !G.isOp(N, op::SparseSoftmaxCrossEntropyWithLogits) ||
            isOfRows(Input(1), Input(0),
                     Shape ? static_cast<int>(Shape->size()) - 1 : -1);
     break;
@@ -494,8 +495,8 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   constexpr StringRef TooShort =
       "takes a fixed number of rows, and a replica may have fewer";
-  if (G.isOp(N, "Split") || G.isOp(N, "Unpack")) {
-    bool Even = G.isOp(N, "Split");
+  if (G.isOp(N, op::Split) || G.isOp(N, op::Unpack)) {
+    bool Even = G.isOp(N, op::Split);
     Endpoint X = G.input(N, Even ? 1 : 0);
     auto Shape = Facts.Dims.shape(X);
     auto At =
@@ -517,7 +518,7 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
   auto Shape = Facts.Dims.shape(G.input(N, 0));
   if (!Shape)
     return "";
-  if (G.isOp(N, "Slice")) {
+  if (G.isOp(N, op::Slice)) {
     auto Begin = Facts.Dims.value(G.input(N, 1)),
          Size = Facts.Dims.value(G.input(N, 2));
     for (unsigned I = 0; I < Shape->size() && Size && I < Size->size(); ++I) {
@@ -534,7 +535,7 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
         return TooShort.str();
     }
   }
-  if (G.isOp(N, "StridedSlice") &&
+  if (G.isOp(N, op::StridedSlice) &&
       G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
       G.intAttr(N, "new_axis_mask").value_or(0) == 0) {
     int64_t Shrink = G.intAttr(N, "shrink_axis_mask").value_or(0);
@@ -557,7 +558,7 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
   constexpr StringRef Fixed = "applies a size that does not scale with the "
                               "batch to a per-replica shard";
   TypeRule Rule = Ops[G.node(N).Op].Rules.Type;
-  if (G.isOp(N, "Reshape") || G.isOp(N, "BroadcastTo")) {
+  if (G.isOp(N, op::Reshape) || G.isOp(N, op::BroadcastTo)) {
     auto Target = Facts.Dims.value(G.input(N, 1));
     bool Open = Target &&
                 any_of(*Target, [&](DimId D) { return Table.number(D) == -1; });
@@ -590,7 +591,7 @@ uint8_t LocalRuns::comparedSizes(NodeId N) const {
     All |= bits(E);
   switch (Ops[G.node(N).Op].Rules.Type) {
   case TypeRule::Relayout:
-    return G.isOp(N, "Reshape") ? Of({0}) | sizeOperands(N) : 0;
+    return G.isOp(N, op::Reshape) ? Of({0}) | sizeOperands(N) : 0;
   case TypeRule::Part:
     return (All & 3) | sizeOperands(N);
   case TypeRule::ScatterNd:

@@ -7,6 +7,7 @@
 #include "lib/infer/facts/Needs.h"
 
 #include "lib/infer/graph/Loops.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/Proxy.h"
 #include "lib/support/InternalError.h"
 
@@ -20,9 +21,10 @@ enum class NeedRole : uint8_t { None, Need, Fed };
 
 /// Whether an op by itself is something that a run needs or does.
 NeedRole roleOf(StringRef Op, const OpDef *Def) {
-  if (Op == "PlaceholderWithDefault")
+  if (Op == op::PlaceholderWithDefault)
     return NeedRole::Fed;
-  if (Op == "Placeholder" || Op == "PlaceholderV2" || isVariableOp(Op) || !Def)
+  if (Op == op::Placeholder || Op == op::PlaceholderV2 || isVariableOp(Op) ||
+      !Def)
     return NeedRole::Need;
   if (Def->readsVariable() || isLocalHandleOp(Op))
     return NeedRole::None;

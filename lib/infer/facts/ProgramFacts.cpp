@@ -6,6 +6,7 @@
 
 #include "lib/infer/facts/ProgramFacts.h"
 
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/support/InternalError.h"
 
@@ -24,8 +25,8 @@ static DimOptions optionsOf(const Graph &G) {
 static DimOptions settled(const Graph &G, ArrayRef<NodeId> Order,
                           const VariableIndex &Vars, DimOptions Options) {
   uint32_t Op = 0;
-  while (Op < G.numOps() && G.opNameOf(Op) != "Where" &&
-         G.opNameOf(Op) != "DynamicPartition")
+  while (Op < G.numOps() && G.opNameOf(Op) != op::Where &&
+         G.opNameOf(Op) != op::DynamicPartition)
     ++Op;
   if (Op == G.numOps())
     return Options;

@@ -9,13 +9,15 @@
 
 #include "lib/infer/graph/BatchSources.h"
 
+#include "lib/ops/Ops.h"
+
 using namespace llvm;
 
 namespace graft {
 
 bool isBatchRead(StringRef Op) {
-  return Op.starts_with("QueueDequeue") || Op == "IteratorGetNext" ||
-         Op == "IteratorGetNextSync";
+  return Op.starts_with(op::QueueDequeue) || Op == op::IteratorGetNext ||
+         Op == op::IteratorGetNextSync;
 }
 
 std::optional<SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G, NodeId N) {
@@ -27,19 +29,19 @@ std::optional<SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G, NodeId N) {
 }
 
 bool fillsPipeline(StringRef Op) {
-  return Op.starts_with("QueueEnqueue") || Op == "MakeIterator" ||
-         Op.starts_with("InitializeTable") ||
-         Op.starts_with("LookupTableImport") ||
-         Op.starts_with("LookupTableInsert");
+  return Op.starts_with(op::QueueEnqueue) || Op == op::MakeIterator ||
+         Op.starts_with(op::InitializeTable) ||
+         Op.starts_with(op::LookupTableImport) ||
+         Op.starts_with(op::LookupTableInsert);
 }
 
 /// The component of the queue that \p E dequeues.
 static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
   NodeId Queue = G.input(E.Node, 0).Node;
-  while (G.isOp(Queue, "Identity"))
+  while (G.isOp(Queue, op::Identity))
     Queue = G.input(Queue, 0).Node;
   // The priority of a PriorityQueue is its first component.
-  bool Priority = G.opName(Queue).starts_with("PriorityQueue");
+  bool Priority = G.opName(Queue).starts_with(op::PriorityQueue);
   if (Priority && E.Port == 0)
     return ShapeValue();
   auto Shapes = G.shapeListAttr(Queue, "shapes");
@@ -51,7 +53,7 @@ static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
 
 std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E) {
   StringRef Op = G.opName(E.Node);
-  if (Op.starts_with("Placeholder"))
+  if (Op.starts_with(op::Placeholder))
     return G.shapeAttr(E.Node, "shape");
   if (!isBatchRead(Op) || G.node(E.Node).NumData == 0)
     return std::nullopt;
@@ -67,7 +69,7 @@ std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E) {
   // At most so many for DequeueUpTo: the last batch may be a smaller one.
   NodeId Count = G.input(E.Node, 1).Node;
   int64_t Rows = -1;
-  if (Op.starts_with("QueueDequeueMany") && G.isOp(Count, "Const"))
+  if (Op.starts_with(op::QueueDequeueMany) && G.isOp(Count, op::Const))
     if (auto Value = constValue(G, Count); Value && Value->Ints.size() == 1)
       Rows = Value->Ints[0];
   Shape->Dims.insert(Shape->Dims.begin(), Rows);

@@ -7,6 +7,7 @@
 #include "lib/infer/graph/Conditions.h"
 
 #include "lib/infer/graph/Topology.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -18,7 +19,7 @@ using namespace llvm;
 namespace graft {
 
 static bool isSwitch(StringRef Op) {
-  return Op == "Switch" || Op == "RefSwitch";
+  return Op == op::Switch || Op == op::RefSwitch;
 }
 
 bool Conditions::any(const Graph &G) {
@@ -86,12 +87,12 @@ uint32_t Conditions::addSwitch(NodeId N) {
   Endpoint E = G.input(N, 1);
   for (;;) {
     const Node &This = G.node(E.Node);
-    bool Passes = This.Kind != Inserted::No || G.isOp(E.Node, "Identity");
+    bool Passes = This.Kind != Inserted::No || G.isOp(E.Node, op::Identity);
     if (!Passes || This.NumData == 0)
       break;
     E = G.input(E.Node, 0);
   }
-  if (G.isOp(E.Node, "LoopCond"))
+  if (G.isOp(E.Node, op::LoopCond))
     return ~0u;
   auto [It, New] = Predicates.try_emplace(
       {E.Node, E.Port}, static_cast<uint32_t>(Tensors.size()));
@@ -110,10 +111,10 @@ Conditions::Conditions(const Graph &G, ArrayRef<NodeId> Order) : G(G) {
   std::vector<uint8_t> Roles;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
-    Roles.push_back(isSwitch(Name)                          ? Chooses
-                    : Name == "Merge" || Name == "RefMerge" ? Joins
-                    : isBackEdgeOp(Name)                    ? Returns
-                                                            : Other);
+    Roles.push_back(isSwitch(Name)                              ? Chooses
+                    : Name == op::Merge || Name == op::RefMerge ? Joins
+                    : isBackEdgeOp(Name)                        ? Returns
+                                                                : Other);
   }
   intern({});
   SetOf.assign(G.size(), 0);

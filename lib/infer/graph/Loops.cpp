@@ -8,6 +8,7 @@
 
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/rules/OpRules.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -31,13 +32,13 @@ enum class Role : uint8_t {
 
 Role roleOf(StringRef Op) {
   return StringSwitch<Role>(Op)
-      .Cases("Enter", "RefEnter", Role::Enter)
-      .Cases("Exit", "RefExit", Role::Exit)
-      .Cases("Merge", "RefMerge", Role::Merge)
-      .Cases("NextIteration", "RefNextIteration", Role::NextIteration)
-      .Cases("Identity", "Switch", "RefSwitch", Role::PassesOn)
-      .Cases("TensorArrayV3", "TensorArrayGradV3", "TensorArrayGradWithShape",
-             "StackV2", Role::Creates)
+      .Cases(op::Enter, op::RefEnter, Role::Enter)
+      .Cases(op::Exit, op::RefExit, Role::Exit)
+      .Cases(op::Merge, op::RefMerge, Role::Merge)
+      .Cases(op::NextIteration, op::RefNextIteration, Role::NextIteration)
+      .Cases(op::Identity, op::Switch, op::RefSwitch, Role::PassesOn)
+      .Cases(op::TensorArrayV3, op::TensorArrayGradV3,
+             op::TensorArrayGradWithShape, op::StackV2, Role::Creates)
       .Default(isLocalHandleOp(Op) ? Role::Uses : Role::Other);
 }
 
@@ -52,8 +53,8 @@ std::unique_ptr<LoopInfo> LoopInfo::find(const Graph &G,
   bool Any = false;
   for (uint32_t Op = 0; Op < G.numOps() && !Any; ++Op) {
     StringRef Name = G.opNameOf(Op);
-    Any = Name == "Enter" || Name == "RefEnter" || Name == "StackV2" ||
-          Name.starts_with("TensorArray");
+    Any = Name == op::Enter || Name == op::RefEnter || Name == op::StackV2 ||
+          Name.starts_with(op::TensorArray);
   }
   if (!Any)
     return nullptr;

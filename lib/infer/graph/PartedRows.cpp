@@ -6,6 +6,8 @@
 
 #include "lib/infer/graph/PartedRows.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/SmallBitVector.h"
 
 using namespace llvm;
@@ -13,16 +15,16 @@ using namespace llvm;
 namespace graft {
 
 static Endpoint skipIdentities(const Graph &G, Endpoint E) {
-  while (G.isOp(E.Node, "Identity") && G.node(E.Node).NumData == 1)
+  while (G.isOp(E.Node, op::Identity) && G.node(E.Node).NumData == 1)
     E = G.input(E.Node, 0);
   return E;
 }
 
 NodeId numbersParted(const Graph &G, NodeId Partition) {
   Endpoint E = skipIdentities(G, G.input(Partition, 0));
-  while (G.isOp(E.Node, "Reshape"))
+  while (G.isOp(E.Node, op::Reshape))
     E = skipIdentities(G, G.input(E.Node, 0));
-  return G.isOp(E.Node, "Range") ? E.Node : NoNode;
+  return G.isOp(E.Node, op::Range) ? E.Node : NoNode;
 }
 
 NodeId partitionStitched(const Graph &G, NodeId Stitch) {
@@ -37,7 +39,7 @@ NodeId partitionStitched(const Graph &G, NodeId Stitch) {
       return NoNode;
     Has.set(E.Port);
   }
-  bool All = From != NoNode && G.isOp(From, "DynamicPartition") &&
+  bool All = From != NoNode && G.isOp(From, op::DynamicPartition) &&
              G.intAttr(From, "num_partitions").value_or(0) == Count &&
              numbersParted(G, From) != NoNode;
   return All ? From : NoNode;

@@ -6,12 +6,14 @@
 
 #include "lib/infer/graph/Topology.h"
 
+#include "lib/ops/Ops.h"
+
 using namespace llvm;
 
 namespace graft {
 
 bool isBackEdgeOp(StringRef Op) {
-  return Op == "NextIteration" || Op == "RefNextIteration";
+  return Op == op::NextIteration || Op == op::RefNextIteration;
 }
 
 std::vector<NodeId> topologicalOrder(const Graph &G) {

@@ -7,6 +7,7 @@
 #include "lib/infer/graph/Variables.h"
 
 #include "lib/infer/rules/OpRules.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -61,10 +62,10 @@ VariableIndex::VariableIndex(const Graph &G) {
         *Def->inputs()[0].TypeAttr && *Def->outputs()[0].TypeAttr &&
         StringRef(Def->inputs()[0].TypeAttr) == Def->outputs()[0].TypeAttr &&
         !*Def->inputs()[0].NumberAttr;
-    if (RefToRef ||
-        (AnyToAny && (Name == "Identity" || Name == "Switch" ||
-                      Name == "Enter" || Name == "Exit" || Name == "Merge")))
-      Role[Op] = Name.ends_with("Switch") ? PassesOnTwice : PassesOn;
+    if (RefToRef || (AnyToAny && (Name == op::Identity || Name == op::Switch ||
+                                  Name == op::Enter || Name == op::Exit ||
+                                  Name == op::Merge)))
+      Role[Op] = Name.ends_with(op::Switch) ? PassesOnTwice : PassesOn;
   }
   VarOf.assign(G.size(), NoNode);
   for (NodeId N = 0; N < G.size(); ++N)
@@ -75,7 +76,7 @@ VariableIndex::VariableIndex(const Graph &G) {
   SmallVector<NodeId, 8> Aliases;
   for (NodeId Var : Vars) {
     VarOf[Var] = Var;
-    bool IsHandle = G.isOp(Var, "VarHandleOp");
+    bool IsHandle = G.isOp(Var, op::VarHandleOp);
     Aliases.push_back(Var);
     while (!Aliases.empty())
       G.forEachUse(Aliases.pop_back_val(), [&](Use U) {
@@ -115,12 +116,12 @@ NodeId VariableIndex::initialAssign(const Graph &G, NodeId Var) const {
       const Node &This = G.node(Value);
       return This.NumData != 0 &&
              (This.Kind == Inserted::Identity || This.Kind == Inserted::Scale ||
-              (This.Count == Copies::Once && G.isOp(Value, "Identity")));
+              (This.Count == Copies::Once && G.isOp(Value, op::Identity)));
     };
     while (PassesOn())
       Value = G.input(Value, 0).Node;
     if (G.node(Value).Count != Copies::Once || isOnce(G, Value) ||
-        G.opName(Value).starts_with("Placeholder"))
+        G.opName(Value).starts_with(op::Placeholder))
       return;
     Several |= Found != NoNode;
     Found = U.User;
@@ -134,7 +135,7 @@ bool VariableIndex::usesInPlace(const Graph &G, NodeId N,
   NodeId Var = variableOf(In);
   if (Var == NoNode)
     return false;
-  return G.isOp(Var, "VarHandleOp") || G.isRefInput(N, Index);
+  return G.isOp(Var, op::VarHandleOp) || G.isRefInput(N, Index);
 }
 
 } // namespace graft

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/sizes/DimRules.h"
+#include "lib/ops/Ops.h"
 
 #include "lib/infer/graph/Topology.h"
 
@@ -84,17 +85,18 @@ void DimRules::setElement(NodeId Handle, ArrayRef<DimId> List) {
 
 void DimRules::localHandle() {
   enum { Stack, Array, Push, Pop, Grad, Read, Write, Gather, Scatter, Other };
-  auto What = StringSwitch<decltype(Other)>(G.opName(N))
-                  .Case("StackV2", Stack)
-                  .Case("StackPushV2", Push)
-                  .Case("StackPopV2", Pop)
-                  .Case("TensorArrayV3", Array)
-                  .Cases("TensorArrayGradV3", "TensorArrayGradWithShape", Grad)
-                  .Case("TensorArrayReadV3", Read)
-                  .Case("TensorArrayWriteV3", Write)
-                  .Case("TensorArrayGatherV3", Gather)
-                  .Case("TensorArrayScatterV3", Scatter)
-                  .Default(Other);
+  auto What =
+      StringSwitch<decltype(Other)>(G.opName(N))
+          .Case(op::StackV2, Stack)
+          .Case(op::StackPushV2, Push)
+          .Case(op::StackPopV2, Pop)
+          .Case(op::TensorArrayV3, Array)
+          .Cases(op::TensorArrayGradV3, op::TensorArrayGradWithShape, Grad)
+          .Case(op::TensorArrayReadV3, Read)
+          .Case(op::TensorArrayWriteV3, Write)
+          .Case(op::TensorArrayGatherV3, Gather)
+          .Case(op::TensorArrayScatterV3, Scatter)
+          .Default(Other);
   NodeId Of = numData() > 0 ? Loops->handleOf(Inputs[0]) : NoNode;
   auto Element = [&]() -> Dims {
     return Of == NoNode ? std::nullopt : A.shape({Of, 0});
@@ -127,7 +129,7 @@ void DimRules::localHandle() {
     setShape(1, {});
     if (NodeId Mine = Loops->handleOf({N, 0}); Of != NoNode && Mine != NoNode) {
       Hold(Mine, Held(Of));
-      if (Dims E = Element(); E && G.opName(N) != "TensorArrayGradWithShape")
+      if (Dims E = Element(); E && G.opName(N) != op::TensorArrayGradWithShape)
         setElement(Mine, *E);
     }
     return;
@@ -138,11 +140,12 @@ void DimRules::localHandle() {
     if (Dims X = in(1))
       setElement(Of, *X);
     // More than one push: not the same integers each time.
-    Hold(Of,
-         count_if(Loops->usersOf(Of),
-                  [&](NodeId User) { return G.isOp(User, "StackPushV2"); }) == 1
-             ? A.valueRun(Inputs[1])
-             : DimRun());
+    Hold(Of, count_if(Loops->usersOf(Of),
+                      [&](NodeId User) {
+                        return G.isOp(User, op::StackPushV2);
+                      }) == 1
+                 ? A.valueRun(Inputs[1])
+                 : DimRun());
     if (Dims V = val(1))
       setValue(0, *V);
     return;
@@ -182,19 +185,19 @@ void DimRules::localHandle() {
   case Other:
     break;
   }
-  if (G.isOp(N, "TensorArraySizeV3")) {
+  if (G.isOp(N, op::TensorArraySizeV3)) {
     setShape(0, {});
     if (Of != NoNode)
       if (Dims V = A.list(Held(Of)))
         setValue(0, *V);
-  } else if (G.isOp(N, "TensorArraySplitV3")) {
+  } else if (G.isOp(N, op::TensorArraySplitV3)) {
     setShape(0, {});
     if (Dims X = in(1); X && !X->empty() && Of != NoNode) {
       DimList List{slot(0)};
       List.append(X->begin() + 1, X->end());
       setElement(Of, List);
     }
-  } else if (G.isOp(N, "TensorArrayConcatV3")) {
+  } else if (G.isOp(N, op::TensorArrayConcatV3)) {
     setShape(1, slot(1));
     if (Dims E = Element(); E && !E->empty()) {
       DimList List{slot(0)};
@@ -211,9 +214,9 @@ void DimRules::merge() {
   SmallVector<Endpoint, 2> Sides;
   for (Endpoint E : Inputs) {
     Endpoint From = E;
-    while (G.isOp(From.Node, "Identity"))
+    while (G.isOp(From.Node, op::Identity))
       From = G.input(From.Node, 0);
-    if (!G.isOp(From.Node, "OptionalNone"))
+    if (!G.isOp(From.Node, op::OptionalNone))
       Sides.push_back(E);
   }
   setShape(1, {});

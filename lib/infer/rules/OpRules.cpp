@@ -7,6 +7,7 @@
 #include "lib/infer/rules/OpRules.h"
 
 #include "lib/ops/OpTable.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -108,10 +109,10 @@ std::pair<char, int> letterOf(StringRef Letters, unsigned I) {
 }
 
 unsigned mixedAxes(const Graph &G, NodeId N) {
-  if (!G.isOp(N, "MatrixDiagV2") && !G.isOp(N, "MatrixDiagV3"))
+  if (!G.isOp(N, op::MatrixDiagV2) && !G.isOp(N, op::MatrixDiagV3))
     return 1;
   NodeId K = G.input(N, 1).Node;
-  auto Value = G.isOp(K, "Const") ? constValue(G, K) : std::nullopt;
+  auto Value = G.isOp(K, op::Const) ? constValue(G, K) : std::nullopt;
   return Value && Value->Shape.Dims.empty() ? 1 : 2;
 }
 
@@ -125,9 +126,9 @@ bool isOnceOp(StringRef Op) {
   // are draws of random numbers. To look keys up changes no table.
   const OpDef *Def = findOp(Op);
   if (!Def || !Def->isStateful() || Def->update().Kind != UpdateKind::None ||
-      Def->readsVariable() || isRandomOp(Op) || Op == "VarHandleOp" ||
-      Op == "VariableV2" || Op == "Variable" || Op == "Assert" ||
-      Op.starts_with("LookupTableFind"))
+      Def->readsVariable() || isRandomOp(Op) || Op == op::VarHandleOp ||
+      Op == op::VariableV2 || Op == op::Variable || Op == op::Assert ||
+      Op.starts_with(op::LookupTableFind))
     return false;
   return Def->hasSharedName() ||
          llvm::any_of(Def->inputs(), [](const ArgDef &A) {

@@ -10,6 +10,7 @@
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/sizes/DimRules.h"
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 
 using namespace llvm;
 
@@ -30,7 +31,7 @@ void DimRules::decode() {
 }
 
 unsigned firstDenseFeature(const Graph &G, NodeId N) {
-  StringRef Key = G.isOp(N, "ParseExample") ? "Nsparse" : "num_sparse";
+  StringRef Key = G.isOp(N, op::ParseExample) ? "Nsparse" : "num_sparse";
   return static_cast<unsigned>(3 * G.intAttr(N, Key).value_or(0));
 }
 

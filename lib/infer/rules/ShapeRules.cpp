@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/sizes/DimRules.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -287,7 +288,7 @@ void DimRules::pack() {
 }
 
 void DimRules::concat() {
-  bool Old = G.isOp(N, "Concat");
+  bool Old = G.isOp(N, op::Concat);
   unsigned AxisInput = Old ? 0 : numData() - 1, First = Old ? 1 : 0;
   auto Axis = num(AxisInput);
   Dims X = in(First);
@@ -348,7 +349,7 @@ DimId DimRules::partOfRows(DimId Whole, DimId Count) {
 }
 
 void DimRules::split() {
-  bool Uneven = G.isOp(N, "SplitV");
+  bool Uneven = G.isOp(N, op::SplitV);
   Dims X = in(Uneven ? 0 : 1);
   auto Axis = num(Uneven ? 2 : 0);
   if (!X || !Axis || X->empty())
@@ -426,7 +427,7 @@ void DimRules::pad() {
   // The paddings are a [rank, 2] tensor, which is not tracked as a vector.
   if (!X || numData() < 2)
     return;
-  auto Tensor = G.isOp(G.input(N, 1).Node, "Const")
+  auto Tensor = G.isOp(G.input(N, 1).Node, op::Const)
                     ? constValue(G, G.input(N, 1).Node)
                     : std::nullopt;
   DimList List;
@@ -436,7 +437,7 @@ void DimRules::pad() {
       continue;
     }
     int64_t Extra = Tensor->Ints[2 * I] + Tensor->Ints[2 * I + 1];
-    if (G.isOp(N, "MirrorPadGrad"))
+    if (G.isOp(N, op::MirrorPadGrad))
       Extra = -Extra;
     int64_t Size = A.Dims.number((*in(0))[I]);
     if (Extra == 0)
@@ -454,7 +455,7 @@ void DimRules::gather() {
   if (!X || !Rows)
     return;
   int64_t Axis = 0;
-  if (G.isOp(N, "GatherV2")) {
+  if (G.isOp(N, op::GatherV2)) {
     auto At = num(2);
     if (!At)
       return;

@@ -9,6 +9,7 @@
 
 #include "lib/infer/graph/PartedRows.h"
 #include "lib/infer/sizes/DimRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Accumulator.h"
 
@@ -30,8 +31,8 @@ void DimRules::blocks() {
       return;
   DimList List(X->begin(), X->end());
   DimId Blocks = number(0, Count);
-  List[0] = G.isOp(N, "SpaceToBatchND") ? product(1, List[0], Blocks)
-                                        : quotient(1, List[0], Blocks);
+  List[0] = G.isOp(N, op::SpaceToBatchND) ? product(1, List[0], Blocks)
+                                          : quotient(1, List[0], Blocks);
   for (size_t I = 1; I <= Block->size(); ++I)
     List[I] = slotFrom(1 + I, List[I]);
   setShape(0, List);

@@ -9,6 +9,7 @@
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/sizes/DimRules.h"
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 
 using namespace llvm;
 
@@ -22,8 +23,8 @@ void DimRules::source() {
   A.OwnRows |= Axes.has_value();
   // A dequeue of many gives as many of each component.
   std::optional<DimId> Many;
-  bool TakesMany = G.opName(N).starts_with("QueueDequeueMany") ||
-                   G.opName(N).starts_with("QueueDequeueUpTo");
+  bool TakesMany = G.opName(N).starts_with(op::QueueDequeueMany) ||
+                   G.opName(N).starts_with(op::QueueDequeueUpTo);
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port) {
     auto Shape = sourceShape(G, {N, Port});
     if (!Shape || Shape->UnknownRank)

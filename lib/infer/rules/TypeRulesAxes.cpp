@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -150,7 +151,7 @@ bool TypeRules::mergesRows(ArrayRef<DimId> In, ArrayRef<DimId> Out,
 /// Whether a Squeeze drops all axes of size 1, and axis \p Axis, which is
 /// split, may be one of them.
 bool TypeRules::dropsOnlyRow(unsigned Axis) const {
-  if (!G.isOp(N, "Squeeze") || D.replicas() == 1)
+  if (!G.isOp(N, op::Squeeze) || D.replicas() == 1)
     return false;
   auto Axes = G.intListAttr(N, "squeeze_dims");
   if (Axes && !Axes->empty())
@@ -176,7 +177,7 @@ RType TypeRules::relayout() {
     if (X.isNothing())
       X.Order = RType::InOrder;
     // Sizes that follow the batch are for what is split.
-    bool Fits = isSize(1) && G.isOp(N, "Reshape");
+    bool Fits = isSize(1) && G.isOp(N, op::Reshape);
     if (!Fits || (!X.isSharded() && localAxis(out()) != -1))
       return varying("takes a shape that differs per replica");
   }
@@ -187,7 +188,7 @@ RType TypeRules::relayout() {
     return varying("drops the batch axis where a replica has one row");
   if (!In || !Out)
     return varying("reshapes the batch axis in an unknown way");
-  if (G.isOp(N, "Transpose") || G.isOp(N, "ConjugateTranspose")) {
+  if (G.isOp(N, op::Transpose) || G.isOp(N, op::ConjugateTranspose)) {
     auto Perm = D.numbers(G.input(N, 1));
     if (!Perm)
       return varying("permutes axes in an unknown order");
@@ -212,7 +213,7 @@ RType TypeRules::relayout() {
     if (Before && After && *Before == *After)
       return RType::sharded(Axis, X.K);
   }
-  if (G.isOp(N, "Reshape") && mergesRows(*In, *Out, X.Axis))
+  if (G.isOp(N, op::Reshape) && mergesRows(*In, *Out, X.Axis))
     return RType::sharded(X.Axis, X.K);
   return varying(
       "reshapes so that the rows of a replica are no longer contiguous");
@@ -247,8 +248,8 @@ bool TypeRules::stridesInOrder(int Axis, Endpoint Whole) const {
 /// Slice, Split, Pad and their like: the batch axis must be taken whole.
 RType TypeRules::part(unsigned I) {
   // Padding with something but zeros is not linear.
-  bool PadsValue = G.isOp(N, "PadV2"), Strided = G.isOp(N, "StridedSlice"),
-       OfGrad = G.isOp(N, "StridedSliceGrad");
+  bool PadsValue = G.isOp(N, op::PadV2), Strided = G.isOp(N, op::StridedSlice),
+       OfGrad = G.isOp(N, op::StridedSliceGrad);
   bool Linear = !PadsValue || operand(2).Zero;
   RType X = Linear ? numeric(I) : plain(I);
   X.Zero &= Linear;
@@ -263,7 +264,7 @@ RType TypeRules::part(unsigned I) {
       continue;
     // A size may be that of a replica, but not where a part begins, or the
     // steps, or the value that fills.
-    bool Begins = (Strided || OfGrad || G.isOp(N, "Slice")) && J == 1;
+    bool Begins = (Strided || OfGrad || G.isOp(N, op::Slice)) && J == 1;
     bool Fills = PadsValue && J == 2;
     if (!(Fills ? plain(J).isReplicated() : isSize(J)) || Begins ||
         (J == 3 && (Strided || OfGrad)))
@@ -512,7 +513,7 @@ RType TypeRules::crossing() {
     Assumes |= AssumesReduction;
     T.Sources.push_back({N, AssumesReduction});
     int K = static_cast<int>(*Assumed);
-    bool Gathers = G.isOp(N, "_Gather") || G.isOp(N, "CollectiveGather") ||
+    bool Gathers = G.isOp(N, "_Gather") || G.isOp(N, op::CollectiveGather) ||
                    G.stringAttr(N, "combine") == StringRef("concat");
     X = Gathers ? RType::sharded(
                       static_cast<int>(G.intAttr(N, "axis").value_or(0)), K)
@@ -534,12 +535,12 @@ RType TypeRules::crossing() {
     X.K = static_cast<int8_t>(X.K + Power());
     return X;
   }
-  bool Collective = Op == "CollectiveReduce";
+  bool Collective = Op == op::CollectiveReduce;
   StringRef Combine;
   if (Collective) {
     StringRef Merge = G.stringAttr(N, "merge_op").value_or("");
-    Combine = Merge == "Add" ? "sum" : Merge == "Min" ? "min" : "max";
-    if (Combine == "max" && Merge != "Max")
+    Combine = Merge == op::Add ? "sum" : Merge == op::Min ? "min" : "max";
+    if (Combine == "max" && Merge != op::Max)
       return varying(
           "combines replicas by an operation other than sum, min or max");
   } else {
@@ -550,17 +551,17 @@ RType TypeRules::crossing() {
                ? X
                : varying(
                      "takes the value of one replica where replicas differ");
-  if (Op == "CollectiveGather" && X.isSharded() &&
+  if (Op == op::CollectiveGather && X.isSharded() &&
       D.isUneven(G.input(N, 0), X.Axis))
     return varying("gathers rows whose number differs per replica");
-  if (Combine == "concat" || Op == "_Gather" || Op == "CollectiveGather")
+  if (Combine == "concat" || Op == "_Gather" || Op == op::CollectiveGather)
     return X.isSharded() && X.Axis == Axis()
                ? RType::replicated(X.K)
                : varying("gathers a value that is not split along its axis");
   auto Scale = [&] {
     if (!Collective)
       return Power();
-    return G.stringAttr(N, "final_op") == StringRef("Div") ? -1 : 0;
+    return G.stringAttr(N, "final_op") == StringRef(op::Div) ? -1 : 0;
   };
   static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
   // N equal terms are a sum, too.

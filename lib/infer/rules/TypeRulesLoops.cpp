@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 
 #include "lib/infer/graph/Topology.h"
 #include "lib/program/forms/Accumulator.h"
@@ -35,8 +36,9 @@ namespace graft {
 /// Ops that give an element of what they read from.
 static bool readsElement(StringRef Op) {
   return StringSwitch<bool>(Op)
-      .Cases("StackPopV2", "TensorArrayReadV3", "TensorArrayGatherV3", true)
-      .Case("TensorArrayConcatV3", true)
+      .Cases(op::StackPopV2, op::TensorArrayReadV3, op::TensorArrayGatherV3,
+             true)
+      .Case(op::TensorArrayConcatV3, true)
       .Default(false);
 }
 
@@ -173,20 +175,20 @@ void TypeRules::hold(NodeId Handle, RType Element) {
 void TypeRules::localHandle() {
   enum { Make, Push, Pop, Read, Write, Gather, Scatter, Split, Concat, Size };
   auto What = StringSwitch<decltype(Size)>(G.opName(N))
-                  .Case("StackPushV2", Push)
-                  .Case("StackPopV2", Pop)
-                  .Case("TensorArrayReadV3", Read)
-                  .Case("TensorArrayWriteV3", Write)
-                  .Case("TensorArrayGatherV3", Gather)
-                  .Case("TensorArrayScatterV3", Scatter)
-                  .Case("TensorArraySplitV3", Split)
-                  .Case("TensorArrayConcatV3", Concat)
-                  .Case("TensorArraySizeV3", Size)
+                  .Case(op::StackPushV2, Push)
+                  .Case(op::StackPopV2, Pop)
+                  .Case(op::TensorArrayReadV3, Read)
+                  .Case(op::TensorArrayWriteV3, Write)
+                  .Case(op::TensorArrayGatherV3, Gather)
+                  .Case(op::TensorArrayScatterV3, Scatter)
+                  .Case(op::TensorArraySplitV3, Split)
+                  .Case(op::TensorArrayConcatV3, Concat)
+                  .Case(op::TensorArraySizeV3, Size)
                   .Default(Make);
   NodeId Handle = numData() > 0 ? Loops->handleOf(G.input(N, 0)) : NoNode;
   // The last operand is the flow where there is one.
   bool HasFlow = What != Push && What != Pop && What != Make;
-  RType Flow = HasFlow || G.opName(N).starts_with("TensorArrayGrad")
+  RType Flow = HasFlow || G.opName(N).starts_with(op::TensorArrayGrad)
                    ? operand(What == Make ? 1 : numData() - 1)
                    : RType::replicated();
   auto Element = [&] {

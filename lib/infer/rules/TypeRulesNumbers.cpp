@@ -17,6 +17,7 @@
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/PartedRows.h"
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -112,14 +113,14 @@ void TypeRules::findUnusable(std::vector<NodeId> &Found) {
     Has[Node] = true;
   };
   auto Ask = [&](const RType &X) {
-    if (X.countsRows() && G.isOp(X.Cause, "Where"))
+    if (X.countsRows() && G.isOp(X.Cause, op::Where))
       Add(X.Cause);
   };
   // Where numbers of rows are sent too, those are right only on a replica.
   std::vector<bool> SendsNumbers(G.size());
   for (NodeId Node : Order)
     if (NodeId By =
-            G.isOp(Node, "DynamicPartition") ? partedBy({Node, 0}) : NoNode;
+            G.isOp(Node, op::DynamicPartition) ? partedBy({Node, 0}) : NoNode;
         By != NoNode && T.natural({Node, 0}).countsRows())
       SendsNumbers[By] = true;
   for (NodeId Node : Order) {
@@ -149,7 +150,7 @@ NodeId TypeRules::partedBy(Endpoint E) const {
     for (DimId Size : *Shape)
       if (D.table().isRagged(Size))
         if (NodeId By = D.counterOf(D.table().sym(Size)->Ragged);
-            G.isOp(By, "DynamicPartition"))
+            G.isOp(By, op::DynamicPartition))
           return By;
   return NoNode;
 }
@@ -203,10 +204,10 @@ bool TypeRules::range() {
 /// the last axis.
 RType TypeRules::rowIndices(const RType &Numbers) {
   RType All = join(), Type = RType::varying(Numbers.Cause);
-  bool Pack = G.isOp(N, "Pack");
+  bool Pack = G.isOp(N, op::Pack);
   int Rank = rank(out());
   if (!All.isSharded() || All.isJoined() || All.K != 0 || Rank < 2 ||
-      All.Axis + 1 >= Rank || (!Pack && !G.isOp(N, "ConcatV2")))
+      All.Axis + 1 >= Rank || (!Pack && !G.isOp(N, op::ConcatV2)))
     return Type;
   int64_t Axis = Pack ? G.intAttr(N, "axis").value_or(0)
                       : (*D.numbers(G.input(N, numData() - 1)))[0];
@@ -266,7 +267,7 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
   case TypeRule::Join:
     // Zeros that fill are no row numbers, nor are they indices of columns.
     if (!First.isRowNumbers() ||
-        (Rule == TypeRule::Part && !G.isOp(N, "StridedSlice")))
+        (Rule == TypeRule::Part && !G.isOp(N, op::StridedSlice)))
       return false;
     for (Endpoint E : G.dataInputs(N).drop_front())
       if (T.type(E).isVarying())
@@ -291,7 +292,7 @@ bool TypeRules::byRowNumbers(TypeRule Rule) {
     if (!Index.isRowNumbers() || !Table.isSharded())
       return false;
     int64_t Axis = 0;
-    if (G.isOp(N, "GatherV2")) {
+    if (G.isOp(N, op::GatherV2)) {
       auto V = D.numbers(G.input(N, 2));
       int Rank = rank(G.input(N, 0));
       if (!V || V->size() != 1 || !operand(2).isTrue() || Rank < 0 ||

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/LengthGather.h"
 
 using namespace llvm;
@@ -88,13 +89,13 @@ RType TypeRules::gather() {
     return varyingLike(Table.isVarying() ? Table : Index);
   int64_t Lead = G.intAttr(N, "batch_dims").value_or(0), Axis = 0;
   int RankOfTable = rank(G.input(N, 0)), RankOfIndex = rank(G.input(N, 1));
-  if (G.isOp(N, "GatherV2")) {
+  if (G.isOp(N, op::GatherV2)) {
     auto V = D.numbers(G.input(N, 2));
     Axis = V && V->size() == 1 ? (*V)[0] : -1;
     if (V && Axis < 0 && RankOfTable > 0)
       Axis += RankOfTable;
   }
-  if (G.isOp(N, "GatherV2") && !operand(2).isTrue())
+  if (G.isOp(N, op::GatherV2) && !operand(2).isTrue())
     return varying("looks up along an axis that differs per replica");
   if (Lead != 0) {
     if (Table.isSharded() && Index.isSharded() && Table.Axis == Index.Axis &&
@@ -267,8 +268,8 @@ bool TypeRules::byHits(TypeRule Rule) {
   case TypeRule::Relayout: {
     // One element after the other, in a column or not.
     auto Shape = D.numbers(G.input(N, 1));
-    if (!G.isOp(N, "Reshape") || IsIndices || !operand(1).isTrue() || !Shape ||
-        (*Shape)[0] != -1 ||
+    if (!G.isOp(N, op::Reshape) || IsIndices || !operand(1).isTrue() ||
+        !Shape || (*Shape)[0] != -1 ||
         !(Shape->size() == 1 || (Shape->size() == 2 && (*Shape)[1] == 1)))
       return false;
     break;
@@ -276,7 +277,7 @@ bool TypeRules::byHits(TypeRule Rule) {
   case TypeRule::Join: {
     RType Columns = T.type(G.input(N, 1));
     auto Axis = D.numbers(G.input(N, numData() - 1));
-    if (!G.isOp(N, "ConcatV2") || numData() != 3 || !IsRows ||
+    if (!G.isOp(N, op::ConcatV2) || numData() != 3 || !IsRows ||
         !Columns.isOfHits(RType::HitValues) || Columns.Cause != First.Cause ||
         !Axis || Axis->size() != 1 || ((*Axis)[0] != 1 && (*Axis)[0] != -1) ||
         !operand(2).isTrue() || !IsColumn(0) || !IsColumn(1))
@@ -286,7 +287,7 @@ bool TypeRules::byHits(TypeRule Rule) {
   }
   case TypeRule::Whole: {
     // Rows that are made of the elements of their own.
-    RType Values = G.isOp(N, "SparseToDense") ? T.type(G.input(N, 2)) : First;
+    RType Values = G.isOp(N, op::SparseToDense) ? T.type(G.input(N, 2)) : First;
     if (!IsIndices || !Values.isOfHits(RType::HitValues) ||
         Values.Cause != First.Cause || !isSize(1) || localAxis(out()) != 0 ||
         !hasRowsOf(out(), G.input(First.Cause, 0)) || rank(out()) != 2 ||

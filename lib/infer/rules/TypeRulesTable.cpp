@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -25,7 +26,7 @@ bool TypeRules::isOneRow(unsigned I) const {
 /// aligned at the right, and those are split.
 bool TypeRules::addsChannels() const {
   int Rank = rank(out());
-  return G.isOp(N, "BiasAdd") && Rank != 2 &&
+  return G.isOp(N, op::BiasAdd) && Rank != 2 &&
          G.stringAttr(N, "data_format") == StringRef("NCHW") &&
          (operand(1).isSharded() ||
           (operand(0).isSharded() && (Rank < 0 || operand(0).Axis != 0)));
@@ -39,7 +40,7 @@ RType TypeRules::ofSizes(RType Rows) {
   Endpoint Sizes = G.input(N, 0);
   // What has no shape that is known may have rows.
   bool AreLocal =
-      D.batchAxis(out()) == 0 || (G.isOp(Sizes.Node, "Shape") &&
+      D.batchAxis(out()) == 0 || (G.isOp(Sizes.Node, op::Shape) &&
                                   T.type(G.input(Sizes.Node, 0)).isSharded());
   bool Fits = Rows.isSharded() ? AreLocal
                                : operand(0).isTrue() || localAxis(out()) == -1;
@@ -122,7 +123,7 @@ void TypeRules::apply(TypeRule Rule) {
     RType C = plain(0);
     RType Value = add({1, 2});
     // A vector says which rows, in the older op.
-    bool ByRows = G.isOp(N, "Select") && rank(G.input(N, 0)) == 1;
+    bool ByRows = G.isOp(N, op::Select) && rank(G.input(N, 0)) == 1;
     if (C.isReplicated() && Value.isSharded() &&
         (ByRows ? Value.Axis == 0 : !broadcastsAlong(0, Value.Axis))) {
       setAll(varying("selects from a per-replica shard by a replicated "
@@ -380,9 +381,9 @@ void TypeRules::apply(TypeRule Rule) {
     setAll(join());
     return;
   case TypeRule::Part:
-    setAll(part(G.isOp(N, "Split")              ? 1
-                : G.isOp(N, "StridedSliceGrad") ? 4
-                                                : 0));
+    setAll(part(G.isOp(N, op::Split)              ? 1
+                : G.isOp(N, op::StridedSliceGrad) ? 4
+                                                  : 0));
     return;
   case TypeRule::Gather:
     setAll(G.node(N).Kind == Inserted::Gather ? gatherByLengths() : gather());

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/sizes/DimRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 using namespace llvm;
@@ -152,7 +153,7 @@ void DimRules::valueRule(ValueRule Rule) {
   case ValueRule::Like: {
     DimList List;
     for (size_t I = 0; I < X->size(); ++I)
-      List.push_back(number(I + 1, G.isOp(N, "OnesLike")));
+      List.push_back(number(I + 1, G.isOp(N, op::OnesLike)));
     setValue(0, List);
     return;
   }
@@ -180,14 +181,14 @@ void DimRules::valueRule(ValueRule Rule) {
 
 DimId DimRules::arithmeticElement(StringRef Op, unsigned Slot, DimId X,
                                   DimId Y) {
-  if (Op == "Mul")
+  if (Op == op::Mul)
     return product(Slot, X, Y);
-  if (Op == "FloorDiv" || Op == "TruncateDiv")
+  if (Op == op::FloorDiv || Op == op::TruncateDiv)
     return quotient(Slot, X, Y);
   bool Numbers = !A.Dims.hasSym(X) && !A.Dims.hasSym(Y) && A.Dims.isKnown(X) &&
                  A.Dims.isKnown(Y);
   int64_t NX = A.Dims.number(X), NY = A.Dims.number(Y);
-  if (Op == "Maximum") {
+  if (Op == op::Maximum) {
     if (A.Dims.find(X) == A.Dims.find(Y))
       return X;
     // Sizes are at least 1, but for ragged rows.
@@ -203,25 +204,25 @@ DimId DimRules::arithmeticElement(StringRef Op, unsigned Slot, DimId X,
       return NX >= NY ? X : Y;
     return slotFrom(Slot | OpaqueSlot, {X, Y});
   }
-  if (Op == "Minimum") {
+  if (Op == op::Minimum) {
     if (A.Dims.find(X) == A.Dims.find(Y))
       return X;
     if (Numbers)
       return NX <= NY ? X : Y;
     return slotFrom(Slot | OpaqueSlot, {X, Y});
   }
-  if (Op == "Add" || Op == "AddV2" || Op == "Sub") {
+  if (Op == op::Add || Op == op::AddV2 || Op == op::Sub) {
     if (!A.Dims.hasSym(Y) && NY == 0)
       return X;
-    if (Op != "Sub" && !A.Dims.hasSym(X) && NX == 0)
+    if (Op != op::Sub && !A.Dims.hasSym(X) && NX == 0)
       return Y;
     if (Numbers)
-      return number(Slot, Op == "Sub" ? NX - NY : NX + NY);
-    if (Op != "Sub")
+      return number(Slot, Op == op::Sub ? NX - NY : NX + NY);
+    if (Op != op::Sub)
       return total(Slot | OpaqueSlot, {X, Y});
     return slotFrom(Slot | OpaqueSlot, {X, Y});
   }
-  if ((Op == "FloorMod" || Op == "Mod") && Numbers && NY > 0)
+  if ((Op == op::FloorMod || Op == op::Mod) && Numbers && NY > 0)
     return number(Slot, ((NX % NY) + NY) % NY);
   return slotFrom(Slot | OpaqueSlot, {X, Y});
 }
@@ -248,7 +249,7 @@ void DimRules::arithmetic(StringRef Op) {
 /// StridedSlice of a tensor's shape, or of the elements of a tracked vector.
 /// StridedSliceGrad takes a tensor of the shape that the slice has.
 void DimRules::stridedSlice(bool OfValue) {
-  bool OfGrad = G.isOp(N, "StridedSliceGrad");
+  bool OfGrad = G.isOp(N, op::StridedSliceGrad);
   if (Dims V = val(0); V && OfGrad)
     setShape(0, *V);
   auto Begin = nums(1), Stride = nums(3);
@@ -445,7 +446,7 @@ void DimRules::concatOffset() {
     DimList List(S->size(), number(1, 0));
     List[*Axis] = Sum;
     DimId Part = (*S)[*Axis];
-    Sum = arithmeticElement("Add", 2 + I, Sum, Part);
+    Sum = arithmeticElement(op::Add, 2 + I, Sum, Part);
     setShape(I - 1, number(100, int64_t(List.size())));
     setValue(I - 1, List);
   }

@@ -11,6 +11,7 @@
 #include "lib/infer/sizes/DimRules.h"
 
 #include "lib/graph/AttrWire.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -395,7 +396,7 @@ void DimRules::sameRows(const OpRules &Rules) {
 /// replica and may be a scalar, which it is taken for then.
 bool DimRules::isWhole() const {
   return HasMesh && Supposed.count(N) == 0 &&
-         G.opName(N).starts_with("Placeholder") && !G.anyUse(N, [&](Use U) {
+         G.opName(N).starts_with(op::Placeholder) && !G.anyUse(N, [&](Use U) {
            if (U.Index >= G.node(U.User).NumData)
              return false;
            switch (rulesOf(G.opName(U.User)).Shape) {

@@ -6,6 +6,8 @@
 
 #include "lib/infer/sizes/RaggedRows.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -30,7 +32,7 @@ static bool changes(const Graph &G, Endpoint E) {
 /// operands.
 static bool isFunction(const Graph &G, NodeId N) {
   const OpDef *Def = G.opDef(N);
-  return Def && !Def->isStateful() && G.opName(N) != "Merge" &&
+  return Def && !Def->isStateful() && G.opName(N) != op::Merge &&
          none_of(G.dataInputs(N), [&](Endpoint E) { return changes(G, E); });
 }
 
@@ -38,8 +40,8 @@ static bool isFunction(const Graph &G, NodeId N) {
 static Endpoint withoutShape(const Graph &G, Endpoint E) {
   for (;;) {
     bool Keeps = StringSwitch<bool>(G.opName(E.Node))
-                     .Cases("Reshape", "ExpandDims", "Squeeze", true)
-                     .Cases("Identity", "StopGradient", true)
+                     .Cases(op::Reshape, op::ExpandDims, op::Squeeze, true)
+                     .Cases(op::Identity, op::StopGradient, true)
                      .Default(false);
     if (!Keeps || changes(G, G.input(E.Node, 0)))
       return E;

@@ -10,6 +10,7 @@
 #include "lib/infer/types/TypeRules.h"
 
 #include "lib/graph/FileWalk.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/support/InternalError.h"
 
@@ -28,14 +29,14 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     const OpDef *Def = G.opDefOf(Op);
     OpRule &R = Ops[Op];
     R.Rule = rulesOf(Name).Type;
-    R.IsConst = Name == "Const";
+    R.IsConst = Name == op::Const;
     R.Draws = isRandomOp(Name);
     uint8_t Traits = traitsOf(R.Rule);
     R.Special = R.IsConst || Traits & TypeRuleTraits::NotOfTrue;
     R.Slow = R.Special || HasStates;
     // What a default is replaced by is no zero.
     R.KeepsZeros = R.IsConst || (Traits & TypeRuleTraits::KeepsZeros &&
-                                 Name != "PlaceholderWithDefault");
+                                 Name != op::PlaceholderWithDefault);
     // What TensorFlow does not know may do anything; what keeps a state may do
     // something else each time.
     R.Opaque = Def ? Def->isStateful() && !Def->readsVariable() &&

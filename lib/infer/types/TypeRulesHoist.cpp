@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 
 using namespace llvm;
 
@@ -38,7 +39,7 @@ Endpoint TypeRules::hoist(Endpoint E) const {
     case TypeRule::Pass:
     case TypeRule::Linear:
     case TypeRule::Relayout:
-      if (Partial != int(G.isOp(E.Node, "IdentityN") ? E.Port : 0))
+      if (Partial != int(G.isOp(E.Node, op::IdentityN) ? E.Port : 0))
         return E;
       break;
     case TypeRule::Cast:

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -129,7 +130,7 @@ RType TypeRules::gathered(unsigned I, RType Is) {
 
 /// Pack, Concat.
 RType TypeRules::join() {
-  bool Pack = G.isOp(N, "Pack"), Old = G.isOp(N, "Concat");
+  bool Pack = G.isOp(N, op::Pack), Old = G.isOp(N, op::Concat);
   unsigned First = Old ? 1 : 0, Count = Pack ? numData() : numData() - 1;
   std::optional<int64_t> Axis;
   if (Pack) {
@@ -292,8 +293,8 @@ RType TypeRules::ownPart(unsigned I, RType X) {
   if (!all_of(Parts, Known))
     return None;
   RType Own = X;
-  if (G.isOp(N, "Split") || G.isOp(N, "SplitV")) {
-    auto Axis = D.numbers(G.input(N, G.isOp(N, "Split") ? 0 : 2));
+  if (G.isOp(N, op::Split) || G.isOp(N, op::SplitV)) {
+    auto Axis = D.numbers(G.input(N, G.isOp(N, op::Split) ? 0 : 2));
     int Rank = rank(G.input(N, I));
     if (!Axis || Axis->size() != 1 || D.numOutputs(N) != Parts.size() ||
         ((*Axis)[0] < 0 ? (*Axis)[0] + Rank : (*Axis)[0]) != X.Axis)
@@ -305,7 +306,7 @@ RType TypeRules::ownPart(unsigned I, RType X) {
     Own.Order = Parts[0].Order & 63;
     return Own;
   }
-  if (!G.isOp(N, "Slice"))
+  if (!G.isOp(N, op::Slice))
     return None;
   auto Begin = D.value(G.input(N, 1));
   if (!Begin || X.Axis >= Begin->size() || !isSize(1) || !isSize(2))

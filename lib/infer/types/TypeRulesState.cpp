@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/types/TypeRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Accumulator.h"
 
@@ -80,13 +81,13 @@ bool TypeRules::usesState() {
     if (!S)
       continue;
     StringRef Op = G.opName(N);
-    if (Op == "ReadVariableOp" || Op == "Identity") {
+    if (Op == op::ReadVariableOp || Op == op::Identity) {
       setAll(S->Type);
       return true;
     }
     // What asks for no value, or for one that all copies have.
-    if (S->Type.isPlain() || Op == "VarIsInitializedOp" ||
-        Op == "IsVariableInitialized" || Op == "VariableShape")
+    if (S->Type.isPlain() || Op == op::VarIsInitializedOp ||
+        Op == op::IsVariableInitialized || Op == op::VariableShape)
       continue;
     setAll(varying("uses in place a variable whose copies are partial or "
                    "differ per replica"));

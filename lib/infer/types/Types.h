@@ -19,6 +19,7 @@
 
 #include "lib/infer/graph/Variables.h"
 #include "lib/infer/sizes/Dims.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -209,7 +210,7 @@ public:
   bool readsUnaggregated(NodeId N) const {
     const VariableState *S = anyStates() ? stateOf(N) : nullptr;
     return S && S->OnRead && S->How == Aggregation::None &&
-           (G.isOp(N, "ReadVariableOp") || G.isOp(N, "Identity"));
+           (G.isOp(N, op::ReadVariableOp) || G.isOp(N, op::Identity));
   }
   /// Nodes that introduce assumptions: (node, bits). What they compute reaches
   /// a write or a result, or it would not be there.

@@ -8,6 +8,7 @@
 
 #include "lib/graph/AttrWire.h"
 #include "lib/io/Serialize.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -74,9 +75,9 @@ std::vector<FunctionRef> FunctionLibrary::list(const Graph &G, NodeId N,
 
 bool mayRunFunctions(StringRef Op) {
   return StringSwitch<bool>(Op)
-      .Cases("PartitionedCall", "StatefulPartitionedCall", true)
-      .Cases("If", "StatelessIf", "Case", "StatelessCase", true)
-      .Cases("While", "StatelessWhile", true)
+      .Cases(op::PartitionedCall, op::StatefulPartitionedCall, true)
+      .Cases(op::If, op::StatelessIf, op::Case, op::StatelessCase, true)
+      .Cases(op::While, op::StatelessWhile, true)
       .Default(!findOp(Op));
 }
 

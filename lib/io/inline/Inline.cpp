@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/inline/Inliner.h"
+#include "lib/ops/Ops.h"
 
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Serialize.h"
@@ -28,10 +29,10 @@ namespace graft {
 
 static CallKind kindOfOp(StringRef Op) {
   return StringSwitch<CallKind>(Op)
-      .Cases("PartitionedCall", "StatefulPartitionedCall", CallKind::Call)
-      .Cases("If", "StatelessIf", CallKind::If)
-      .Cases("Case", "StatelessCase", CallKind::Case)
-      .Cases("While", "StatelessWhile", CallKind::While)
+      .Cases(op::PartitionedCall, op::StatefulPartitionedCall, CallKind::Call)
+      .Cases(op::If, op::StatelessIf, CallKind::If)
+      .Cases(op::Case, op::StatelessCase, CallKind::Case)
+      .Cases(op::While, op::StatelessWhile, CallKind::While)
       .Default(CallKind::None);
 }
 
@@ -240,15 +241,15 @@ Inliner::Ends Inliner::witness(NodeId N) {
     return Result;
   for (; OpsSeen < G.numOps() && !CanBeDead; ++OpsSeen) {
     StringRef Name = G.opNameOf(OpsSeen);
-    CanBeDead = Name == "Switch" || Name == "RefSwitch" || Name == "Enter" ||
-                Name == "RefEnter";
+    CanBeDead = Name == op::Switch || Name == op::RefSwitch ||
+                Name == op::Enter || Name == op::RefEnter;
   }
   if (!CanBeDead)
     return Result;
   Endpoint E = G.input(N, 0);
   // Of a Switch only an output can be dead.
-  if (G.opName(E.Node).ends_with("Switch"))
-    E = typed(G.name(N), "input_control_node", "Identity", E, N);
+  if (G.opName(E.Node).ends_with(op::Switch))
+    E = typed(G.name(N), "input_control_node", op::Identity, E, N);
   return {Endpoint{E.Node, ControlPort}};
 }
 
@@ -259,7 +260,8 @@ void Inliner::waitForEffects(Body &B, StringRef Prefix, NodeId After) {
   for (auto [I, E] : enumerate(B.Outputs)) {
     Ends Inputs{E};
     Inputs.append(B.Effects.begin(), B.Effects.end());
-    E = typed(Prefix, ("output_" + Twine(I)).str(), "Identity", Inputs, After);
+    E = typed(Prefix, ("output_" + Twine(I)).str(), op::Identity, Inputs,
+              After);
   }
 }
 
@@ -375,7 +377,7 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
       It->second.set_s(Prefix + "/" + It->second.s());
     // A check of the value's shape, which has the rows of the whole batch: the
     // value comes from the same function's conditional, which made it.
-    if (Node.op() == "OptionalGetValue")
+    if (Node.op() == op::OptionalGetValue)
       for (auto &Shape :
            *Its["output_shapes"].mutable_list()->mutable_shape()) {
         Shape.clear_dim();
@@ -453,7 +455,7 @@ void Inliner::call(NodeId N, const FunctionRef &F, uint32_t Chain) {
     for (auto [I, E] : enumerate(Args)) {
       Ends Inputs{E};
       Inputs.append(Controls.begin(), Controls.end());
-      E = typed(Prefix, ("input_" + Twine(I)).str(), "Identity", Inputs, N);
+      E = typed(Prefix, ("input_" + Twine(I)).str(), op::Identity, Inputs, N);
     }
   Body B = instantiate(F, Args, {Prefix, N, Chain, witness(N)});
   waitForEffects(B, Prefix, N);
@@ -487,7 +489,7 @@ void Inliner::replace(NodeId N, const Body &B) {
   bool IsResult = !HadUses || (Options.Like ? findLike(N) != NoNode
                                             : Options.Kept.contains(G.name(N)));
   if (HasControlUses && !B.Outputs.empty()) {
-    NodeId All = add(G.name(N), "output_control_node", "NoOp", Done, N);
+    NodeId All = add(G.name(N), "output_control_node", op::NoOp, Done, N);
     for (const Use &U : Waiting)
       G.setInput(U.User, U.Index, {All, ControlPort});
   } else if (HasControlUses) {
@@ -503,7 +505,7 @@ void Inliner::replace(NodeId N, const Body &B) {
   for (const AttrEntry &A : G.attrs(N))
     G.removeAttr(N, A.Key);
   if (B.Outputs.empty()) {
-    G.setOp(N, "NoOp");
+    G.setOp(N, op::NoOp);
     G.setInputs(N, Done);
     return;
   }
@@ -513,7 +515,7 @@ void Inliner::replace(NodeId N, const Body &B) {
   for (Endpoint E : B.Outputs)
     Types += static_cast<char>(G.outputType(E.Node, E.Port));
   bool Single = B.Outputs.size() == 1;
-  G.setOp(N, Single ? "Identity" : "IdentityN");
+  G.setOp(N, Single ? op::Identity : op::IdentityN);
   G.setAttr(N, "T",
             Single ? encodeTypeAttr(static_cast<uint8_t>(Types[0]))
                    : encodeTypeListAttr(Types));

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/inline/Inliner.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -41,13 +42,13 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
   auto Chosen = [&](Endpoint E, StringRef Name) {
     Ends Inputs{E, Predicates[Level]};
     Inputs.append(At.Pivot.begin(), At.Pivot.end());
-    return typed(Prefix, Name, "Switch", Inputs, N).Node;
+    return typed(Prefix, Name, op::Switch, Inputs, N).Node;
   };
   NodeId Pred = Chosen(Predicates[Level], "switch_pred" + Suffix);
   Endpoint On =
-      typed(Prefix, "pivot_t" + Suffix, "Identity", Endpoint{Pred, 1}, N);
+      typed(Prefix, "pivot_t" + Suffix, op::Identity, Endpoint{Pred, 1}, N);
   Endpoint Off =
-      typed(Prefix, "pivot_f" + Suffix, "Identity", Endpoint{Pred, 0}, N);
+      typed(Prefix, "pivot_f" + Suffix, op::Identity, Endpoint{Pred, 0}, N);
   Ends Here, Rest;
   for (auto [I, E] : enumerate(Args)) {
     NodeId Switch = Chosen(E, Named("switch", I));
@@ -72,7 +73,7 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
   Two["N"].set_i(2);
   for (auto [X, Y] : zip(F.Outputs, T.Outputs))
     Both.Outputs.push_back(typed(Prefix, Named("merge", Both.Outputs.size()),
-                                 "Merge", {X, Y}, N, Two));
+                                 op::Merge, {X, Y}, N, Two));
   if (T.Effects.empty() && F.Effects.empty() && !Both.Outputs.empty())
     return Both;
   // What runs in either case, when the effects of the branch are done.
@@ -80,10 +81,10 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
   for (auto [Pivot, Side] : {std::pair(Off, &F), std::pair(On, &T)}) {
     Ends Inputs{Pivot};
     Inputs.append(Side->Effects.begin(), Side->Effects.end());
-    Sides.push_back(typed(Prefix, "done" + Suffix, "Identity", Inputs, N));
+    Sides.push_back(typed(Prefix, "done" + Suffix, op::Identity, Inputs, N));
   }
   Endpoint Done =
-      typed(Prefix, "branch_executed" + Suffix, "Merge", Sides, N, Two);
+      typed(Prefix, "branch_executed" + Suffix, op::Merge, Sides, N, Two);
   Both.Effects.push_back({Done.Node, ControlPort});
   return Both;
 }
@@ -106,9 +107,9 @@ void Inliner::conditional(NodeId N, CallKind Kind,
       Value->set_dtype(tensorflow::DT_INT32);
       Value->mutable_tensor_shape();
       Value->add_int_val(static_cast<int>(I));
-      NodeId Number = add(Prefix, ("number_" + Twine(I)).str(), "Const",
+      NodeId Number = add(Prefix, ("number_" + Twine(I)).str(), op::Const,
                           witness(N), N, Const);
-      Predicates.push_back(typed(Prefix, ("is_" + Twine(I)).str(), "Equal",
+      Predicates.push_back(typed(Prefix, ("is_" + Twine(I)).str(), op::Equal,
                                  {Index, {Number, 0}}, N));
     }
   }
@@ -123,7 +124,7 @@ void Inliner::conditional(NodeId N, CallKind Kind,
 static std::vector<bool> findInvariants(const tensorflow::FunctionDef &Def) {
   StringMap<StringRef> Passes;
   for (const tensorflow::NodeDef &Node : Def.node_def())
-    if (Node.op() == "Identity" && Node.input_size() == 1)
+    if (Node.op() == op::Identity && Node.input_size() == 1)
       Passes[Node.name()] = StringRef(Node.input(0)).split(':').first;
   // Where a chain of them begins. Each is walked once: those that were passed
   // lead to its begin, or in a circle to nothing.
@@ -168,9 +169,9 @@ void Inliner::loop(NodeId N, ArrayRef<FunctionRef> Functions, uint32_t Chain) {
     Inputs.append(Controls.begin(), Controls.end());
     Frame["is_constant"].set_b(Fixed[I]);
     Endpoint E =
-        typed(Prefix, ("enter_" + Twine(I)).str(), "Enter", Inputs, N, Frame);
+        typed(Prefix, ("enter_" + Twine(I)).str(), op::Enter, Inputs, N, Frame);
     if (!Fixed[I])
-      E = typed(Prefix, ("merge_" + Twine(I)).str(), "Merge", {E, E}, N, Two);
+      E = typed(Prefix, ("merge_" + Twine(I)).str(), op::Merge, {E, E}, N, Two);
     if (!Fixed[I] && First == NoNode)
       First = E.Node;
     Now.push_back(E);
@@ -181,16 +182,16 @@ void Inliner::loop(NodeId N, ArrayRef<FunctionRef> Functions, uint32_t Chain) {
       Cond, Now, {Prefix + "/cond", N, Chain, {Endpoint{First, ControlPort}}});
   Ends Asked{C.Outputs[0]};
   Asked.append(C.Effects.begin(), C.Effects.end());
-  Endpoint Again{add(Prefix, "loop_cond", "LoopCond", Asked, N), 0};
+  Endpoint Again{add(Prefix, "loop_cond", op::LoopCond, Asked, N), 0};
   Ends Inside, Last;
   for (auto [I, E] : enumerate(Now)) {
     NodeId Switch =
-        typed(Prefix, ("switch_" + Twine(I)).str(), "Switch", {E, Again}, N)
+        typed(Prefix, ("switch_" + Twine(I)).str(), op::Switch, {E, Again}, N)
             .Node;
     Inside.push_back({Switch, 1});
     Last.push_back({Switch, 0});
   }
-  Endpoint Pivot = typed(Prefix, "body_pivot", "Identity", Inside[0], N);
+  Endpoint Pivot = typed(Prefix, "body_pivot", op::Identity, Inside[0], N);
   Body B = instantiate(
       Does, Inside,
       {Prefix + "/body", N, Chain, {Endpoint{Pivot.Node, ControlPort}}});
@@ -202,10 +203,10 @@ void Inliner::loop(NodeId N, ArrayRef<FunctionRef> Functions, uint32_t Chain) {
       continue;
     }
     Endpoint Next = typed(Prefix, ("next_iteration_" + Twine(I)).str(),
-                          "NextIteration", B.Outputs[I], N);
+                          op::NextIteration, B.Outputs[I], N);
     G.setInput(Now[I].Node, 1, Next);
     Whole.Outputs.push_back(
-        typed(Prefix, ("exit_" + Twine(I)).str(), "Exit", Last[I], N));
+        typed(Prefix, ("exit_" + Twine(I)).str(), op::Exit, Last[I], N));
     Whole.Effects.push_back({Whole.Outputs.back().Node, ControlPort});
   }
   replace(N, Whole);

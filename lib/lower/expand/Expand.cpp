@@ -13,6 +13,7 @@
 #include "lib/graph/FileWalk.h"
 #include "lib/infer/rules/OpRules.h"
 #include "lib/lower/expand/Render.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 #include <charconv>
@@ -70,13 +71,13 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
     const OpDef *Def = G.opDefOf(Op);
     Rewrites.push_back(!Def || RandomOps.back() || Def->attr("frame_name") ||
                        Def->attr("shared_name"));
-    Program.push_back(Name == MeshOp                  ? MeshNode
-                      : Name == "_ToReplicas"         ? Split
-                      : Name == "_FromReplicas"       ? Merge
-                      : Name == "_Scale"              ? Scale
-                      : Name == "TPUReplicatedInput"  ? FanIn
-                      : Name == "TPUReplicatedOutput" ? FanOut
-                                                      : Plain);
+    Program.push_back(Name == MeshOp                    ? MeshNode
+                      : Name == "_ToReplicas"           ? Split
+                      : Name == "_FromReplicas"         ? Merge
+                      : Name == "_Scale"                ? Scale
+                      : Name == op::TPUReplicatedInput  ? FanIn
+                      : Name == op::TPUReplicatedOutput ? FanOut
+                                                        : Plain);
   }
   for (unsigned R = 0; R < Devices.size(); ++R)
     Numbers.emplace_back(R);

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/lower/expand/Render.h"
+#include "lib/ops/Ops.h"
 
 #include <cmath>
 
@@ -267,7 +268,8 @@ bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
   }
   if (Key == "shared_name") {
     // A reference variable without a shared name is known by its node.
-    if (!G.isOp(N, "VarHandleOp") && G.stringAttr(N, Key).value_or("").empty())
+    if (!G.isOp(N, op::VarHandleOp) &&
+        G.stringAttr(N, Key).value_or("").empty())
       return false;
     literal(Whole).For = Item::First;
     ownName(Item::String).For = Item::Others;
@@ -319,7 +321,7 @@ void NodeRenderer::attributes() {
   if (Rest.data() != Same)
     literal({Same, static_cast<size_t>(Rest.data() - Same)});
   // A handle without a name of its own would be one variable with the others.
-  if (Rewrites && G.isOp(N, "VarHandleOp") && !G.hasAttr(N, "shared_name"))
+  if (Rewrites && G.isOp(N, op::VarHandleOp) && !G.hasAttr(N, "shared_name"))
     ownName(Item::String).For = Item::Others;
 }
 
@@ -411,7 +413,7 @@ StringRef NodeRenderer::operand(StringRef Suffix) {
 
 void NodeRenderer::constant(StringRef Suffix, StringRef Value, unsigned Type) {
   ownName(Item::Name, Suffix);
-  field(2, "Const");
+  field(2, op::Const);
   device();
   attribute("dtype", encodeTypeAttr(Type));
   attribute("value", Value);
@@ -423,7 +425,7 @@ void NodeRenderer::split() {
   constant(Dim, encodeIntTensor(DT_INT32, {}, G.intAttr(N, "axis").value_or(0)),
            DT_INT32);
   ownName(Item::Name);
-  field(2, "Split");
+  field(2, op::Split);
   ownName(Item::Input, Dim);
   dataInput(G.input(N, 0));
   device();
@@ -452,10 +454,10 @@ void NodeRenderer::merge() {
     constant(AxisName, encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
   }
   ownName(Item::Name, Stack);
-  field(2, Stacks                ? "Pack"
-           : Combine == "sum"    ? "AddN"
-           : Combine == "concat" ? "ConcatV2"
-                                 : "Identity");
+  field(2, Stacks                ? op::Pack
+           : Combine == "sum"    ? op::AddN
+           : Combine == "concat" ? op::ConcatV2
+                                 : op::Identity);
   firstInput(G.input(N, 0), Item::All);
   if (Combine != "pick")
     otherInputs(G.input(N, 0));
@@ -474,10 +476,10 @@ void NodeRenderer::merge() {
   if (!Stacks)
     return;
   ownName(Item::Name);
-  field(2, Combine == "min"   ? "Min"
-           : Combine == "max" ? "Max"
-           : Combine == "and" ? "All"
-                              : "Any");
+  field(2, Combine == "min"   ? op::Min
+           : Combine == "max" ? op::Max
+           : Combine == "and" ? op::All
+                              : op::Any);
   ownName(Item::Input, Stack);
   ownName(Item::Input, AxisName);
   device();
@@ -501,7 +503,7 @@ void NodeRenderer::scale() {
                  : encodeIntTensor(Type, {}, Whole),
            Type);
   ownName(Item::Name);
-  field(2, Float || Power >= 0 ? "Mul" : "FloorDiv");
+  field(2, Float || Power >= 0 ? op::Mul : op::FloorDiv);
   dataInput(G.input(N, 0));
   ownName(Item::Input, FactorName);
   for (Endpoint Input : G.controlInputs(N))

@@ -7,6 +7,7 @@
 #include "lib/lower/expand/Twins.h"
 
 #include "lib/lower/expand/Render.h"
+#include "lib/ops/Ops.h"
 #include "lib/support/Bytes.h"
 
 using namespace llvm;
@@ -276,7 +277,7 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
         return false;
       HasShared = true;
       // A reference variable without a shared name is known by its node.
-      if (!G.isOp(N, "VarHandleOp") &&
+      if (!G.isOp(N, op::VarHandleOp) &&
           G.stringAttr(N, Key).value_or("").empty())
         continue;
       NameForm F(E, This);
@@ -294,7 +295,7 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
   }
   Flush(Rest.begin());
   // A handle without a name of its own.
-  return !Rewrites || HasShared || !G.isOp(N, "VarHandleOp");
+  return !Rewrites || HasShared || !G.isOp(N, op::VarHandleOp);
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,6 +8,7 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/PerOp.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/support/Diagnostics.h"
 
@@ -52,7 +53,7 @@ HostClusters::HostClusters(Graph &G) : G(G), Computations(1), Of(G.size()) {
         Computations.emplace_back().Name = *Name;
       Of[N] = It->second;
     }
-    if (G.isOp(N, "TPUReplicateMetadata"))
+    if (G.isOp(N, op::TPUReplicateMetadata))
       Computations[Of[N]].Metadata = N;
     if (auto Id = G.stringAttr(N, HostClusterAttr))
       count(Of[N], *Id);
@@ -74,14 +75,14 @@ StringRef HostClusters::inputName(NodeId N) const {
 
 bool HostClusters::isScaffold(NodeId N) const {
   StringRef Op = G.opName(N);
-  if (Op.starts_with("TPU") || Op == "CrossReplicaSum")
+  if (Op.starts_with("TPU") || Op == op::CrossReplicaSum)
     return true;
-  if (Op == "Identity")
+  if (Op == op::Identity)
     return G.hasAttr(N, "_tpu_input_identity") ||
            G.hasAttr(N, "_tpu_output_identity");
-  return Op == "NoOp" && (isPivot(G, N) || any_of(G.inputs(N), [&](Endpoint E) {
-                            return isPivot(G, E.Node);
-                          }));
+  return Op == op::NoOp &&
+         (isPivot(G, N) ||
+          any_of(G.inputs(N), [&](Endpoint E) { return isPivot(G, E.Node); }));
 }
 
 void HostClusters::mark(NodeId N, StringRef Id) {
@@ -91,7 +92,7 @@ void HostClusters::mark(NodeId N, StringRef Id) {
   for (Endpoint E : G.controlInputs(N)) {
     NodeId Pull = E.Node;
     // Any other Identity of what is outside waits for the metadata.
-    if (Of[Pull] == Of[N] && G.isOp(Pull, "Identity") && !isScaffold(Pull) &&
+    if (Of[Pull] == Of[N] && G.isOp(Pull, op::Identity) && !isScaffold(Pull) &&
         G.inputs(Pull).size() == 1 && Of[G.input(Pull, 0).Node] != Of[N] &&
         !G.anyUse(Pull, [&](Use U) { return U.User != N; }))
       G.setStringAttr(Pull, HostClusterAttr, Id);
@@ -146,9 +147,9 @@ bool HostClusters::moveCores(DiagnosticEngine &Diags) {
 void warnUnsupportedOps(const Graph &G, DiagnosticEngine &Diags) {
   PerOp Unsupported(G, [](StringRef Op, const OpDef *) {
     return StringSwitch<bool>(Op)
-        .Cases("AudioSummary", "AudioSummaryV2", "HistogramSummary", true)
-        .Cases("ImageSummary", "MergeSummary", "ScalarSummary", true)
-        .Cases("TensorSummary", "TensorSummaryV2", "Print", true)
+        .Cases(op::AudioSummary, op::AudioSummaryV2, op::HistogramSummary, true)
+        .Cases(op::ImageSummary, op::MergeSummary, op::ScalarSummary, true)
+        .Cases(op::TensorSummary, op::TensorSummaryV2, op::Print, true)
         .Default(false);
   });
   if (!Unsupported.any())

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/lower/tpu/HostClusters.h"
+#include "lib/ops/Ops.h"
 
 #include "lib/support/Diagnostics.h"
 
@@ -123,7 +124,7 @@ bool checkHostCycles(const Graph &G, DiagnosticEngine &Diags) {
       All.Groups[N] =
           All.group(G.stringAttr(N, TpuClusterAttr).value_or("") + "\n" + *Id);
     for (Endpoint E : G.inputs(N))
-      if (!G.isOp(E.Node, "NextIteration"))
+      if (!G.isOp(E.Node, op::NextIteration))
         All.Edges.push_back({E.Node, N});
   }
   auto Cycle = findCycle(All);

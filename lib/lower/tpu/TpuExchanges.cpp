@@ -10,6 +10,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/lower/tpu/TpuProgram.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 #include <cmath>
@@ -62,7 +63,7 @@ Endpoint Exchanges::add(StringRef Suffix, StringRef Op,
 
 Endpoint Exchanges::integers(StringRef Suffix, ArrayRef<int64_t> Shape,
                              ArrayRef<int64_t> Values) {
-  return add(Suffix, "Const", {},
+  return add(Suffix, op::Const, {},
              AttrRun()
                  .type("dtype", DT_INT32)
                  .raw("value", encodeIntTensor(DT_INT32, Shape, Values)));
@@ -70,7 +71,7 @@ Endpoint Exchanges::integers(StringRef Suffix, ArrayRef<int64_t> Shape,
 
 Endpoint Exchanges::cast(Endpoint E, unsigned From, unsigned To) {
   return add(
-      "/cast", "Cast", E,
+      "/cast", op::Cast, E,
       AttrRun().type("SrcT", From).type("DstT", To).boolean("Truncate", false));
 }
 
@@ -78,7 +79,8 @@ Endpoint Exchanges::sum(Endpoint E, unsigned Type) {
   SmallVector<int64_t, 8> All(Replicas);
   std::iota(All.begin(), All.end(), 0);
   Endpoint Groups = integers("/groups", {1, int64_t(Replicas)}, All);
-  return add("/sum", "CrossReplicaSum", {E, Groups}, AttrRun().type("T", Type));
+  return add("/sum", op::CrossReplicaSum, {E, Groups},
+             AttrRun().type("T", Type));
 }
 
 /// The tensors of all replicas along a new first axis.
@@ -89,25 +91,25 @@ Endpoint Exchanges::stack(Endpoint E, unsigned Type) {
                Type == DT_INT16;
   unsigned Sum = Pairs || Small ? unsigned(DT_INT32) : Type;
   if (Pairs)
-    E = add("/pairs", "Bitcast", E,
+    E = add("/pairs", op::Bitcast, E,
             AttrRun().type("T", Type).type("type", Sum));
   else if (Small)
     E = cast(E, Type, Sum);
   SmallVector<Endpoint, 8> Copies(Replicas, E);
   Endpoint Rows =
-      add("/rows", "Pack", Copies,
+      add("/rows", op::Pack, Copies,
           AttrRun().integer("N", Replicas).type("T", Sum).integer("axis", 0));
-  Endpoint Zeros = add("/zeros", "ZerosLike", Rows, AttrRun().type("T", Sum));
+  Endpoint Zeros = add("/zeros", op::ZerosLike, Rows, AttrRun().type("T", Sum));
   SmallVector<int64_t, 8> All(Replicas);
   std::iota(All.begin(), All.end(), 0);
   Endpoint Numbers = integers("/numbers", {int64_t(Replicas)}, All);
-  Endpoint Mine = add("/mine", "Equal", {Numbers, replicaIndex()},
+  Endpoint Mine = add("/mine", op::Equal, {Numbers, replicaIndex()},
                       AttrRun().type("T", DT_INT32));
   Endpoint Own =
-      add("/own", "Select", {Mine, Rows, Zeros}, AttrRun().type("T", Sum));
+      add("/own", op::Select, {Mine, Rows, Zeros}, AttrRun().type("T", Sum));
   Endpoint Result = sum(Own, Sum);
   if (Pairs)
-    return add("/bits", "Bitcast", Result,
+    return add("/bits", op::Bitcast, Result,
                AttrRun().type("T", Sum).type("type", Type));
   return Small ? cast(Result, Sum, Type) : Result;
 }
@@ -120,7 +122,7 @@ Endpoint Exchanges::replicaIndex() {
   SmallVector<int64_t, 8> All(Replicas);
   std::iota(All.begin(), All.end(), 0);
   NodeId Numbers = G.insertNode(
-      "graft/replicas", "Const", {}, For,
+      "graft/replicas", op::Const, {}, For,
       AttrRun()
           .type("dtype", DT_INT32)
           .raw("value", encodeIntTensor(DT_INT32, int64_t(Replicas), All)));
@@ -140,7 +142,7 @@ void Exchanges::become(NodeId N, Endpoint E) {
   unsigned Type = G.outputType(E.Node, E.Port);
   for (StringRef Key : {"combine", "power", "axis", "_graft_assumed"})
     G.removeAttr(N, Key);
-  G.setOp(N, "Identity");
+  G.setOp(N, op::Identity);
   G.setTypeAttr(N, "T", Type);
   G.setInputs(N, E);
 }
@@ -149,14 +151,14 @@ void Exchanges::logical(NodeId N, Endpoint X, bool And) {
   Endpoint Sum = sum(cast(X, DT_BOOL, DT_INT32), DT_INT32);
   Endpoint Limit = integers("/limit", {}, And ? int64_t(Replicas) - 1 : 0);
   become(N,
-         add("/any", "Greater", {Sum, Limit}, AttrRun().type("T", DT_INT32)));
+         add("/any", op::Greater, {Sum, Limit}, AttrRun().type("T", DT_INT32)));
 }
 
 void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
   Endpoint All = stack(X, Type);
   if (Combine == "min" || Combine == "max") {
-    become(N, add("/all", Combine == "min" ? "Min" : "Max",
+    become(N, add("/all", Combine == "min" ? op::Min : op::Max,
                   {All, integers("/axis", {}, int64_t(0))},
                   AttrRun()
                       .type("T", Type)
@@ -165,7 +167,7 @@ void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
     return;
   }
   Endpoint Parts = add(
-      "/parts", "Unpack", All,
+      "/parts", op::Unpack, All,
       AttrRun().integer("num", Replicas).type("T", Type).integer("axis", 0));
   if (Replicas == 1) {
     become(N, Parts);
@@ -175,7 +177,7 @@ void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
   for (unsigned I = 0; I < Replicas; ++I)
     Inputs.push_back({Parts.Node, I});
   Inputs.push_back(integers("/axis", {}, Axis));
-  become(N, add("/joined", "ConcatV2", Inputs,
+  become(N, add("/joined", op::ConcatV2, Inputs,
                 AttrRun()
                     .integer("N", Replicas)
                     .type("T", Type)
@@ -189,14 +191,14 @@ void Exchanges::scale(NodeId N, unsigned Type, int64_t Power) {
   auto Whole = static_cast<int64_t>(std::llround(std::pow(
       static_cast<double>(Replicas), std::abs(static_cast<double>(Power)))));
   Endpoint Number =
-      add("/factor", "Const", {},
+      add("/factor", op::Const, {},
           AttrRun()
               .type("dtype", Type)
               .raw("value", Float ? encodeFloatTensor(Type, {}, Factor)
                                   : encodeIntTensor(Type, {}, Whole)));
   Endpoint X = G.input(N, 0);
   G.removeAttr(N, "power");
-  G.setOp(N, Float || Power >= 0 ? "Mul" : "FloorDiv");
+  G.setOp(N, Float || Power >= 0 ? op::Mul : op::FloorDiv);
   SmallVector<Endpoint, 4> Inputs{X, Number};
   Inputs.append(G.controlInputs(N).begin(), G.controlInputs(N).end());
   G.setInputs(N, Inputs);
@@ -277,7 +279,7 @@ void lowerOutside(Graph &G, NodeId N, const std::string &Host) {
   }
   for (StringRef Key : {"combine", "power", "axis", "uneven", "_graft_assumed"})
     G.removeAttr(N, Key);
-  G.setOp(N, "Identity");
+  G.setOp(N, op::Identity);
   G.setInputs(N, Endpoint{Result, 0});
 }
 

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/lower/tpu/TpuForm.h"
+#include "lib/ops/Ops.h"
 
 #include "lib/graph/AttrRun.h"
 
@@ -59,7 +60,7 @@ NodeId Fetches::insert(const Twine &Name, StringRef Op,
 }
 
 NodeId Fetches::constant(const Twine &Name, unsigned Type, StringRef Value) {
-  return insert(Name, "Const", {},
+  return insert(Name, op::Const, {},
                 AttrRun().type("dtype", Type).raw("value", Value));
 }
 
@@ -73,7 +74,7 @@ NodeId Fetches::combine(const Twine &Name, size_t Output) {
   AttrRun Typed;
   Typed.type("T", Type);
   if (Shards.size() == 1 || How.Kind == TpuCombine::First)
-    return insert(Name, "Identity", Shards[0], Typed);
+    return insert(Name, op::Identity, Shards[0], Typed);
   auto Count = static_cast<int64_t>(Shards.size());
   AttrRun Counted = Typed;
   Counted.integer("N", Count);
@@ -81,15 +82,15 @@ NodeId Fetches::combine(const Twine &Name, size_t Output) {
     NodeId Axis = constant(Name + "/axis", DT_INT32,
                            encodeIntTensor(DT_INT32, {}, How.Axis));
     Shards.push_back({Axis, 0});
-    return insert(Name, "ConcatV2", Shards, Counted.type("Tidx", DT_INT32));
+    return insert(Name, op::ConcatV2, Shards, Counted.type("Tidx", DT_INT32));
   }
   if (How.Kind == TpuCombine::Sum)
-    return insert(Name, "AddN", Shards, Counted);
-  NodeId Sum = insert(Name + "/sum", "AddN", Shards, Counted);
+    return insert(Name, op::AddN, Shards, Counted);
+  NodeId Sum = insert(Name + "/sum", op::AddN, Shards, Counted);
   NodeId Number =
       constant(Name + "/replicas", Type,
                encodeFloatTensor(Type, {}, static_cast<double>(Shards.size())));
-  return insert(Name, "RealDiv", {{Sum, 0}, {Number, 0}}, Typed);
+  return insert(Name, op::RealDiv, {{Sum, 0}, {Number, 0}}, Typed);
 }
 
 /// One node with the outputs \p Of. Where the computation does not return an
@@ -117,7 +118,7 @@ NodeId Fetches::combinePorts(StringRef Name, const Ports &Of) {
     Values.push_back({N, 0});
     Types += static_cast<char>(G.outputType(N, 0));
   }
-  return insert(Name, "IdentityN", Values,
+  return insert(Name, op::IdentityN, Values,
                 AttrRun().raw("T", encodeTypeListAttr(Types)));
 }
 
@@ -159,7 +160,7 @@ bool Fetches::run() {
       continue;
     std::string Name = G.name(N).str();
     rename(N);
-    NewNode[N] = insert(Name, "NoOp", All, {});
+    NewNode[N] = insert(Name, op::NoOp, All, {});
   }
   for (Use U : Form.Readers) {
     Endpoint E = G.input(U.User, U.Index);

@@ -13,6 +13,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Loops.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -131,7 +132,7 @@ NodeId Builder::identity(StringRef Name, Endpoint Source, NodeId Waits,
   SmallVector<Endpoint, 2> Inputs{Source};
   if (Waits != NoNode)
     Inputs.push_back(control(Waits));
-  return insert(Name, "Identity", Inputs, Attrs, After);
+  return insert(Name, op::Identity, Inputs, Attrs, After);
 }
 
 NodeId Builder::replicatedInput(StringRef Name, ArrayRef<Endpoint> Values,
@@ -141,7 +142,7 @@ NodeId Builder::replicatedInput(StringRef Name, ArrayRef<Endpoint> Values,
     Attrs.integer("N", static_cast<int64_t>(Values.size()));
   Attrs.type("T", G.outputType(Values[0].Node, Values[0].Port))
       .integer("index", -1);
-  return insert(Name, "TPUReplicatedInput", Values, Attrs, Front);
+  return insert(Name, op::TPUReplicatedInput, Values, Attrs, Front);
 }
 
 /// Makes \p N what each replica has.
@@ -156,7 +157,7 @@ void Builder::perReplica(NodeId N) {
 }
 
 void Builder::addMetadata() {
-  Pivot = insert(Form.Cluster + "/pivot", "NoOp", {},
+  Pivot = insert(Form.Cluster + "/pivot", op::NoOp, {},
                  AttrRun().string("_pivot_for_cluster", Form.Cluster), Front);
   AttrRun Attrs;
   Attrs.string(TpuClusterAttr, Form.Cluster)
@@ -170,7 +171,7 @@ void Builder::addMetadata() {
     Attrs.string("topology", C.Topology);
   if (!C.DeviceAssignment.empty())
     Attrs.raw("device_assignment", encodeIntListAttr(C.DeviceAssignment));
-  Form.Metadata = insert("TPUReplicateMetadata", "TPUReplicateMetadata",
+  Form.Metadata = insert(op::TPUReplicateMetadata, op::TPUReplicateMetadata,
                          control(Pivot), Attrs, Front);
 }
 
@@ -185,11 +186,11 @@ void Builder::addInputs() {
     AttrRun ConstAttrs = Attrs;
     ConstAttrs.type("dtype", DT_INT32)
         .raw("value", encodeIntTensor(DT_INT32, {}, P.Axis));
-    NodeId Axis = insert("XlaSetDynamicDimensionSize/dim_index", "Const",
+    NodeId Axis = insert("XlaSetDynamicDimensionSize/dim_index", op::Const,
                          control(Form.Metadata), ConstAttrs, Front);
     Attrs.type("T", G.outputType(Given[P.Input].Node, 0));
     Given[P.Input] = {
-        insert("XlaSetDynamicDimensionSize", "XlaSetDynamicDimensionSize",
+        insert(op::XlaSetDynamicDimensionSize, op::XlaSetDynamicDimensionSize,
                {Given[P.Input], {Axis, 0}, {FanIn[P.Size], 0}}, Attrs, Front),
         0};
   }
@@ -300,11 +301,12 @@ void Builder::addSums() {
         .raw("_class", Class ? *Class : StringRef(Own));
     AttrRun ConstAttrs = Attrs;
     ConstAttrs.type("dtype", DT_INT32).raw("value", Group);
-    NodeId Const = insert((G.name(S.Node) + "/group_assignment").str(), "Const",
-                          control(Form.Metadata), ConstAttrs, S.Node);
+    NodeId Const =
+        insert((G.name(S.Node) + "/group_assignment").str(), op::Const,
+               control(Form.Metadata), ConstAttrs, S.Node);
     Attrs.type("T", G.outputType(S.Node, S.Port));
     NodeId Sum = insert((G.name(S.Node) + "/CrossReplicaSum").str(),
-                        "CrossReplicaSum", {S, {Const, 0}}, Attrs, S.Node);
+                        op::CrossReplicaSum, {S, {Const, 0}}, Attrs, S.Node);
     for (NodeId N : {Const, Sum}) {
       Added.push_back(N);
       G.setDevice(N, G.device(S.Node));
@@ -332,7 +334,7 @@ void Builder::addRuns(ArrayRef<NodeId> Waits) {
     std::string Name = C.Crossing ? "shard" : formatv("shard_{0}", R).str();
     auto Group = [&](StringRef Of, StringRef Device,
                      ArrayRef<Endpoint> Inputs) {
-      NodeId N = insert(Of, "NoOp", Inputs, {}, Back);
+      NodeId N = insert(Of, op::NoOp, Inputs, {}, Back);
       G.setDevice(N, mergedDevice(C.Device, Device));
       perReplica(N);
       return N;
@@ -352,7 +354,7 @@ void Builder::addRuns(ArrayRef<NodeId> Waits) {
 void Builder::addOutputs() {
   AttrRun InCluster;
   InCluster.string(TpuClusterAttr, Form.Cluster);
-  NodeId NoOp = insert("NoOp", "NoOp", control(Pivot), InCluster, Back);
+  NodeId NoOp = insert(op::NoOp, op::NoOp, control(Pivot), InCluster, Back);
   SmallVector<NodeId, 4> Waits{NoOp};
   append_range(Waits, C.Operations);
 
@@ -367,7 +369,7 @@ void Builder::addOutputs() {
       E = In->second;
     AttrRun Attrs = InCluster;
     Attrs.boolean("_tpu_output_identity", true);
-    NodeId N = identity("Identity", E, NoNode, Attrs, Back);
+    NodeId N = identity(op::Identity, E, NoNode, Attrs, Back);
     if (UsesCore0)
       G.setDevice(N,
                   mergedDevice(C.Device,
@@ -379,8 +381,8 @@ void Builder::addOutputs() {
   AttrRun Status;
   if (C.UseTpu)
     Status.string("_tpu_compilation_status", Form.Cluster);
-  insert(C.UseTpu ? "TPUCompilationResult" : "compilation_status",
-         C.UseTpu ? "TPUCompilationResult" : "NoOp", control(Form.Metadata),
+  insert(C.UseTpu ? op::TPUCompilationResult : "compilation_status",
+         C.UseTpu ? op::TPUCompilationResult : op::NoOp, control(Form.Metadata),
          Status, Back);
   if (Returned.empty())
     return addRuns(Waits);
@@ -389,7 +391,7 @@ void Builder::addOutputs() {
     AttrRun Attrs;
     Attrs.integer("num_replicas", C.Replicas)
         .type("T", G.outputType(Returned[I], 0));
-    NodeId Out = insert(formatv("output{0}", I).str(), "TPUReplicatedOutput",
+    NodeId Out = insert(formatv("output{0}", I).str(), op::TPUReplicatedOutput,
                         Endpoint{Returned[I], 0}, Attrs, Back);
     std::vector<NodeId> &Shards = Form.Shards.emplace_back();
     if (C.Crossing) {
@@ -510,12 +512,12 @@ std::vector<Endpoint> splitForReplicas(Graph &G, Endpoint Tensor,
   NodeId After = Tensor.Node;
   std::string Name = G.uniqueName("split");
   NodeId Dim =
-      G.insertNode(Name + "/split_dim", "Const", {}, After,
+      G.insertNode(Name + "/split_dim", op::Const, {}, After,
                    AttrRun()
                        .type("dtype", DT_INT32)
                        .raw("value", encodeIntTensor(DT_INT32, {}, Axis)));
   NodeId Split =
-      G.insertNode(Name, "Split", {{Dim, 0}, Tensor}, After,
+      G.insertNode(Name, op::Split, {{Dim, 0}, Tensor}, After,
                    AttrRun()
                        .type("T", G.outputType(Tensor.Node, Tensor.Port))
                        .integer("num_split", Replicas));

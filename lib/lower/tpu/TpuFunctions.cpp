@@ -11,6 +11,7 @@
 #include "lib/graph/PerOp.h"
 #include "lib/io/inline/Functions.h"
 #include "lib/lower/tpu/TpuForm.h"
+#include "lib/ops/Ops.h"
 #include "lib/support/Wire.h"
 
 #include "lib/io/Serialize.h"
@@ -31,8 +32,8 @@ constexpr StringLiteral ConstsAttr = "_xla_propagate_compile_time_consts";
 
 bool isFunctionalControlFlow(StringRef Op) {
   return StringSwitch<bool>(Op)
-      .Cases("If", "StatelessIf", "Case", "StatelessCase", true)
-      .Cases("While", "StatelessWhile", true)
+      .Cases(op::If, op::StatelessIf, op::Case, op::StatelessCase, true)
+      .Cases(op::While, op::StatelessWhile, true)
       .Default(false);
 }
 
@@ -195,7 +196,7 @@ bool Bodies::run() {
   bool Good = true;
   for (const auto &[Name, From] : ByMembers) {
     for (const auto &Node : Library.function(Index[Name]).node_def())
-      if (Node.op() == "Placeholder") {
+      if (Node.op() == op::Placeholder) {
         Diags.error(G.name(From), "calls function '" + Name +
                                       "', whose placeholder '" + Node.name() +
                                       "' nothing can feed on a TPU: make it an "

@@ -14,6 +14,7 @@
 #include "lib/lower/expand/Contexts.h"
 #include "lib/lower/expand/Expand.h"
 #include "lib/lower/tpu/TpuProgram.h"
+#include "lib/ops/Ops.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -67,7 +68,7 @@ void Lowering::waitForValues() {
         SmallString<128> Name(G.name(Source));
         Name += "/done";
         Value = G.insertNode(
-            Name, "Const", Endpoint{Source, ControlPort}, Source,
+            Name, op::Const, Endpoint{Source, ControlPort}, Source,
             AttrRun()
                 .type("dtype", DT_INT32)
                 .raw("value", encodeIntTensor(DT_INT32, {}, int64_t(0))));
@@ -169,7 +170,7 @@ void Lowering::connect(const TpuForm &Form) {
   for (auto &[N, Name] : Named) {
     G.rename(N, G.uniqueName(Form.Cluster + "/" + Name));
     NodeId Outer =
-        G.insertNode(Name, "NoOp", Endpoint{Ran, ControlPort}, N, {});
+        G.insertNode(Name, op::NoOp, Endpoint{Ran, ControlPort}, N, {});
     G.node(Outer).Kind = Inserted::Identity;
   }
 }
@@ -217,7 +218,7 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     return This.Count == Copies::Once && !This.isDead() && !G.hasUses(N) &&
            This.NumInputs > 0 &&
            (This.Kind == Inserted::Merge || This.Kind == Inserted::Scale ||
-            G.isOp(N, "IdentityN"));
+            G.isOp(N, op::IdentityN));
   };
   std::optional<Conditions> Branches;
   if (Conditions::any(G))

@@ -8,6 +8,7 @@
 
 #include "lib/graph/PerOp.h"
 #include "lib/infer/graph/Loops.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -34,11 +35,12 @@ private:
   enum Roles : uint8_t { None, Member, Captured, MakesInput };
   enum OpKind : uint8_t { Other, Outside, Switch, Merge };
   static OpKind kindOf(StringRef Op) {
-    if (Op == "Placeholder" || Op == "PlaceholderV2" || Op == "VarHandleOp")
+    if (Op == op::Placeholder || Op == op::PlaceholderV2 ||
+        Op == op::VarHandleOp)
       return Outside;
-    if (Op == "Switch" || Op == "RefSwitch")
+    if (Op == op::Switch || Op == op::RefSwitch)
       return Switch;
-    return Op == "Merge" || Op == "RefMerge" ? Merge : Other;
+    return Op == op::Merge || Op == op::RefMerge ? Merge : Other;
   }
 
   bool include();

@@ -21,6 +21,7 @@
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/lower/tpu/TpuForm.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -52,14 +53,14 @@ private:
   }
   Endpoint ints(StringRef Name, ArrayRef<int64_t> Dims,
                 ArrayRef<int64_t> Values) {
-    return {insert(Name, "Const", {},
+    return {insert(Name, op::Const, {},
                    AttrRun()
                        .type("dtype", DT_INT32)
                        .raw("value", encodeIntTensor(DT_INT32, Dims, Values))),
             0};
   }
   Endpoint pack(StringRef Name, ArrayRef<Endpoint> Values) {
-    return {insert(Name, "Pack", Values,
+    return {insert(Name, op::Pack, Values,
                    AttrRun()
                        .integer("N", static_cast<int64_t>(Values.size()))
                        .type("T", DT_INT32)),
@@ -83,7 +84,7 @@ private:
 /// What TensorFlow knows of a shape: that of a placeholder, its parts, or what
 /// follows from the ops.
 std::optional<Padder::Shape> Padder::shapeOf(Endpoint E) {
-  if (G.isOp(E.Node, "Split")) {
+  if (G.isOp(E.Node, op::Split)) {
     auto Parts = G.intAttr(E.Node, "num_split");
     auto Axis = constValue(G, G.input(E.Node, 0).Node);
     auto Whole = shapeOf(G.input(E.Node, 1));
@@ -156,7 +157,8 @@ Endpoint Padder::element(Endpoint Vector, int64_t I) {
   Endpoint Begin = ints("strided_slice/stack", 1, I);
   Endpoint End = ints("strided_slice/stack_1", 1, I + 1);
   Endpoint Stride = ints("strided_slice/stack_2", 1, 1);
-  return {insert("strided_slice", "StridedSlice", {Vector, Begin, End, Stride},
+  return {insert("strided_slice", op::StridedSlice,
+                 {Vector, Begin, End, Stride},
                  AttrRun()
                      .type("T", DT_INT32)
                      .type("Index", DT_INT32)
@@ -171,9 +173,9 @@ void Padder::addShapes() {
       const Shape &S = Shapes[I][R];
       Endpoint E = C.Inputs[I].Values[R];
       if (!is_contained(S, -1))
-        Of.push_back(ints("Shape", static_cast<int64_t>(S.size()), S));
+        Of.push_back(ints(op::Shape, static_cast<int64_t>(S.size()), S));
       else
-        Of.push_back({insert("Shape", "Shape", E,
+        Of.push_back({insert(op::Shape, op::Shape, E,
                              AttrRun()
                                  .type("T", G.outputType(E.Node, E.Port))
                                  .type("out_type", DT_INT32)),
@@ -185,7 +187,7 @@ void Padder::addShapes() {
     Endpoint Stack = pack("stack", Of);
     Endpoint Axis = ints("Max/reduction_indices", {}, 0);
     Largest.push_back(
-        {insert("Max", "Max", {Stack, Axis},
+        {insert(op::Max, op::Max, {Stack, Axis},
                 AttrRun().type("T", DT_INT32).type("Tidx", DT_INT32)),
          0});
   }
@@ -203,14 +205,14 @@ Endpoint Padder::pad(size_t Input, unsigned Replica) {
       Most = ints("sub/x", {}, std::max(Maximum[Axis], LeastDynamic));
     } else {
       Endpoint Of = element(Largest[Input], Axis);
-      Most = {insert("Maximum", "Maximum",
+      Most = {insert(op::Maximum, op::Maximum,
                      {Of, ints("Maximum/y", {}, LeastDynamic)},
                      AttrRun().type("T", DT_INT32)),
               0};
     }
     Endpoint Size = element(Sizes[Input][Replica], Axis);
     Less[Axis] = {
-        insert("sub", "Sub", {Most, Size}, AttrRun().type("T", DT_INT32)), 0};
+        insert("sub", op::Sub, {Most, Size}, AttrRun().type("T", DT_INT32)), 0};
   }
   SmallVector<Endpoint, 4> Paddings;
   for (Endpoint L : Less)
@@ -219,7 +221,7 @@ Endpoint Padder::pad(size_t Input, unsigned Replica) {
             ? ints("Pad/paddings/none", 2, {0, 0})
             : pack("Pad/paddings/some", {ints("Pad/paddings/zero", {}, 0), L}));
   Endpoint All = pack("Pad/paddings", Paddings);
-  return {insert("Pad", "Pad", {Value, All},
+  return {insert(op::Pad, op::Pad, {Value, All},
                  AttrRun()
                      .type("T", G.outputType(Value.Node, Value.Port))
                      .type("Tpaddings", DT_INT32)

@@ -16,6 +16,7 @@
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/rules/OpRules.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -168,7 +169,7 @@ bool StepFinder::takeBranches() {
       if (!Step.Members[N]) {
         auto IsIn = [&](uint32_t P) { return Inside.count(P) != 0; };
         bool Joins =
-            G.isOp(N, "Merge") && any_of(G.dataInputs(N), [&](Endpoint E) {
+            G.isOp(N, op::Merge) && any_of(G.dataInputs(N), [&](Endpoint E) {
               return any_of(Branches.of(E.Node), IsIn);
             });
         if (!Joins && !(IsSwitch && IsIn(Own)) && none_of(Branches.of(N), IsIn))
@@ -224,7 +225,7 @@ bool StepFinder::isPure(NodeId N) {
   const OpDef *Def = G.opDef(N);
   Pure[N] = 1;
   if (!Def || Def->isStateful() || isPerReplica(N) || isHost(N) ||
-      G.opName(N).starts_with("Placeholder") || G.isOp(N, "NoOp"))
+      G.opName(N).starts_with(op::Placeholder) || G.isOp(N, op::NoOp))
     return false;
   for (Endpoint E : G.inputs(N))
     if (E.isControl() || !isPure(E.Node))
@@ -282,9 +283,9 @@ void StepFinder::takeConstants() {
 bool StepFinder::isDoubled(NodeId N) const {
   if (!G.controlInputs(N).empty())
     return false;
-  return G.isOp(N, "Const") ||
-         (G.isOp(N, "Identity") && isDoubled(G.input(N, 0).Node)) ||
-         (G.isOp(N, "ReadVariableOp") &&
+  return G.isOp(N, op::Const) ||
+         (G.isOp(N, op::Identity) && isDoubled(G.input(N, 0).Node)) ||
+         (G.isOp(N, op::ReadVariableOp) &&
           isVariableOp(G.opName(G.input(N, 0).Node)));
 }
 

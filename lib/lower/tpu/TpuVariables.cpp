@@ -15,6 +15,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/lower/tpu/TpuForm.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -59,7 +60,7 @@ bool VariableCopier::findAssigns() {
     const OpDef *Def = G.opDef(U.User);
     if (U.Index >= G.node(U.User).NumData ||
         (U.User < IsMember.size() && IsMember[U.User]) ||
-        (Def && Def->readsVariable()) || G.isOp(U.User, "TPUReplicatedInput"))
+        (Def && Def->readsVariable()) || G.isOp(U.User, op::TPUReplicatedInput))
       continue;
     UpdateDef Update = Def ? Def->update() : UpdateDef();
     if (Update.Kind == UpdateKind::None) {
@@ -126,7 +127,7 @@ void VariableCopier::copyAssign(NodeId Assign, NodeId Copy) {
     Attrs.type("T", G.outputType(Inputs[1].Node, Inputs[1].Port))
         .strings("_class", ("loc:@" + CopyName).str());
     NodeId Value = G.insertNode((CopyName + "/Initializer/Identity").str(),
-                                "Identity", Inputs[1], Assign, Attrs);
+                                op::Identity, Inputs[1], Assign, Attrs);
     G.setDevice(Value, G.device(Copy));
     Inputs[1] = {Value, 0};
   }
@@ -146,7 +147,7 @@ NodeId VariableCopier::copy(unsigned Replica) {
   if (NodeId Old = G.find(Name); Old != NoNode) {
     // A copy is on the TPU of its replica; a name alone says nothing.
     auto Device = DeviceName::parse(G.device(Old));
-    if (G.isOp(Old, "VarHandleOp") &&
+    if (G.isOp(Old, op::VarHandleOp) &&
         G.typeAttr(Old, "dtype") == G.typeAttr(Handle, "dtype") && Device &&
         Device->Type == "TPU" && Device->Index == Replica)
       return Old;
@@ -155,7 +156,7 @@ NodeId VariableCopier::copy(unsigned Replica) {
     return NoNode;
   }
   NodeId Copy =
-      G.insertNode(Name, "VarHandleOp", {}, Handle, attrsFor(Handle, Name));
+      G.insertNode(Name, op::VarHandleOp, {}, Handle, attrsFor(Handle, Name));
   G.setDevice(Copy, device(Replica));
   for (NodeId A : Assigns)
     copyAssign(A, Copy);
@@ -204,7 +205,7 @@ bool addTpuVariables(Graph &G, TpuComputation &C,
   for (NodeId M : C.Members) {
     IsMember[M] = true;
     for (Endpoint E : G.dataInputs(M))
-      if (G.isOp(E.Node, "VarHandleOp"))
+      if (G.isOp(E.Node, op::VarHandleOp))
         Handles.insert(E.Node);
   }
   for (NodeId N : Handles) {

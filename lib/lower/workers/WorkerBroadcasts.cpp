@@ -18,6 +18,7 @@
 #include "lib/infer/sizes/Dims.h"
 #include "lib/io/Module.h"
 #include "lib/lower/workers/Workers.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -88,7 +89,7 @@ uint8_t BroadcastFinder::ownRoots(NodeId N) const {
   StringRef Op = G.opName(N);
   if (This.Count == Copies::PerReplica && !isElided(N))
     return State;
-  if (isVariableOp(Op) || Op.starts_with("Placeholder"))
+  if (isVariableOp(Op) || Op.starts_with(op::Placeholder))
     return State;
   const OpDef *Def = G.opDef(N);
   if (!Def)
@@ -99,12 +100,12 @@ uint8_t BroadcastFinder::ownRoots(NodeId N) const {
                   G.intAttr(N, "seed2").value_or(0) != 0;
     return Def->isStateful() && !Seeded ? Own : 0;
   }
-  if (Op == "ReadFile" || Op == "MatchingFiles")
+  if (Op == op::ReadFile || Op == op::MatchingFiles)
     return Own;
   // These have a state, and give what they are given.
   bool Passes = Def->update().Kind != UpdateKind::None ||
-                Def->readsVariable() || isLocalHandleOp(Op) || Op == "Print" ||
-                Op == "Assert";
+                Def->readsVariable() || isLocalHandleOp(Op) ||
+                Op == op::Print || Op == op::Assert;
   return Def->isStateful() && !Passes ? Own : 0;
 }
 

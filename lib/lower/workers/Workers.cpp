@@ -25,6 +25,7 @@
 #include "lib/infer/rules/OpRules.h"
 #include "lib/lower/expand/Contexts.h"
 #include "lib/lower/expand/Expand.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -192,14 +193,14 @@ void WorkerSplitter::broadcast(const WorkerBroadcast &B, int64_t Key) {
     Name += "_" + std::to_string(B.Value.Port);
   NodeId Result;
   if (Worker == 0) {
-    NodeId Send = G.insertNode(Name + "/send", "CollectiveBcastSend", B.Value,
+    NodeId Send = G.insertNode(Name + "/send", op::CollectiveBcastSend, B.Value,
                                Source, Attrs);
     G.setDevice(Send, Host);
     Result =
-        G.insertNode(Name, "Identity", {B.Value, Endpoint{Send, ControlPort}},
+        G.insertNode(Name, op::Identity, {B.Value, Endpoint{Send, ControlPort}},
                      Send, AttrRun().type("T", Type));
   } else {
-    Result = G.insertNode(Name, "CollectiveBcastRecv", {}, Source, Attrs);
+    Result = G.insertNode(Name, op::CollectiveBcastRecv, {}, Source, Attrs);
   }
   G.setDevice(Result, Host);
   for (Use U : B.Uses)
@@ -209,9 +210,9 @@ void WorkerSplitter::broadcast(const WorkerBroadcast &B, int64_t Key) {
 /// Whether \p Op does something outside of the graph that is done once: it
 /// prints, writes a file or an event, or runs Python.
 static bool isEffect(StringRef Op, const OpDef *Def) {
-  if (Op == "Print" || Op == "PrintV2" || Op == "PyFunc" ||
-      Op == "EagerPyFunc" || Op == "WriteFile" || Op == "SaveV2" ||
-      Op == "Save" || Op == "SaveSlices" || Op == "MergeV2Checkpoints")
+  if (Op == op::Print || Op == op::PrintV2 || Op == op::PyFunc ||
+      Op == op::EagerPyFunc || Op == op::WriteFile || Op == op::SaveV2 ||
+      Op == op::Save || Op == op::SaveSlices || Op == op::MergeV2Checkpoints)
     return true;
   // Summary writers.
   return Def && any_of(Def->inputs(), [](const ArgDef &A) {
@@ -222,7 +223,7 @@ static bool isEffect(StringRef Op, const OpDef *Def) {
 /// Makes an effect that worker 0 has a node that only waits for what it reads,
 /// so that a run of it takes part in the same collectives.
 void WorkerSplitter::leaveToChief(NodeId N) {
-  bool Passes = G.isOp(N, "Print");
+  bool Passes = G.isOp(N, op::Print);
   bool Read =
       G.anyUse(N, [&](Use U) { return U.Index < G.node(U.User).NumData; });
   if (Read && !Passes) {
@@ -249,7 +250,7 @@ void WorkerSplitter::leaveToChief(NodeId N) {
   for (const AttrEntry &A : G.attrs(N))
     if (!A.Key.starts_with("_") || A.Key == "_output_shapes")
       G.removeAttr(N, A.Key);
-  G.setOp(N, Passes ? "Identity" : "NoOp");
+  G.setOp(N, Passes ? op::Identity : op::NoOp);
   G.setInputs(N, Inputs);
   if (Passes)
     G.setTypeAttr(N, "T", Type);
@@ -261,7 +262,7 @@ void WorkerSplitter::leaveToChief(NodeId N) {
 
 Endpoint WorkerSplitter::constant(NodeId N, StringRef Suffix, StringRef Value,
                                   unsigned Type) {
-  return {add(G.name(N) + Suffix, "Const", {}, N,
+  return {add(G.name(N) + Suffix, op::Const, {}, N,
               AttrRun().type("dtype", Type).raw("value", Value)),
           0};
 }
@@ -292,7 +293,7 @@ void WorkerSplitter::shrinkFeed(NodeId N, int64_t Axis) {
 bool WorkerSplitter::split(NodeId N) {
   Endpoint Source = G.input(N, 0);
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
-  bool IsFeed = G.opName(Source.Node).starts_with("Placeholder");
+  bool IsFeed = G.opName(Source.Node).starts_with(op::Placeholder);
   // Merged only to be split again: rows of the replicas, which may be fed.
   bool IsOwn = G.isOp(Source.Node, "_FromReplicas") &&
                G.stringAttr(Source.Node, "combine") == StringRef("concat");
@@ -324,7 +325,7 @@ bool WorkerSplitter::split(NodeId N) {
   Endpoint Dim =
       constant(N, "/split_dim", encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
   G.removeAttr(N, "axis");
-  G.setOp(N, "Split");
+  G.setOp(N, op::Split);
   G.setIntAttr(N, "num_split", Count);
   for (const Use &U : G.uses(N))
     if (U.Index < G.node(U.User).NumData)
@@ -339,7 +340,7 @@ void WorkerSplitter::mergeTruth(NodeId N) {
   bool All = G.stringAttr(N, "combine") == StringRef("and");
   AttrRun Attrs;
   Attrs.type("SrcT", DT_BOOL).type("DstT", DT_INT32);
-  NodeId Number = add(G.name(N) + "/number", "Cast", G.input(N, 0), N, Attrs);
+  NodeId Number = add(G.name(N) + "/number", op::Cast, G.input(N, 0), N, Attrs);
   // A member is on the worker's device.
   G.setDevice(Number, Devices.Devices[Worker]);
   AttrRun Reduce;
@@ -347,14 +348,14 @@ void WorkerSplitter::mergeTruth(NodeId N) {
       .integer("group_size", Count)
       .integer("group_key", MergeGroup)
       .integer("instance_key", MergeKey++)
-      .string("merge_op", All ? "Min" : "Max")
+      .string("merge_op", All ? op::Min : op::Max)
       .string("final_op", "Id")
       .raw("subdiv_offsets", encodeIntListAttr(int64_t(0)));
-  NodeId Member = add(G.name(N) + "/member", "CollectiveReduce",
+  NodeId Member = add(G.name(N) + "/member", op::CollectiveReduce,
                       Endpoint{Number, 0}, Number, Reduce);
   for (StringRef Key : {"combine", "axis", "T"})
     G.removeAttr(N, Key);
-  G.setOp(N, "Cast");
+  G.setOp(N, op::Cast);
   G.setTypeAttr(N, "SrcT", DT_INT32);
   G.setTypeAttr(N, "DstT", DT_BOOL);
   G.setInput(N, 0, {Member, 0});
@@ -380,7 +381,7 @@ void WorkerSplitter::merge(NodeId N) {
                  formatv("gives the rows of worker {0}", Worker));
   for (StringRef Key : {"combine", "axis"})
     G.removeAttr(N, Key);
-  G.setOp(N, "Identity");
+  G.setOp(N, op::Identity);
 }
 
 /// Times N^power; integers, which have no reciprocal, are divided.
@@ -396,7 +397,7 @@ void WorkerSplitter::scale(NodeId N) {
                                     : encodeIntTensor(Type, {}, Whole),
                               Type);
   G.removeAttr(N, "power");
-  G.setOp(N, Float || Power >= 0 ? "Mul" : "FloorDiv");
+  G.setOp(N, Float || Power >= 0 ? op::Mul : op::FloorDiv);
   SmallVector<Endpoint, 4> Inputs = {G.input(N, 0), Operand};
   append_range(Inputs, G.controlInputs(N));
   G.setInputs(N, Inputs);

@@ -6,6 +6,8 @@
 
 #include "lib/program/forms/Compression.h"
 
+#include "lib/ops/Ops.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -18,27 +20,28 @@ bool isCompressPart(const Graph &G, NodeId N, StringRef Op) {
 
 NodeId residualOf(const Graph &G, NodeId N) {
   NodeId Var = G.node(N).NumData == 0 ? NoNode : G.input(N, 0).Node;
-  return Var != NoNode && isCompressPart(G, Var, "VarHandleOp") ? Var : NoNode;
+  return Var != NoNode && isCompressPart(G, Var, op::VarHandleOp) ? Var
+                                                                  : NoNode;
 }
 
 NodeId addedResidual(const Graph &G, NodeId N) {
-  if (!isCompressPart(G, N, "AddV2") || G.node(N).NumData != 2)
+  if (!isCompressPart(G, N, op::AddV2) || G.node(N).NumData != 2)
     return NoNode;
   NodeId Read = G.input(N, 1).Node;
-  return isCompressPart(G, Read, "ReadVariableOp") ? residualOf(G, Read)
-                                                   : NoNode;
+  return isCompressPart(G, Read, op::ReadVariableOp) ? residualOf(G, Read)
+                                                     : NoNode;
 }
 
 Endpoint uncompressed(const Graph &G, NodeId N) {
-  bool Passes = (isCompressPart(G, N, "Cast") && G.node(N).NumData == 1) ||
+  bool Passes = (isCompressPart(G, N, op::Cast) && G.node(N).NumData == 1) ||
                 addedResidual(G, N) != NoNode;
   return Passes ? G.input(N, 0) : Endpoint();
 }
 
 bool clearsResidual(const Graph &G, NodeId N) {
-  if (!isCompressPart(G, N, "AssignVariableOp") || residualOf(G, N) == NoNode ||
-      G.node(N).NumInputs != 2 ||
-      !isCompressPart(G, G.input(N, 1).Node, "Const"))
+  if (!isCompressPart(G, N, op::AssignVariableOp) ||
+      residualOf(G, N) == NoNode || G.node(N).NumInputs != 2 ||
+      !isCompressPart(G, G.input(N, 1).Node, op::Const))
     return false;
   auto Value = constValue(G, G.input(N, 1).Node);
   return Value && Value->AllZero;

@@ -6,6 +6,8 @@
 
 #include "lib/program/forms/LengthGather.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -16,9 +18,11 @@ namespace graft {
 
 static bool isPartOp(StringRef Op) {
   return StringSwitch<bool>(Op)
-      .Cases("Const", "Shape", "Slice", "Maximum", "Max", "Sub", true)
-      .Cases("ConcatV2", "Reshape", "Pad", "Range", "Less", "Where", true)
-      .Case("GatherV2", true)
+      .Cases(op::Const, op::Shape, op::Slice, op::Maximum, op::Max, op::Sub,
+             true)
+      .Cases(op::ConcatV2, op::Reshape, op::Pad, op::Range, op::Less, op::Where,
+             true)
+      .Case(op::GatherV2, true)
       .Default(false);
 }
 
@@ -44,21 +48,21 @@ static std::string term(const Graph &G, Endpoint E, Endpoint Source,
   if (E == Source)
     return "x";
   bool IsPlace =
-      G.isOp(E.Node, "Identity") &&
+      G.isOp(E.Node, op::Identity) &&
       (This.Kind == Inserted::Gather || This.Kind == Inserted::Identity);
   bool IsMember =
-      G.isOp(E.Node, "CollectiveGather") && This.Kind == Inserted::Gather;
+      G.isOp(E.Node, op::CollectiveGather) && This.Kind == Inserted::Gather;
   if (E.Port != 0 || Depth > 16 ||
       !(IsPlace || IsMember || isLengthGatherOp(G, E.Node)))
     return "?";
   if (IsPlace)
     return term(G, G.input(E.Node, 0), Source, Depth + 1);
-  if (G.isOp(E.Node, "Const"))
+  if (G.isOp(E.Node, op::Const))
     return literal(G, E.Node);
   std::string Text = G.opName(E.Node).str();
-  if (G.isOp(E.Node, "Max"))
+  if (G.isOp(E.Node, op::Max))
     Text += G.boolAttr(E.Node, "keep_dims") == true ? "<kept>" : "";
-  if (G.isOp(E.Node, "GatherV2") &&
+  if (G.isOp(E.Node, op::GatherV2) &&
       G.intAttr(E.Node, "batch_dims").value_or(0) != 0)
     return "?";
   Text += "(";
@@ -85,19 +89,19 @@ static std::string definition(int64_t Rank) {
 }
 
 Endpoint lengthGatherSource(const Graph &G, NodeId N) {
-  if (!isLengthGatherOp(G, N) || !G.isOp(N, "GatherV2"))
+  if (!isLengthGatherOp(G, N) || !G.isOp(N, op::GatherV2))
     return {};
   NodeId From = N;
-  while (!G.isOp(From, "Pad")) {
+  while (!G.isOp(From, op::Pad)) {
     StringRef Op = G.opName(From);
     if (G.node(From).NumData == 0 || G.node(From).Kind == Inserted::No ||
-        (From != N && Op != "Identity" && Op != "CollectiveGather"))
+        (From != N && Op != op::Identity && Op != op::CollectiveGather))
       return {};
     From = G.input(From, 0).Node;
   }
   Endpoint Source = G.input(From, 0);
   NodeId Paddings = G.node(From).NumData == 2 ? G.input(From, 1).Node : NoNode;
-  if (Paddings == NoNode || !G.isOp(Paddings, "Reshape"))
+  if (Paddings == NoNode || !G.isOp(Paddings, op::Reshape))
     return {};
   auto Shape = constValue(G, G.input(Paddings, 1).Node);
   if (!Shape || Shape->Ints.size() != 2 || Shape->Ints[0] < 1 ||

@@ -6,6 +6,8 @@
 
 #include "lib/program/forms/Proxy.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -21,13 +23,13 @@ bool leavesVariable(const Graph &G, Use U) {
   // The value of a reference.
   if (G.isRefOutput(G.input(U.User, U.Index).Node, 0) &&
       !G.isRefInput(U.User, U.Index) && G.outputType(U.User, 0) != DT_RESOURCE)
-    return !Op.starts_with("Enter");
-  return Def->readsVariable() || Op == "Identity" || Op == "RefIdentity" ||
-         Op == "Switch" || Op == "RefSwitch";
+    return !Op.starts_with(op::Enter);
+  return Def->readsVariable() || Op == op::Identity || Op == op::RefIdentity ||
+         Op == op::Switch || Op == op::RefSwitch;
 }
 
 bool looksUpRows(const Graph &G, NodeId N) {
-  return G.isOp(N, "ResourceGather") || G.isOp(N, "ResourceGatherNd");
+  return G.isOp(N, op::ResourceGather) || G.isOp(N, op::ResourceGatherNd);
 }
 
 NodeId proxyOf(const Graph &G, NodeId Var) {
@@ -36,7 +38,7 @@ NodeId proxyOf(const Graph &G, NodeId Var) {
     return G.node(W.User).Kind == Inserted::Proxy &&
            G.node(W.User).NumData == 1 && G.anyUse(W.User, [&](Use F) {
              if (F.Index != 1 || G.node(F.User).Kind != Inserted::Proxy ||
-                 !G.isOp(F.User, "AssignVariableOp"))
+                 !G.isOp(F.User, op::AssignVariableOp))
                return false;
              Found = G.input(F.User, 0).Node;
              return true;

@@ -7,17 +7,18 @@
 #include "lib/program/forms/SeedOffset.h"
 
 #include "lib/infer/rules/OpRules.h"
+#include "lib/ops/Ops.h"
 
 using namespace llvm;
 
 namespace graft {
 
 DrawOperands drawOperands(StringRef Op) {
-  if (Op == "Multinomial")
+  if (Op == op::Multinomial)
     return {-1, 0, -1};
-  if (Op == "StatelessMultinomial")
+  if (Op == op::StatelessMultinomial)
     return {-1, 0, 2};
-  if (Op == "RandomGamma" || Op == "RandomPoissonV2")
+  if (Op == op::RandomGamma || Op == op::RandomPoissonV2)
     return {0, 1, -1};
   // (shape, seed, ...), or (shape, key, counter, alg, ...).
   return {0, -1, Op.starts_with("Stateless") ? 1 : -1};
@@ -31,22 +32,22 @@ bool offsetsSeed(const Graph &G, NodeId N, unsigned Replicas) {
   auto IsInserted = [&](NodeId Node, StringRef Op, Inserted Kind) {
     return G.node(Node).Kind == Kind && G.isOp(Node, Op);
   };
-  if (!IsInserted(N, "AddV2", Inserted::Definition) || G.node(N).NumData != 2)
+  if (!IsInserted(N, op::AddV2, Inserted::Definition) || G.node(N).NumData != 2)
     return false;
   NodeId Index = G.input(N, 1).Node;
-  if (IsInserted(Index, "Cast", Inserted::Definition))
+  if (IsInserted(Index, op::Cast, Inserted::Definition))
     Index = G.input(Index, 0).Node;
   if (!IsInserted(Index, "_ToReplicas", Inserted::Split) ||
       G.intAttr(Index, "axis").value_or(0) != 0)
     return false;
   NodeId Range = G.input(Index, 0).Node;
-  if (!IsInserted(Range, "Range", Inserted::Definition) ||
+  if (!IsInserted(Range, op::Range, Inserted::Definition) ||
       G.node(Range).NumData != 3)
     return false;
   const double Want[] = {0, double(Replicas), 1};
   for (unsigned I = 0; I < 3; ++I) {
     NodeId Bound = G.input(Range, I).Node;
-    if (!IsInserted(Bound, "Const", Inserted::Definition) ||
+    if (!IsInserted(Bound, op::Const, Inserted::Definition) ||
         constScalar(G, Bound) != Want[I])
       return false;
   }

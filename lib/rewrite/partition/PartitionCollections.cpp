@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/ControlContexts.h"
+#include "lib/ops/Ops.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
@@ -47,11 +48,11 @@ NodeId PartitionEditor::snapshotOf(const CutVariable &Of, StringRef Snapshot,
   auto [Own, New] = OwnReads.try_emplace(Of.Var);
   if (New)
     for (NodeId Var : Clones[Of.Var]) {
-      bool IsHandle = G.isOp(Var, "VarHandleOp");
+      bool IsHandle = G.isOp(Var, op::VarHandleOp);
       AttrRun Attrs;
       Attrs.type(IsHandle ? "dtype" : "T", Of.Type);
       Own->second.push_back(add(Var, IsHandle ? "Read/ReadVariableOp" : "read",
-                                IsHandle ? "ReadVariableOp" : "Identity",
+                                IsHandle ? op::ReadVariableOp : op::Identity,
                                 Endpoint{Var, 0}, Attrs));
     }
   return Own->second[Part];

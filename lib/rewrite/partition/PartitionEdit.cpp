@@ -6,6 +6,8 @@
 
 #include "lib/rewrite/partition/PartitionEdit.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -29,7 +31,7 @@ static std::string sliceText(const Graph &G, const CutVariable &Of,
 void PartitionEditor::makeParts(const CutVariable &Of) {
   StringRef Name = G.name(Of.Var);
   StringRef Shared = G.stringAttr(Of.Var, "shared_name").value_or("");
-  bool IsHandle = G.isOp(Of.Var, "VarHandleOp");
+  bool IsHandle = G.isOp(Of.Var, op::VarHandleOp);
   auto Synchronizers = G.stringListAttr(Of.Leader, PartSynchronizersAttr);
   auto Whole = G.stringAttr(Of.Leader, SynchronizerAttr);
   Nodes Parts;
@@ -187,12 +189,12 @@ static SmallVector<Endpoint, 8> outputsOf(ArrayRef<NodeId> Nodes) {
 }
 
 void PartitionEditor::rewriteRead(NodeId N, const CutVariable &Of) {
-  if (G.isOp(N, "Identity"))
+  if (G.isOp(N, op::Identity))
     readLate(N, Of);
   Nodes Parts = partReads(N, Of);
   SmallVector<Endpoint, 8> Values = outputsOf(Parts);
   for (NodeId User : lookupsOf(N, Of))
-    if (G.isOp(User, "Shape"))
+    if (G.isOp(User, op::Shape))
       becomeShape(User, Of, "out_type");
     else
       rewriteLookup(User, Of, Values);
@@ -219,7 +221,7 @@ SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
 void PartitionEditor::readLate(NodeId N, const CutVariable &Of) {
   for (Use U : G.uses(N)) {
     if (U.Index >= G.node(U.User).NumData || !Plan.isAfterUpdate(U.User) ||
-        G.isOp(U.User, "Merge") || isSaved(U.User))
+        G.isOp(U.User, op::Merge) || isSaved(U.User))
       continue;
     SmallVector<Endpoint, 8> Values, Waits = waitsOf(U.User, U.Index);
     append_range(Waits, G.controlInputs(N));
@@ -229,7 +231,7 @@ void PartitionEditor::readLate(NodeId N, const CutVariable &Of) {
       SmallVector<Endpoint, 8> Inputs{partOf(G.input(N, 0), P)};
       append_range(Inputs, Waits);
       NodeId Read = add(U.User, "read_" + Twine(U.Index) + "/part_" + Twine(P),
-                        "Identity", Inputs, Attrs);
+                        op::Identity, Inputs, Attrs);
       G.node(Read).Device = G.node(Inputs[0].Node).Device;
       Values.push_back({Read, 0});
     }
@@ -256,8 +258,8 @@ void PartitionEditor::readValues(NodeId N) {
     for (unsigned P = 0; P < Of->parts(); ++P) {
       SmallVector<Endpoint, 8> Inputs{partOf(E, P)};
       append_range(Inputs, Waits);
-      NodeId Read = add(N, "read_" + Twine(I) + "/part_" + Twine(P), "Identity",
-                        Inputs, Attrs);
+      NodeId Read = add(N, "read_" + Twine(I) + "/part_" + Twine(P),
+                        op::Identity, Inputs, Attrs);
       G.node(Read).Device = G.node(Inputs[0].Node).Device;
       Values.push_back({Read, 0});
     }
@@ -272,9 +274,9 @@ void PartitionEditor::rewriteInitialized(NodeId N, const CutVariable &Of) {
     if (I == 0)
       All = One;
     else if (I + 1 < Of.parts())
-      All = {add(N, "and_" + Twine(I), "LogicalAnd", {All, One}, {}), 0};
+      All = {add(N, "and_" + Twine(I), op::LogicalAnd, {All, One}, {}), 0};
     else
-      become(N, "LogicalAnd", {All, One}, {});
+      become(N, op::LogicalAnd, {All, One}, {});
   }
 }
 
@@ -283,7 +285,7 @@ void PartitionEditor::rewriteEffect(NodeId N, const CutVariable &Of) {
   for (unsigned I = 0; I < Of.parts(); ++I)
     Waits.push_back(
         {cloneForPart(N, G.name(N) + "/part_" + Twine(I), I), ControlPort});
-  become(N, "NoOp", Waits, {});
+  become(N, op::NoOp, Waits, {});
 }
 
 /// A lookup that no part can do for itself looks at the whole value.
@@ -295,19 +297,19 @@ void PartitionEditor::rewriteDenseLookup(NodeId N, const CutVariable &Of) {
     SmallVector<Endpoint, 4> Inputs{partOf(G.input(N, 0), I)};
     append_range(Inputs, G.controlInputs(N));
     Values.push_back(
-        {add(N, "read/part_" + Twine(I), "ReadVariableOp", Inputs, Read), 0});
+        {add(N, "read/part_" + Twine(I), op::ReadVariableOp, Inputs, Read), 0});
   }
   Endpoint Whole{concat(N, Values, Of.Type, Of.Cut.Axis), 0};
   Endpoint Ids = G.input(N, 1);
   unsigned Type = G.typeAttr(N, "Tindices").value_or(DT_INT32);
   AttrRun Attrs;
   Attrs.type("Tparams", Of.Type).type("Tindices", Type);
-  if (G.isOp(N, "ResourceGatherNd"))
-    return become(N, "GatherNd", {Whole, Ids}, Attrs);
+  if (G.isOp(N, op::ResourceGatherNd))
+    return become(N, op::GatherNd, {Whole, Ids}, Attrs);
   int64_t Batch = G.intAttr(N, "batch_dims").value_or(0);
   Attrs.type("Taxis", DT_INT32).integer("batch_dims", Batch);
   Endpoint Axis{scalar(N, "axis", Batch), 0};
-  become(N, "GatherV2", {Whole, Ids, Axis}, Attrs);
+  become(N, op::GatherV2, {Whole, Ids, Axis}, Attrs);
 }
 
 /// \p N, which asks for the shape, gets the constant that it is.
@@ -322,7 +324,7 @@ void PartitionEditor::becomeShape(NodeId N, const CutVariable &Of,
   SmallVector<Endpoint, 4> Waits(G.controlInputs(N));
   if (Context != NoNode && !is_contained(Waits, Endpoint{Context, ControlPort}))
     Waits.push_back({Context, ControlPort});
-  become(N, "Const", Waits, Attrs);
+  become(N, op::Const, Waits, Attrs);
 }
 
 /// One update for each part; the old name stands for all of them.
@@ -364,7 +366,7 @@ void PartitionEditor::rewriteUpdate(NodeId N) {
   if (IsAlias && Kept.contains(N))
     return becomeIdentity(
         N, {concat(N, outputsOf(Clones[N]), Of.Type, Of.Cut.Axis), 0}, Of.Type);
-  become(N, "NoOp", Waits, {});
+  become(N, op::NoOp, Waits, {});
 }
 
 /// Variables, and what passed them on, have no data users any more.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/ops/Ops.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -69,7 +70,8 @@ NodeId PartitionEditor::cloneForPart(NodeId Of, const Twine &Name,
 void PartitionEditor::become(NodeId N, StringRef Op, ArrayRef<Endpoint> Inputs,
                              const AttrRun &Attrs) {
   for (const AttrEntry &A : G.attrs(N))
-    if (!A.Key.starts_with("_") || (A.Key == "_output_shapes" && Op == "NoOp"))
+    if (!A.Key.starts_with("_") ||
+        (A.Key == "_output_shapes" && Op == op::NoOp))
       G.removeAttr(N, A.Key);
   G.setOp(N, Op);
   G.setInputs(N, Inputs);
@@ -84,7 +86,7 @@ void PartitionEditor::become(NodeId N, StringRef Op, ArrayRef<Endpoint> Inputs,
 void PartitionEditor::becomeIdentity(NodeId N, Endpoint Value, unsigned Type) {
   AttrRun Attrs;
   Attrs.type("T", Type);
-  become(N, "Identity", Value, Attrs);
+  become(N, op::Identity, Value, Attrs);
 }
 
 std::string PartitionEditor::readName(const CutVariable &Of, NodeId Read,
@@ -106,12 +108,12 @@ void PartitionEditor::enterContext(Endpoint Handle) {
     Endpoint First = partOf(Handle, 0);
     It->second = First.Node;
     // A control edge from a Switch says nothing of the branch.
-    if (G.opName(First.Node).ends_with("Switch")) {
+    if (G.opName(First.Node).ends_with(op::Switch)) {
       bool IsRef = G.isRefOutput(First.Node, First.Port);
       AttrRun Attrs;
       Attrs.type("T", G.outputType(First.Node, First.Port));
       It->second = G.insertNode((G.name(First.Node) + "/pivot").str(),
-                                IsRef ? "RefIdentity" : "Identity", First,
+                                IsRef ? op::RefIdentity : op::Identity, First,
                                 First.Node, Attrs);
       G.node(It->second).Device = G.node(First.Node).Device;
     }
@@ -128,7 +130,7 @@ NodeId PartitionEditor::constant(NodeId Of, const Twine &Suffix, unsigned Type,
   SmallVector<Endpoint, 1> Inputs;
   if (Context != NoNode)
     Inputs.push_back({Context, ControlPort});
-  return add(Of, Suffix, "Const", Inputs, Attrs);
+  return add(Of, Suffix, op::Const, Inputs, Attrs);
 }
 
 NodeId PartitionEditor::concat(NodeId Of, ArrayRef<Endpoint> Values,
@@ -138,7 +140,7 @@ NodeId PartitionEditor::concat(NodeId Of, ArrayRef<Endpoint> Values,
   AttrRun Attrs;
   Attrs.integer("N", static_cast<int64_t>(Values.size()));
   Attrs.type("T", Type).type("Tidx", DT_INT32);
-  return add(Of, "concat", "ConcatV2", Inputs, Attrs);
+  return add(Of, "concat", op::ConcatV2, Inputs, Attrs);
 }
 
 NodeId PartitionEditor::split(NodeId Of, Endpoint Value, unsigned Type,
@@ -152,7 +154,7 @@ NodeId PartitionEditor::split(NodeId Of, Endpoint Value, unsigned Type,
   AttrRun Attrs;
   Attrs.integer("num_split", static_cast<int64_t>(Sizes.size()));
   Attrs.type("T", Type).type("Tlen", Length);
-  return add(Of, "split", "SplitV", {Value, {Lengths, 0}, {Dim, 0}}, Attrs);
+  return add(Of, "split", op::SplitV, {Value, {Lengths, 0}, {Dim, 0}}, Attrs);
 }
 
 void PartitionEditor::renameClasses() {

@@ -6,6 +6,8 @@
 
 #include "lib/rewrite/partition/PartitionPlan.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -19,32 +21,34 @@ namespace graft {
 CutUse classifyCutUse(const Graph &G, const VariableIndex &Vars, Use U) {
   StringRef Op = G.opName(U.User);
   bool IsHandle =
-      G.isOp(Vars.variableOf(G.input(U.User, U.Index)), "VarHandleOp");
+      G.isOp(Vars.variableOf(G.input(U.User, U.Index)), op::VarHandleOp);
   if (Vars.isUpdate(G, U.User) && U.Index < Vars.update(G, U.User).NumVars)
     return CutUse::Update;
   if (Vars.variableOf({U.User, 0}) != NoNode && U.Index == 0)
     return StringSwitch<CutUse>(Op)
-        .Cases("Identity", "RefIdentity", "Switch", "RefSwitch", CutUse::Alias)
-        .Cases("Enter", "RefEnter", CutUse::Alias)
+        .Cases(op::Identity, op::RefIdentity, op::Switch, op::RefSwitch,
+               CutUse::Alias)
+        .Cases(op::Enter, op::RefEnter, CutUse::Alias)
         .Default(CutUse::Unknown);
-  if (Op == "IsVariableInitialized" || Op == "VarIsInitializedOp")
+  if (Op == op::IsVariableInitialized || Op == op::VarIsInitializedOp)
     return CutUse::Initialized;
-  if (Op == "DestroyResourceOp" || Op == "DisableCopyOnRead")
+  if (Op == op::DestroyResourceOp || Op == op::DisableCopyOnRead)
     return CutUse::Effect;
   if (IsHandle)
     return StringSwitch<CutUse>(Op)
-        .Case("ReadVariableOp", CutUse::Read)
-        .Case("ResourceGather", G.intAttr(U.User, "batch_dims").value_or(0) == 0
-                                    ? CutUse::Lookup
-                                    : CutUse::DenseLookup)
-        .Case("ResourceGatherNd", CutUse::DenseLookup)
-        .Case("VariableShape", CutUse::Shape)
+        .Case(op::ReadVariableOp, CutUse::Read)
+        .Case(op::ResourceGather,
+              G.intAttr(U.User, "batch_dims").value_or(0) == 0
+                  ? CutUse::Lookup
+                  : CutUse::DenseLookup)
+        .Case(op::ResourceGatherNd, CutUse::DenseLookup)
+        .Case(op::VariableShape, CutUse::Shape)
         .Default(CutUse::Unknown);
   // What takes a reference in place and is none of the above is not known. A
   // Merge does not wait for all that it reads.
-  if (!G.opDef(U.User) || G.isRefInput(U.User, U.Index) || Op == "Merge")
+  if (!G.opDef(U.User) || G.isRefInput(U.User, U.Index) || Op == op::Merge)
     return CutUse::Unknown;
-  return Op == "Identity" ? CutUse::Read : CutUse::Value;
+  return Op == op::Identity ? CutUse::Read : CutUse::Value;
 }
 
 bool PartitionPlan::fail(NodeId N, const Twine &Why) {
@@ -138,7 +142,7 @@ bool PartitionPlan::addSlots(NodeId Var) {
 /// Whether \p E is brought into the shape \p Shape, as savers with `reshape`
 /// do.
 static bool hasShape(const Graph &G, Endpoint E, ArrayRef<int64_t> Shape) {
-  if (!G.isOp(E.Node, "Reshape"))
+  if (!G.isOp(E.Node, op::Reshape))
     return false;
   auto To = constValue(G, G.input(E.Node, 1).Node);
   return To && To->HasInts && ArrayRef<int64_t>(To->Ints) == Shape;
@@ -175,11 +179,12 @@ bool PartitionPlan::check(const CutVariable &Of) {
       return;
     const UpdateDef &Def = Vars.update(G, U.User);
     if (Def.Kind == UpdateKind::Count ||
-        Def.Kind == UpdateKind::StridedSliceAssign || Op.contains("ScatterNd"))
+        Def.Kind == UpdateKind::StridedSliceAssign ||
+        Op.contains(op::ScatterNd))
       return Refuse(U.User, Op + " has no partitioned form");
     if (Def.Indices >= 0 && Of.Cut.Axis == 0 && !HasIndices(Def.Indices))
       return Refuse(U.User, NoIndices);
-    if (Op == "Assign" &&
+    if (Op == op::Assign &&
         !G.boolAttr(U.User, "validate_shape").value_or(true) &&
         !hasShape(G, G.input(U.User, 1), Of.Shape))
       return Refuse(U.User, "it may change the shape of the variable");
@@ -189,13 +194,13 @@ bool PartitionPlan::check(const CutVariable &Of) {
 
 bool passesMemoryOn(StringRef Op) {
   static constexpr StringLiteral Ops[] = {
-      "Identity",      "IdentityN",     "Switch",
-      "Merge",         "Enter",         "Exit",
-      "NextIteration", "Reshape",       "Squeeze",
-      "ExpandDims",    "StopGradient",  "PreventGradient",
-      "Bitcast",       "CheckNumerics", "EnsureShape",
-      "Slice",         "StridedSlice",  "Split",
-      "SplitV",        "Unpack",        "PlaceholderWithDefault"};
+      op::Identity,      op::IdentityN,     op::Switch,
+      op::Merge,         op::Enter,         op::Exit,
+      op::NextIteration, op::Reshape,       op::Squeeze,
+      op::ExpandDims,    op::StopGradient,  op::PreventGradient,
+      op::Bitcast,       op::CheckNumerics, op::EnsureShape,
+      op::Slice,         op::StridedSlice,  op::Split,
+      op::SplitV,        op::Unpack,        op::PlaceholderWithDefault};
   return is_contained(Ops, Op);
 }
 
@@ -203,7 +208,7 @@ bool passesMemoryOn(StringRef Op) {
 void PartitionPlan::findAfterUpdates() {
   SmallVector<NodeId, 32> Found;
   for (const CutVariable &Of : Cuts) {
-    if (G.isOp(Of.Var, "VarHandleOp"))
+    if (G.isOp(Of.Var, op::VarHandleOp))
       continue;
     After.resize(G.size());
     Vars.forEachUse(G, Of.Var, [&](Use U) {
@@ -229,7 +234,7 @@ void PartitionPlan::checkViews(NodeId Read, const CutVariable &Of) {
     NodeId View = Views.pop_back_val();
     bool Late = G.anyUse(View, [&](Use U) {
       return U.Index < G.node(U.User).NumData && isAfterUpdate(U.User) &&
-             (View != Read || G.isOp(U.User, "Merge"));
+             (View != Read || G.isOp(U.User, op::Merge));
     });
     if (Late) {
       Diags.unproved(
@@ -257,7 +262,7 @@ bool PartitionPlan::complete() {
     return false;
   findAfterUpdates();
   for (const CutVariable &Of : Cuts)
-    if (!After.empty() && !G.isOp(Of.Var, "VarHandleOp"))
+    if (!After.empty() && !G.isOp(Of.Var, op::VarHandleOp))
       Vars.forEachUse(G, Of.Var, [&](Use U) {
         if (classifyCutUse(G, Vars, U) == CutUse::Read)
           checkViews(U.User, Of);

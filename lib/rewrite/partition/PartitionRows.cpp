@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/ops/Ops.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -30,18 +31,18 @@ PartitionEditor::Route PartitionEditor::route(NodeId N, Endpoint Ids,
   AttrRun Flat, Plain, ToPart;
   Flat.type("T", Type).type("Tshape", DT_INT32);
   Plain.type("T", Type);
-  R.Flat = {add(N, "flat", "Reshape",
+  R.Flat = {add(N, "flat", op::Reshape,
                 {Ids, Endpoint{vector(N, "flat/shape", -1), 0}}, Flat),
             0};
   ToPart.type("SrcT", Type).type("DstT", DT_INT32);
   if (all_equal(Of.Cut.Sizes)) {
-    R.Part = {add(N, "part", "FloorDiv",
+    R.Part = {add(N, "part", op::FloorDiv,
                   {R.Flat,
                    Endpoint{scalar(N, "part/size", Of.Cut.Sizes[0], Type), 0}},
                   Plain),
               0};
     if (Type != DT_INT32)
-      R.Part = {add(N, "part/number", "Cast", R.Part, ToPart), 0};
+      R.Part = {add(N, "part/number", op::Cast, R.Part, ToPart), 0};
   } else {
     SmallVector<Endpoint, 8> Later;
     AttrRun FromBool;
@@ -49,28 +50,28 @@ PartitionEditor::Route PartitionEditor::route(NodeId N, Endpoint Ids,
     for (unsigned I = 1; I < Of.parts(); ++I) {
       Endpoint Begin{scalar(N, "part/begin_" + Twine(I), Of.Offsets[I], Type),
                      0};
-      Endpoint Is{add(N, "part/is_in_" + Twine(I), "GreaterEqual",
+      Endpoint Is{add(N, "part/is_in_" + Twine(I), op::GreaterEqual,
                       {R.Flat, Begin}, Plain),
                   0};
       Later.push_back(
-          {add(N, "part/from_" + Twine(I), "Cast", Is, FromBool), 0});
+          {add(N, "part/from_" + Twine(I), op::Cast, Is, FromBool), 0});
     }
     AttrRun Sum;
     Sum.integer("N", static_cast<int64_t>(Later.size())).type("T", DT_INT32);
     R.Part = Later.size() == 1
                  ? Later[0]
-                 : Endpoint{add(N, "part", "AddN", Later, Sum), 0};
+                 : Endpoint{add(N, "part", op::AddN, Later, Sum), 0};
   }
   AttrRun Gather;
   Gather.integer("batch_dims", 0);
   Gather.type("Taxis", DT_INT32).type("Tindices", DT_INT32);
   Gather.type("Tparams", Type);
   Endpoint Begins{vector(N, "offsets", Of.Offsets, Type), 0};
-  Endpoint Begin{add(N, "offset", "GatherV2",
+  Endpoint Begin{add(N, "offset", op::GatherV2,
                      {Begins, R.Part, Endpoint{scalar(N, "offset/axis", 0), 0}},
                      Gather),
                  0};
-  R.Local = {add(N, "local", "Sub", {R.Flat, Begin}, Plain), 0};
+  R.Local = {add(N, "local", op::Sub, {R.Flat, Begin}, Plain), 0};
   return R;
 }
 
@@ -79,7 +80,7 @@ Endpoint PartitionEditor::partition(NodeId N, const Twine &Suffix,
                                     const CutVariable &Of) {
   AttrRun Attrs;
   Attrs.type("T", Type).integer("num_partitions", Of.parts());
-  return {add(N, Suffix, "DynamicPartition", {Data, Part}, Attrs), 0};
+  return {add(N, Suffix, op::DynamicPartition, {Data, Part}, Attrs), 0};
 }
 
 void PartitionEditor::rewriteLookup(NodeId N, const CutVariable &Of,
@@ -103,10 +104,10 @@ void PartitionEditor::rewriteLookup(NodeId N, const CutVariable &Of,
   AttrRun SizeOf, Range, Stitch;
   SizeOf.type("T", R.Type).type("out_type", DT_INT32);
   Range.type("Tidx", DT_INT32);
-  Endpoint Size{add(N, "size", "Size", R.Flat, SizeOf), 0};
+  Endpoint Size{add(N, "size", op::Size, R.Flat, SizeOf), 0};
   Endpoint First{scalar(N, "range/start", 0), 0};
   Endpoint Step{scalar(N, "range/delta", 1), 0};
-  Endpoint Numbers{add(N, "range", "Range", {First, Size, Step}, Range), 0};
+  Endpoint Numbers{add(N, "range", op::Range, {First, Size, Step}, Range), 0};
   Endpoint Place = partition(N, "places", Numbers, R.Part, DT_INT32, Of);
   for (unsigned I = 0; I < Of.parts(); ++I) {
     Rows.push_back(LookUp(I, {Local.Node, I}));
@@ -115,16 +116,16 @@ void PartitionEditor::rewriteLookup(NodeId N, const CutVariable &Of,
   Stitch.integer("N", Of.parts()).type("T", Of.Type);
   SmallVector<Endpoint, 16> Inputs(ArrayRef<Endpoint>{Places});
   append_range(Inputs, Rows);
-  Endpoint All{add(N, "stitch", "ParallelDynamicStitch", Inputs, Stitch), 0};
+  Endpoint All{add(N, "stitch", op::ParallelDynamicStitch, Inputs, Stitch), 0};
   AttrRun ShapeOf, Reshape;
   ShapeOf.type("T", R.Type).type("out_type", DT_INT32);
-  Endpoint Shape{add(N, "shape", "Shape", Ids, ShapeOf), 0};
+  Endpoint Shape{add(N, "shape", op::Shape, Ids, ShapeOf), 0};
   if (Of.rank() > 1) {
     NodeId Row = vector(N, "row_shape", ArrayRef(Of.Shape).drop_front());
     Shape = {concat(N, {Shape, {Row, 0}}, DT_INT32, 0), 0};
   }
   Reshape.type("T", Of.Type).type("Tshape", DT_INT32);
-  become(N, "Reshape", {All, Shape}, Reshape);
+  become(N, op::Reshape, {All, Shape}, Reshape);
 }
 
 void PartitionEditor::splitRows(NodeId N, const CutVariable &Of,
@@ -159,7 +160,7 @@ void PartitionEditor::splitRows(NodeId N, const CutVariable &Of,
       AttrRun Reshape;
       Reshape.type("T", Of.Type).type("Tshape", DT_INT32);
       Endpoint Shape{vector(N, "values/shape", Rows), 0};
-      Value = {add(N, "values", "Reshape", {Value, Shape}, Reshape), 0};
+      Value = {add(N, "values", op::Reshape, {Value, Shape}, Reshape), 0};
     }
     Cut = partition(N, "values/parts", Value, R.Part, Of.Type, Of);
   }
@@ -171,14 +172,15 @@ void PartitionEditor::splitRows(NodeId N, const CutVariable &Of,
 
 bool PartitionEditor::isLookup(Use U, const CutVariable &Of) const {
   StringRef Op = G.opName(U.User);
-  if (Of.Cut.Axis != 0 || U.Index != 0 || (Op != "Gather" && Op != "GatherV2"))
+  if (Of.Cut.Axis != 0 || U.Index != 0 ||
+      (Op != op::Gather && Op != op::GatherV2))
     return false;
   Endpoint Ids = G.input(U.User, 1);
   unsigned Type = G.outputType(Ids.Node, Ids.Port);
   if ((Type != DT_INT32 && Type != DT_INT64) ||
       Ids.Node == G.input(U.User, 0).Node)
     return false;
-  if (Op == "Gather")
+  if (Op == op::Gather)
     return true;
   auto Axis = constValue(G, G.input(U.User, 2).Node);
   return G.intAttr(U.User, "batch_dims").value_or(0) == 0 && Axis &&
@@ -193,7 +195,7 @@ SmallVector<NodeId, 4> PartitionEditor::lookupsOf(NodeId N,
     if (U.Index >= G.node(U.User).NumData || isSaved(U.User))
       continue;
     bool IsLookup = isLookup(U, Of);
-    if (!IsLookup && !G.isOp(U.User, "Shape"))
+    if (!IsLookup && !G.isOp(U.User, op::Shape))
       return {};
     Looks |= IsLookup;
     Found.push_back(U.User);

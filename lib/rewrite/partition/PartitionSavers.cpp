@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/ops/Ops.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -35,7 +36,7 @@ constexpr unsigned SaveArgs = 3;
 /// The strings of the constant vector \p N; nothing if it is not one, or is
 /// written in an unusual form.
 std::optional<std::vector<std::string>> stringVector(const Graph &G, NodeId N) {
-  if (!G.isOp(N, "Const") || G.typeAttr(N, "dtype") != unsigned(DT_STRING))
+  if (!G.isOp(N, op::Const) || G.typeAttr(N, "dtype") != unsigned(DT_STRING))
     return std::nullopt;
   auto Value = G.attr(N, "value");
   auto Tensor = Value ? bytesField(*Value, AttrTensor) : std::nullopt;
@@ -149,7 +150,7 @@ bool PartitionEditor::findSavedFrom(Endpoint Value, Endpoint From,
     if (U.Index >= G.node(U.User).NumData)
       continue;
     unsigned Index = U.Index - SaveArgs;
-    if (G.isOp(U.User, "SaveV2") && U.Index >= SaveArgs &&
+    if (G.isOp(U.User, op::SaveV2) && U.Index >= SaveArgs &&
         G.input(U.User, U.Index) == Value && canExpand(U.User, Index, Of))
       Saved[U.User].push_back({Index, &Of, From});
     else
@@ -164,7 +165,7 @@ void PartitionEditor::findSaved(const CutVariable &Of) {
     CutUse Kind = classifyCutUse(G, Vars, U);
     if (Kind == CutUse::Read)
       From.push_back({{U.User, 0}, Kind});
-    else if (Kind == CutUse::Value && G.isOp(U.User, "SaveV2"))
+    else if (Kind == CutUse::Value && G.isOp(U.User, op::SaveV2))
       From.push_back({G.input(U.User, U.Index), Kind});
   });
   llvm::sort(From, [](const auto &A, const auto &B) {
@@ -178,7 +179,7 @@ void PartitionEditor::findSaved(const CutVariable &Of) {
       continue;
     // A place in front of the saver.
     for (Use U : G.uses(Value.Node))
-      if (U.Index == 0 && G.isOp(U.User, "Identity") &&
+      if (U.Index == 0 && G.isOp(U.User, op::Identity) &&
           G.node(U.User).NumInputs == 1 && G.hasUses(U.User) &&
           findSavedFrom({U.User, 0}, Value, Of))
         PassedOn.insert(U.User);
@@ -202,13 +203,13 @@ void PartitionEditor::findRestored(const CutVariable &Of) {
     SmallVector<NodeId, 2> Places;
     NodeId By = Assign;
     Endpoint E = G.input(Assign, 1);
-    while (G.isOp(E.Node, "Identity") && G.node(E.Node).NumInputs == 1 &&
+    while (G.isOp(E.Node, op::Identity) && G.node(E.Node).NumInputs == 1 &&
            IsOnlyUse(E, By)) {
       Places.push_back(E.Node);
       By = E.Node;
       E = G.input(E.Node, 0);
     }
-    if (!G.isOp(E.Node, "RestoreV2") || !canExpand(E.Node, E.Port, Of))
+    if (!G.isOp(E.Node, op::RestoreV2) || !canExpand(E.Node, E.Port, Of))
       continue;
     auto &Uses = RestoreUses[E.Node];
     if (Uses.empty())
@@ -249,7 +250,7 @@ void PartitionEditor::expandEntries(NodeId N, const EntryMap &Of) {
       Attrs.type("dtype", DT_STRING).raw("value", Value);
       G.setInput(N, Index,
                  {add(N, Index == 1 ? "tensor_names" : "shape_and_slices",
-                      "Const", {}, Attrs),
+                      op::Const, {}, Attrs),
                   0});
       continue;
     }
