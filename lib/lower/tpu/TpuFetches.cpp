@@ -107,7 +107,7 @@ NodeId Fetches::combinePorts(StringRef Name, const Ports &Of) {
       N = combine(Name + "/output_" + Twine(Port), It->second);
     } else {
       std::string Text =
-          formatv("{0}:{1} is not an output of {2}", Name, Port, Form.Cluster);
+          formatv("{0}:{1} is no output of {2}", Name, Port, Form.Cluster);
       std::string Tensor, Value;
       wire::appendInt(Tensor, 1, DT_STRING);
       wire::appendBytes(Tensor, 2, "");
