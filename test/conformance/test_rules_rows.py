@@ -163,6 +163,7 @@ def matrices(f):
             raw.FakeQuantWithMinMaxVarsPerChannelGradient(gradients=f.x, inputs=f.y, min=[low] * 4, max=[high] * 4)
         ),
         "Bincount": [raw.Bincount(arr=f.ids, size=5, weights=weights)],
+        "DiagPart": [raw.DiagPart(input=tf.matmul(f.x, f.x, transpose_a=True))],
         "HistogramFixedWidth": [raw.HistogramFixedWidth(values=f.x, value_range=[0.0, 1.0], nbins=4)],
         "LinSpace": [raw.LinSpace(start=tf.reduce_sum(f.part), stop=50.0, num=3)],
         "ListDiff": list(raw.ListDiff(x=f.ids, y=[1])),

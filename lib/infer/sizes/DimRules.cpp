@@ -803,6 +803,14 @@ void DimRules::shapeRule(ShapeRule Rule) {
   case ShapeRule::Diagonal:
     diagonal();
     break;
+  case ShapeRule::DiagPart:
+    if (Dims X = in(0); X && X->size() % 2 == 0) {
+      DimList First(X->begin(), X->begin() + X->size() / 2);
+      DimList Second(X->begin() + X->size() / 2, X->end());
+      sameShapes(First, Second);
+      setShape(0, First);
+    }
+    break;
   case ShapeRule::Blocks:
     blocks();
     break;
