@@ -80,7 +80,7 @@ static_assert(std::all_of(Table.begin(), Table.end(),
 } // namespace
 
 uint8_t traitsOf(TypeRule Rule) {
-  using namespace TypeRuleTraits;
+  using namespace trait;
   static constexpr uint8_t Traits[] = {
       Plain,
 #define GRAFT_TYPE_RULE(Name, Traits) Traits,

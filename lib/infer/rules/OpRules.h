@@ -42,7 +42,7 @@ enum class TypeRule : uint8_t {
 };
 
 /// What holds of all ops of a TypeRule (a bit mask).
-namespace TypeRuleTraits {
+namespace trait {
 enum : uint8_t {
   Plain = 0,
   /// It may say of a result that it is all zeros because operands are: where it
@@ -54,7 +54,7 @@ enum : uint8_t {
   /// Its operands may have different numbers of rows: it broadcasts none.
   TakesUnequalRows = 4,
 };
-} // namespace TypeRuleTraits
+} // namespace trait
 
 /// The traits of \p Rule.
 uint8_t traitsOf(TypeRule Rule);

@@ -158,7 +158,7 @@ NodeId TypeRules::partedBy(Endpoint E) const {
 /// Whether operands that are split have different numbers of rows, or may have:
 /// one row on a replica would be broadcast there.
 bool TypeRules::mixesRows(TypeRule Rule) const {
-  if (traitsOf(Rule) & TypeRuleTraits::TakesUnequalRows)
+  if (traitsOf(Rule) & trait::TakesUnequalRows)
     return false;
   const DimId None = ~DimId(0);
   DimId First = None;

@@ -32,10 +32,10 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     R.IsConst = Name == op::Const;
     R.Draws = isRandomOp(Name);
     uint8_t Traits = traitsOf(R.Rule);
-    R.Special = R.IsConst || Traits & TypeRuleTraits::NotOfTrue;
+    R.Special = R.IsConst || Traits & trait::NotOfTrue;
     R.Slow = R.Special || HasStates;
     // What a default is replaced by is no zero.
-    R.KeepsZeros = R.IsConst || (Traits & TypeRuleTraits::KeepsZeros &&
+    R.KeepsZeros = R.IsConst || (Traits & trait::KeepsZeros &&
                                  Name != op::PlaceholderWithDefault);
     // What TensorFlow does not know may do anything; what keeps a state may do
     // something else each time.
