@@ -35,8 +35,9 @@ def proto_files(root):
 
 @needs_same_version
 def test_op_table_is_up_to_date(tmp_path):
-    generate("gen_op_table.py", tmp_path / "OpTable.inc")
+    generate("gen_op_table.py", tmp_path)
     assert (tmp_path / "OpTable.inc").read_bytes() == TABLE.read_bytes()
+    assert (tmp_path / "Ops.h").read_bytes() == TABLE.with_name("Ops.h").read_bytes()
 
 
 @needs_same_version
