@@ -77,6 +77,7 @@ private:
   void collectSinks();
   void collectHeads();
   bool isScalar(Endpoint E) const;
+  bool sumsUpBatch(Endpoint E) const;
   bool hasStaticBatch() const;
   std::vector<bool> findLost() const;
   void warnLost(NodeId N);
@@ -181,6 +182,11 @@ bool MergeFetches::isScalar(Endpoint E) const {
   return Shape && Shape->empty();
 }
 
+/// Whether \p E is a scalar over all rows, as a loss is.
+bool MergeFetches::sumsUpBatch(Endpoint E) const {
+  return Facts->Types.natural(E).isPartial() && isScalar(E);
+}
+
 /// Whether a feed of a known number of rows is split.
 bool MergeFetches::hasStaticBatch() const {
   return any_of(Facts->Order, [&](NodeId N) {
@@ -260,10 +266,7 @@ void MergeFetches::collectSinks() {
     if (Read) {
       // A scalar over all rows, such as a loss to which a penalty is added, is
       // what people fetch. Merged, it costs nothing unless they do.
-      auto Shape = Facts->Types.natural({N, 0}).isPartial()
-                       ? Facts->Dims.shape({N, 0})
-                       : std::nullopt;
-      if (Shape && Shape->empty() && Facts->Dims.numOutputs(N) == 1 &&
+      if (sumsUpBatch({N, 0}) && Facts->Dims.numOutputs(N) == 1 &&
           G->outputType(N, 0) != DT_VARIANT)
         Fetched.try_emplace({N, 0}, false);
       continue;
@@ -299,7 +302,7 @@ void MergeFetches::collectHeads() {
   std::vector<uint8_t> Marks(G->size());
   for (const auto &[Tensor, Named] : Fetched) {
     Endpoint E{Tensor.first, Tensor.second};
-    if (isScalar(E) && Facts->Types.natural(E).isPartial())
+    if (sumsUpBatch(E))
       Marks[E.Node] = LeadsToLoss;
   }
   // Weights and what is made of them are numbers that every replica has.

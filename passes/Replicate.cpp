@@ -269,8 +269,8 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
 
 /// Whether constants may hold the number of rows of what is split: a feed has
 /// that number, a shape without -1 says of how many rows a tensor is, or they
-/// are contracted with rows. (What
-/// else may say so is rare, and then the certificate refuses the program.)
+/// are contracted with rows. (What else may say so is rare, and then the
+/// certificate refuses the program.)
 bool Replicate::mayHoldRows() const {
   auto IsStatic = [&](NodeId Seed) {
     auto Shape = sourceShape(*G, G->input(Seed, 0));
