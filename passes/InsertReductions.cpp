@@ -232,7 +232,7 @@ Endpoint InsertReductions::nearestGradient(const ProgramFacts &Facts,
       }
     if (From < 0 || Facts.Types.localPredicate(N))
       return E;
-    switch (rulesOf(G->opName(N)).Type) {
+    switch (ruleOf(G->opName(N)).Type) {
     case TypeRule::Pass:
       if (G->isOp(N, op::IdentityN))
         return E;
@@ -312,7 +312,7 @@ void InsertReductions::repairRows(const ProgramFacts &Facts,
     Work.pop_back();
     if (!Seen.insert(At).second)
       continue;
-    switch (rulesOf(G->opName(At)).Type) {
+    switch (ruleOf(G->opName(At)).Type) {
     case TypeRule::UnsortedSegmentSum: {
       Endpoint Of = G->input(At, 0);
       if (Local.differs(Of) && Facts.Types.type(Of).isVarying() &&

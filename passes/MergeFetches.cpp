@@ -24,7 +24,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Loops.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/io/Module.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/ops/Ops.h"
@@ -219,7 +219,7 @@ std::vector<bool> MergeFetches::findLost() const {
                 any_of(seq(0u, Facts->Dims.numOutputs(N)),
                        [&](unsigned Port) { return IsOpen({N, Port}); });
     // A rule of its own knows what an op takes.
-    if (Open && (rulesOf(G->opName(N)).Type == TypeRule::None ||
+    if (Open && (ruleOf(G->opName(N)).Type == TypeRule::None ||
                  any_of(G->dataInputs(N), IsOpen)))
       Lost[N] = any_of(G->dataInputs(N), MaySay) || G->isOp(N, op::EnsureShape);
   }

@@ -26,7 +26,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"

@@ -104,14 +104,7 @@ room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 # Known debts
 #===------------------------------------------------------------------------===#
 
-# OpRules.h knows the names of rules and of ops and nothing of how a rule works;
-# it stands below until rules and the traits of ops are two tables.
-set(Table lib/infer/rules/OpRules.h)
-debt(lib/infer/graph/Loops.cpp ${Table} "which ops give handles of a loop")
-debt(lib/infer/graph/Variables.cpp ${Table} "which ops exist once")
-debt(lib/program/forms/SeedOffset.cpp ${Table} "which ops draw")
-debt(lib/infer/sizes/DimRules.h ${Table} "the list of shape rules")
-debt(lib/infer/types/TypeRules.h ${Table} "the list of type rules")
+debt(lib/ops/OpRule.h lib/infer/rules/RuleFamilies.def "the list of type rules")
 
 #===------------------------------------------------------------------------===#
 # The check

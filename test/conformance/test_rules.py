@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of lib/infer/rules/OpRules.def against TensorFlow, op by op.
+"""The rules of lib/infer/rules against TensorFlow, op by op.
 
 One graph holds every op that this file can build, on slices of a batch, partial sums and true values. It is rewritten
 for 2 and 3 replicas, and every result is fetched from both graphs: a result whose type is wrong, N^-k * combine(local),
 is put together wrongly. What a rule must not relate has to come with a warning.
 """
 
-import os
 import re
 
 import harness
 import numpy as np
 import pytest
+import rule_coverage
 import tensorflow as tf
 
 tf1 = tf.compat.v1
 raw = tf.raw_ops
 
 ROWS = 12
-RULES = os.path.join(harness.ROOT, "lib", "infer", "rules", "OpRules.def")
 
 
 # Ops on strings, with their attributes.
@@ -37,13 +36,8 @@ STRINGS = {
 
 
 def families():
-    """Op by op: its shape rule and its type rule."""
-    with open(RULES) as file:
-        text = file.read()
-    rules = {op: (shape, kind) for op, shape, kind in re.findall(r"^GRAFT_RULE\((\w+), (\w+), (\w+)[,)]", text, re.M)}
-    rules.update({op: ("Same", "NonLinear") for op in re.findall(r"^GRAFT_NONLINEAR\((\w+)\)", text, re.M)})
-    rules.update({op: ("Broadcast", "NonLinear") for op in re.findall(r"^GRAFT_NONLINEAR2\((\w+)\)", text, re.M)})
-    return rules
+    """Op by op: its rule of sizes and its rule of types."""
+    return {op: (entry.get("Sizes"), entry.get("Type")) for op, entry in rule_coverage.entries().items()}
 
 
 class Feeds:
@@ -288,8 +282,8 @@ def related(f):
     """Fetches by name, `op.case`."""
     fetches = {}
     for op, (shape, kind) in sorted(families().items()):
-        if kind == "NonLinear" and op not in ("ApproximateEqual", "OnesLike", "StringJoin"):
-            made = (binary if shape == "Broadcast" else unary)(op, f)
+        if kind == "TypeRule::NonLinear" and op not in ("ApproximateEqual", "OnesLike", "StringJoin"):
+            made = (binary if shape == "sizes::broadcast" else unary)(op, f)
             fetches.update({f"{op}.{key}": tensor for key, tensor in made.items()})
     for group in (images(f), layouts(f)):
         for op, tensors in group.items():

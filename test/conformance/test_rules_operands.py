@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of lib/infer/rules/OpRules.def against TensorFlow, run as in test_rules.py, operand by operand.
+"""Rules of lib/infer/rules against TensorFlow, run as in test_rules.py, operand by operand.
 
 `PROVED` cases must come without a warning, on 2 and on 3 replicas; every case without a warning must be right; `REFUSED`
 must come with one.

@@ -81,8 +81,7 @@ def words_of_code():
                 continue
             text = read(path)
             attributes |= set(re.findall(r'"(_graft_\w+)"', text)) - {"_graft_"}
-            if path.endswith("OpRules.def"):
-                ops |= set(re.findall(r"GRAFT_RULE\((_\w+),", text))
+            ops |= set(re.findall(r'\.Op = "(_\w+)"', text))
     ops |= set(re.findall(r'MeshOp = "(\w+)"', read("lib/program/Program.h")))
     kinds = set(re.findall(r'return "(\w+)";', read("lib/graph/ProgramAttrs.cpp")))
     return attributes, ops, kinds

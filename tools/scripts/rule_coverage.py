@@ -9,9 +9,9 @@
 
 An op is covered if the analysis can say of a result more than "no rule for op", whatever replicas hold. It has
 
-    rule     a type rule in lib/infer/rules/OpRules.def or RowRules.def,
+    rule     a type rule in the entry that a file of lib/infer/rules has for it,
     variable an update or a read of variables in the op table, whose operands are true values,
-    once     one copy, which reads merged values (GRAFT_ONCE, and what holds a state that is no variable: isOnceOp),
+    once     one copy, which reads merged values (trait::Once, and what holds a state that is no variable: isOnceOp),
     source   no inputs and no state, so that all replicas compute the same,
     end      no outputs.
 
@@ -22,6 +22,7 @@ one copy read, such as the data sets of an iterator. An op that the registry doe
 
 import argparse
 import collections
+import glob
 import os
 import re
 import subprocess
@@ -36,8 +37,8 @@ ARG_ROW = re.compile(r'^GRAFT_ARG\("[^"]*", (\d+), "[^"]*", "[^"]*", "[^"]*", (\
 ATTR_ROW = re.compile(r'^GRAFT_ATTR\("([^"]*)"', re.M)
 OP_ROW = re.compile(r'^GRAFT_OP\("([^"]+)", (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)', re.M)
 VARIABLE_ROW = re.compile(r'^GRAFT_(?:UPDATE|READ)\("([^"]+)"', re.M)
-RULE_ROW = re.compile(r"^GRAFT_(?:RULE\((\w+), \w+, (\w+)[,)]|(?:NONLINEAR2?|LOCAL|ROWS)\((\w+)[,)])", re.M)
-ONCE_ROW = re.compile(r"^GRAFT_ONCE\((\w+)\)", re.M)
+ENTRY = re.compile(r'\{\.Op = (?:op::)?"?(\w+)"?,?([^{}]*)\}')
+FIELD = re.compile(r"\.(\w+) = ([^,]+)")
 SUMMARY_ROW = re.compile(r"^\s*(\S+) = ([\w>]+)\(([^)]*)\)", re.M)
 TABLE_ROW = re.compile(r"^\| ([^|]+?) \| (\d+) \| (\d+) \|", re.M)
 # The first that fits, for the table only.
@@ -69,14 +70,20 @@ def read(*path):
         return file.read()
 
 
+def entries():
+    """By op: the fields of its entry in lib/infer/rules."""
+    text = "".join(read(path) for path in sorted(glob.glob(os.path.join(ROOT, "lib", "infer", "rules", "*.cpp"))))
+    return {op: {key: value.strip() for key, value in FIELD.findall(rest)} for op, rest in ENTRY.findall(text)}
+
+
 def kinds():
     """Op by op of the registry: why it is covered, or None."""
     table = read("lib", "ops", "OpTable.inc")
-    rules = read("lib", "infer", "rules", "OpRules.def") + read("lib", "infer", "rules", "RowRules.def")
+    rules = entries()
     arguments, attributes = ARG_ROW.findall(table), ATTR_ROW.findall(table)
-    variable, once = set(VARIABLE_ROW.findall(table)), set(ONCE_ROW.findall(rules))
-    # A listed op without a type rule (None) makes true values of true values only.
-    ruled = {op or short for op, kind, short in RULE_ROW.findall(rules) if kind != "None"}
+    variable, once = set(VARIABLE_ROW.findall(table)), {op for op, entry in rules.items() if "trait::Once" in entry.get("Is", "")}
+    # An entry without a type rule makes true values of true values only.
+    ruled = {op for op, entry in rules.items() if "Type" in entry}
     result = {}
     for op, *numbers in OP_ROW.findall(table):
         first, inputs, outputs, attr, attrs, flags = map(int, numbers)

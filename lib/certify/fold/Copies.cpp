@@ -8,7 +8,7 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Variables.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 

@@ -9,7 +9,7 @@
 #include "lib/infer/batch/SparseFeeds.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Topology.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/ops/Ops.h"
 

@@ -6,7 +6,7 @@
 
 #include "lib/infer/facts/Explain.h"
 
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -86,7 +86,7 @@ std::string Explainer::because(NodeId N) const {
   auto With = [&](const std::string &Why) {
     return Inputs.empty() ? Why : Why + ": " + Inputs;
   };
-  TypeRule Rule = rulesOf(G.opName(N)).Type;
+  TypeRule Rule = ruleOf(G.opName(N)).Type;
   std::string Named = Rule == TypeRule::None
                           ? std::string("the op has no rule")
                           : std::string("rule ") + ruleName(Rule);

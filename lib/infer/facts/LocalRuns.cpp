@@ -6,7 +6,7 @@
 
 #include "lib/infer/facts/LocalRuns.h"
 
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/LengthGather.h"
 
@@ -35,17 +35,16 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
     const OpDef *Def = G.opDefOf(Op);
-    OpInfo Info;
-    Info.Rules = rulesOf(Name);
+    OpInfo Info{ruleOf(Name)};
     // As TypeRules has it: draws, what TensorFlow does not know, what keeps a
     // state; and arrays and stacks, to whose elements no edges lead.
     Info.Starts =
-        isRandomOp(Name) || Info.Rules.Type == TypeRule::LocalHandle ||
-        Info.Rules.Type == TypeRule::Source ||
-        (!Def ? Info.Rules.Type == TypeRule::None
+        isRandomOp(Name) || Info.Rule.Type == TypeRule::LocalHandle ||
+        Info.Rule.Type == TypeRule::Source ||
+        (!Def ? Info.Rule.Type == TypeRule::None
               : Def->isStateful() && !Def->readsVariable() &&
                     Def->update().Kind == UpdateKind::None &&
-                    !isVariableOp(Name) && Info.Rules.Type == TypeRule::None);
+                    !isVariableOp(Name) && Info.Rule.Type == TypeRule::None);
     AnyBackEdge |= isBackEdgeOp(Name);
     Ops.push_back(Info);
   }
@@ -153,7 +152,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   RType Type = Facts.Types.type({N, Port});
   if (This.Count == Copies::PerReplica && !Exchanged) {
     // Sizes are not values.
-    bool Other = In & (Ops[This.Op].Rules.Type == TypeRule::ShapeOf &&
+    bool Other = In & (Ops[This.Op].Rule.Type == TypeRule::ShapeOf &&
                                !G.isOp(N, op::ConcatOffset) &&
                                !G.isOp(N, op::BroadcastGradientArgs)
                            ? Length
@@ -183,7 +182,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   Complete = Value && ofDims(*Value, Elements);
   Elements = asNumbers(Elements);
   // Numbers up to a size are not told from others once it is a number, too.
-  if (!Complete || Ops[This.Op].Rules.Type == TypeRule::Range)
+  if (!Complete || Ops[This.Op].Rule.Type == TypeRule::Range)
     Elements |= numbers(N, Port, In);
   // What is exchanged is that of all replicas.
   bool Gathers = (This.Kind == Inserted::Gather && Exchanged) ||
@@ -202,7 +201,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
 uint8_t LocalRuns::sizeOperands(NodeId N) const {
   int Data = -1;
   uint8_t Result = 0;
-  switch (Ops[G.node(N).Op].Rules.Type) {
+  switch (Ops[G.node(N).Op].Rule.Type) {
   case TypeRule::Relayout:
   case TypeRule::Tile:
   case TypeRule::TopK:
@@ -254,7 +253,7 @@ uint8_t LocalRuns::lengths(NodeId N) const {
         return Length;
     return 0;
   };
-  switch (Ops[G.node(N).Op].Rules.Type) {
+  switch (Ops[G.node(N).Op].Rule.Type) {
   case TypeRule::LocalHandle:
     return G.isOp(N, op::TensorArrayConcatV3) && isOfOwnLoop(G.input(N, 1))
                ? Length
@@ -293,7 +292,7 @@ uint8_t LocalRuns::sizes(NodeId N, uint8_t In) const {
 /// What elements of the results of \p N follow, where they are not known.
 uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
   constexpr uint8_t Mask = OwnNumber | AllNumber;
-  switch (Ops[G.node(N).Op].Rules.Type) {
+  switch (Ops[G.node(N).Op].Rule.Type) {
   case TypeRule::ShapeOf:
     if (G.isOp(N, op::ConcatOffset))
       return In & Mask;
@@ -333,7 +332,7 @@ uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
 /// Whether the results of \p N have as many elements for each row as what it
 /// takes, or more.
 bool LocalRuns::keepsRows(NodeId N, unsigned Port, uint8_t In) const {
-  switch (Ops[G.node(N).Op].Rules.Type) {
+  switch (Ops[G.node(N).Op].Rule.Type) {
   case TypeRule::Pass:
     return in(N, Port) & Rows;
   case TypeRule::Linear:
@@ -433,7 +432,7 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
   // Where the sizes of the result are numbers.
   auto IsOfSizes = [&](Endpoint Index) { return isOfRows(Index, {N, 0}, 0); };
   bool Fits = true;
-  switch (Ops[G.node(N).Op].Rules.Type) {
+  switch (Ops[G.node(N).Op].Rule.Type) {
   case TypeRule::Gather: {
     if (G.intAttr(N, "batch_dims").value_or(0) != 0)
       break;
@@ -557,7 +556,7 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   constexpr StringRef Fixed = "applies a size that does not scale with the "
                               "batch to a per-replica shard";
-  TypeRule Rule = Ops[G.node(N).Op].Rules.Type;
+  TypeRule Rule = Ops[G.node(N).Op].Rule.Type;
   if (G.isOp(N, op::Reshape) || G.isOp(N, op::BroadcastTo)) {
     auto Target = Facts.Dims.value(G.input(N, 1));
     bool Open = Target &&
@@ -589,7 +588,7 @@ uint8_t LocalRuns::comparedSizes(NodeId N) const {
   uint8_t All = 0;
   for (Endpoint E : G.dataInputs(N))
     All |= bits(E);
-  switch (Ops[G.node(N).Op].Rules.Type) {
+  switch (Ops[G.node(N).Op].Rule.Type) {
   case TypeRule::Relayout:
     return G.isOp(N, op::Reshape) ? Of({0}) | sizeOperands(N) : 0;
   case TypeRule::Part:
@@ -633,7 +632,7 @@ uint8_t LocalRuns::comparedSizes(NodeId N) const {
 /// Whether \p N works element by element on a tensor with a size that follows
 /// the values of one replica, and on one with other sizes.
 bool LocalRuns::comparesLengths(NodeId N) const {
-  switch (Ops[G.node(N).Op].Rules.Type) {
+  switch (Ops[G.node(N).Op].Rule.Type) {
   case TypeRule::LinearFirst:
   case TypeRule::LinearSecond:
   case TypeRule::NonLinear:

@@ -23,7 +23,7 @@
 #define GRAFT_LIB_INFER_FACTS_LOCALRUNS_H
 
 #include "lib/infer/facts/ProgramFacts.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 
 namespace graft {
 
@@ -98,7 +98,7 @@ private:
   const Graph &G;
   const ProgramFacts &Facts;
   struct OpInfo {
-    OpRules Rules;
+    const OpRule &Rule;
     bool Starts = false; ///< Gives each replica another value.
   };
   std::vector<OpInfo> Ops;   ///< By op.

@@ -81,4 +81,9 @@ std::string feedName(const Graph &G, Endpoint E) {
   return E.Port == 0 ? Name : Name + ":" + std::to_string(E.Port);
 }
 
+unsigned firstDenseFeature(const Graph &G, NodeId N) {
+  StringRef Key = G.isOp(N, op::ParseExample) ? "Nsparse" : "num_sparse";
+  return static_cast<unsigned>(3 * G.intAttr(N, Key).value_or(0));
+}
+
 } // namespace graft

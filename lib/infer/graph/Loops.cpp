@@ -7,7 +7,7 @@
 #include "lib/infer/graph/Loops.h"
 
 #include "lib/infer/graph/Topology.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -45,7 +45,7 @@ Role roleOf(StringRef Op) {
 } // namespace
 
 bool isLocalHandleOp(StringRef Op) {
-  return rulesOf(Op).Type == TypeRule::LocalHandle;
+  return ruleOf(Op).Type == TypeRule::LocalHandle;
 }
 
 std::unique_ptr<LoopInfo> LoopInfo::find(const Graph &G,

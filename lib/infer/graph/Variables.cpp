@@ -6,7 +6,7 @@
 
 #include "lib/infer/graph/Variables.h"
 
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -6,14 +6,14 @@
 
 #include "lib/infer/rules/BatchNormReads.h"
 
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 
 using namespace llvm;
 
 namespace graft {
 
 bool readsShapeOnly(const Graph &G, NodeId User, uint32_t Port) {
-  TypeRule Rule = rulesOf(G.opName(User)).Type;
+  TypeRule Rule = ruleOf(G.opName(User)).Type;
   return (Rule == TypeRule::Zeros || Rule == TypeRule::ShapeOf) &&
          (Port < 5 || !G.hasUses(User));
 }

@@ -8,49 +8,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/graph/BatchSources.h"
-#include "lib/infer/sizes/DimRules.h"
 #include "lib/infer/types/TypeRules.h"
 #include "lib/ops/Ops.h"
 
 using namespace llvm;
 
 namespace graft {
-
-/// Decoding adds an axis, the same for all records.
-void DimRules::decode() {
-  Dims X = in(0);
-  if (!X)
-    return;
-  DimList List(X->begin(), X->end());
-  auto Hints = G.shapeListAttr(N, "_output_shapes");
-  bool Known = Hints && !Hints->empty() &&
-               (*Hints)[0].Dims.size() == List.size() + 1 &&
-               (*Hints)[0].Dims.back() >= 0;
-  List.push_back(Known ? number(1, (*Hints)[0].Dims.back()) : slot(0));
-  setShape(0, List);
-}
-
-unsigned firstDenseFeature(const Graph &G, NodeId N) {
-  StringRef Key = G.isOp(N, op::ParseExample) ? "Nsparse" : "num_sparse";
-  return static_cast<unsigned>(3 * G.intAttr(N, Key).value_or(0));
-}
-
-void DimRules::parseExample() {
-  auto Shapes = G.shapeListAttr(N, "dense_shapes");
-  Dims X = in(0);
-  if (!Shapes || !X)
-    return;
-  for (unsigned I = 0; I < Shapes->size(); ++I) {
-    DimList List(in(0)->begin(), in(0)->end());
-    for (size_t D = 0; D < (*Shapes)[I].Dims.size(); ++D) {
-      unsigned Slot = I * 32 + static_cast<unsigned>(D);
-      int64_t Size = (*Shapes)[I].Dims[D];
-      List.push_back(Size < 0 ? slot(Slot) : number(Slot, Size));
-    }
-    if (!(*Shapes)[I].UnknownRank)
-      setShape(firstDenseFeature(G, N) + I, List);
-  }
-}
 
 void TypeRules::parseExample() {
   RType X = plain(0);

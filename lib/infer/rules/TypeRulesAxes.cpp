@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/infer/rules/Rules.h"
 #include "lib/infer/types/TypeRules.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/infer/rules/Rules.h"
 #include "lib/infer/types/TypeRules.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/LengthGather.h"
@@ -17,12 +18,12 @@ namespace graft {
 
 /// Ops on rows one by one, as RowRules.def describes them.
 void TypeRules::rows() {
-  OpRules Rules = rulesOf(G.opName(N));
+  const graft::OpRule &Rule = ruleOf(G.opName(N));
   SmallVector<unsigned, 2> Linear;
   std::optional<int> K;
   bool Split = false, AnyWhole = false;
   for (unsigned I = 0; I < numData(); ++I) {
-    auto [Letter, Rank] = letterOf(Rules.Inputs, I);
+    auto [Letter, Rank] = letterOf(Rule.Inputs, I);
     bool IsLinear = Letter == 'l' || Letter == 'm';
     RType X = IsLinear ? numeric(I) : plain(I);
     if (X.isVarying())
@@ -55,7 +56,7 @@ void TypeRules::rows() {
     return setAll(OnlyTerm ? numeric(Linear[0])
                            : RType::replicated(K.value_or(0)));
   for (unsigned Port = 0; Port < D.numOutputs(N); ++Port) {
-    char Letter = letterOf(Rules.Outputs, Port).first;
+    char Letter = letterOf(Rule.Outputs, Port).first;
     if (Letter == 'i' &&
         G.boolAttr(N, "include_batch_in_index").value_or(false))
       set(Port, varying("has row indices that are local to one replica"));

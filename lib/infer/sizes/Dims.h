@@ -306,7 +306,8 @@ public:
   }
 
 private:
-  friend class DimRules;
+  friend class SizeContext;
+  friend class SizeInference;
   DimRun shapeRun(Endpoint E) const {
     return validPort(E) ? Shapes[outputIndex(E)] : DimRun();
   }

@@ -28,7 +28,7 @@ TypeRules::TypeRules(TypeAnalysis &T, ArrayRef<NodeId> Order)
     StringRef Name = G.opNameOf(Op);
     const OpDef *Def = G.opDefOf(Op);
     OpRule &R = Ops[Op];
-    R.Rule = rulesOf(Name).Type;
+    R.Rule = ruleOf(Name).Type;
     R.IsConst = Name == op::Const;
     R.Draws = isRandomOp(Name);
     uint8_t Traits = traitsOf(R.Rule);

@@ -9,7 +9,7 @@
 
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/infer/types/Types.h"
 
 #include <memory>

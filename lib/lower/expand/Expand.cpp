@@ -11,7 +11,7 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/FileWalk.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/lower/expand/Render.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"

@@ -15,7 +15,7 @@
 #include "lib/graph/PerOp.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Topology.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 

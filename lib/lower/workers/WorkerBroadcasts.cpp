@@ -14,7 +14,7 @@
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Variables.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/io/Module.h"
 #include "lib/lower/workers/Workers.h"

@@ -22,7 +22,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Variables.h"
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/lower/expand/Contexts.h"
 #include "lib/lower/expand/Expand.h"
 #include "lib/ops/Ops.h"

@@ -6,7 +6,7 @@
 
 #include "lib/program/forms/SeedOffset.h"
 
-#include "lib/infer/rules/OpRules.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
 using namespace llvm;
@@ -25,7 +25,7 @@ DrawOperands drawOperands(StringRef Op) {
 }
 
 bool isSeededDraw(StringRef Op) {
-  return rulesOf(Op).Type == TypeRule::Random && drawOperands(Op).Seed >= 0;
+  return ruleOf(Op).Type == TypeRule::Random && drawOperands(Op).Seed >= 0;
 }
 
 bool offsetsSeed(const Graph &G, NodeId N, unsigned Replicas) {

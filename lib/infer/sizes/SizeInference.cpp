@@ -1,4 +1,4 @@
-//===- lib/infer/sizes/DimRounds.cpp - when rules are applied ---*- C++ -*-===//
+//===- lib/infer/sizes/SizeInference.cpp - when rules are asked -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/infer/sizes/DimRules.h"
+#include "lib/infer/sizes/SizeContext.h"
 
 #include "lib/graph/FileWalk.h"
 #include "lib/infer/graph/Topology.h"
-#include "lib/program/Program.h"
+#include "lib/ops/OpRule.h"
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/Sequence.h"
@@ -18,6 +18,33 @@
 using namespace llvm;
 
 namespace graft {
+
+/// Applies the rules of every node until nothing changes. After the first round
+/// only nodes are visited that read, or made, a size that became better known,
+/// and those whose rule asks whether sizes are the same.
+class SizeInference : public SizeContext {
+public:
+  SizeInference(DimAnalysis &A, ArrayRef<NodeId> Order, const LoopInfo *Loops);
+  void run(const VariantDims &V);
+  /// Adds to \p Found what was taken to be the same in every iteration and is
+  /// not; false if there is nothing.
+  bool findVariant(VariantDims &Found) const;
+
+private:
+  void markUsers(NodeId Node);
+  void markDue(ArrayRef<DimId> Changed, const std::vector<bool> &Moved);
+  void visit(NodeId Node);
+  void hintFromAttr();
+
+  ArrayRef<NodeId> Order;
+  /// What is known of an op.
+  struct OpInfo {
+    const OpRule &Rule;
+    bool IsBackEdge;
+    UpdateDef Update;
+  };
+  std::vector<OpInfo> Ops;
+};
 
 DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
                          DimOptions Options)
@@ -56,7 +83,7 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   // turns out to be wrong, all starts again without it: what was concluded
   // cannot be taken back.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
-  DimRules::VariantDims Variant;
+  SizeContext::VariantDims Variant;
   // Each turn finds one more axis of a loop variable.
   TurnLimit Limit("sizes that change in a loop",
                   16 + 256 * uint64_t(totalOutputs()));
@@ -64,9 +91,8 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     ZeroConsts.assign(G.size(), false);
     Shapes.assign(totalOutputs(), {});
     Values.assign(totalOutputs(), {});
-    DimRules Rules(*this, Order, Loops.get());
-    Rules.setVariant(Variant);
-    Rules.run();
+    SizeInference Rules(*this, Order, Loops.get());
+    Rules.run(Variant);
     if (!Loops || !Rules.findVariant(Variant))
       break;
     Limit.turn([&] { return G.name(Variant.begin()->first).str(); });
@@ -77,37 +103,30 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   finish();
 }
 
-DimRules::DimRules(DimAnalysis &A, ArrayRef<NodeId> Order,
-                   const LoopInfo *Loops)
-    : A(A), G(A.G), Order(Order), Loops(Loops) {
+SizeInference::SizeInference(DimAnalysis &A, ArrayRef<NodeId> Order,
+                             const LoopInfo *Loops)
+    : SizeContext(A, Loops), Order(Order) {
   Ops.reserve(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     const OpDef *Def = G.opDefOf(Op);
     StringRef Name = G.opNameOf(Op);
     Ops.push_back(
-        {rulesOf(Name), isBackEdgeOp(Name), Def ? Def->update() : UpdateDef()});
+        {ruleOf(Name), isBackEdgeOp(Name), Def ? Def->update() : UpdateDef()});
   }
-  HasMesh = any_of(seq(0u, G.numOps()),
-                   [&](uint32_t Op) { return G.opNameOf(Op) == MeshOp; });
-  for (auto [E, Axis] : A.Options.Suppose)
-    Supposed[E.Node].push_back({E.Port, Axis});
-  FirstMade.resize(G.size());
-  Due.resize(G.size());
-  Makers.push_back({NoNode, 0});
-  One = A.Dims.make(1);
 }
 
-void DimRules::run() {
+void SizeInference::run(const VariantDims &V) {
+  Variant = &V;
   walkAttrs(G, Order, [&](NodeId Node) { visit(Node); });
   FirstRound = false;
   // One or two rounds settle ordinary graphs. Each tells more of a size: that
   // it is the same on all replicas, its number or symbol, or another that it
   // is. Conflicts are those of a whole round.
-  TurnLimit Limit("sizes", 16 + 4 * uint64_t(A.Dims.size()));
+  TurnLimit Limit("sizes", 16 + 4 * uint64_t(Table.size()));
   for (unsigned Round = 1;; ++Round) {
     bool Whole = Round > 4 || !A.Conflicts.empty();
-    std::vector<DimId> Changed = A.Dims.takeChanged();
-    std::vector<bool> Moved = A.Dims.takeMoved();
+    std::vector<DimId> Changed = Table.takeChanged();
+    std::vector<bool> Moved = Table.takeMoved();
     if (Changed.empty() && Moved.empty() && !(Loops && is_contained(Due, true)))
       break;
     Limit.turn([&] {
@@ -130,25 +149,25 @@ void DimRules::run() {
   }
 }
 
-void DimRules::markUsers(NodeId Node) {
+void SizeInference::markUsers(NodeId Node) {
   G.forEachUse(Node, [&](Use U) { Due[U.User] = true; });
 }
 
 /// Marks the nodes that a change of \p Changed, or of the rows \p Moved, may
 /// tell something.
-void DimRules::markDue(ArrayRef<DimId> Changed,
-                       const std::vector<bool> &Moved) {
-  std::vector<bool> IsChanged(A.Dims.size());
+void SizeInference::markDue(ArrayRef<DimId> Changed,
+                            const std::vector<bool> &Moved) {
+  std::vector<bool> IsChanged(Table.size());
   for (DimId D : Changed)
-    IsChanged[A.Dims.find(D)] = true;
+    IsChanged[Table.find(D)] = true;
   std::vector<uint32_t> Before = A.countInPool([&](DimId D) {
-    return IsChanged[A.Dims.find(D)] || A.Dims.counts(D, Moved);
+    return IsChanged[Table.find(D)] || Table.counts(D, Moved);
   });
   auto Holds = [&](DimRun R) {
     return Before[R.First + R.Count] != Before[R.First];
   };
   for (NodeId Node : Order) {
-    if (Ops[G.node(Node).Op].Rules.ComparesSizes)
+    if (Ops[G.node(Node).Op].Rule.Is & trait::ComparesSizes)
       Due[Node] = true;
     for (uint32_t O = A.FirstOutput[Node]; O < A.FirstOutput[Node + 1]; ++O)
       if (Holds(A.Shapes[O]) || Holds(A.Values[O])) {
@@ -159,14 +178,14 @@ void DimRules::markDue(ArrayRef<DimId> Changed,
   }
 }
 
-void DimRules::visit(NodeId Node) {
+void SizeInference::visit(NodeId Node) {
   N = Node;
   Inputs = G.dataInputs(N);
   Moved = false;
-  A.Dims.beginNode();
+  Table.beginNode();
   if (FirstRound)
-    FirstMade[N] = static_cast<DimId>(A.Dims.size());
-  const OpRule &Op = Ops[G.node(N).Op];
+    FirstMade[N] = static_cast<DimId>(Table.size());
+  const OpInfo &Op = Ops[G.node(N).Op];
   const UpdateDef &U = Op.Update;
   if (U.Kind != UpdateKind::None && U.Grad > 0 && U.Indices < 0 &&
       U.Kind != UpdateKind::StridedSliceAssign && numData() > unsigned(U.Grad))
@@ -174,17 +193,17 @@ void DimRules::visit(NodeId Node) {
       sameShapes(*Var, *Value);
   if (A.numOutputs(N) == 0)
     return;
-  if (Loops && Loops->isLoopMerge(N))
-    loopMerge();
-  else
-    shapeRule(Op.Rules.Shape);
-  valueRule(Op.Rules.Values);
+  if (Op.Rule.Sizes)
+    Op.Rule.Sizes(*this);
+  if (Op.Rule.Values && numData() > 0)
+    Op.Rule.Values(*this);
   for (unsigned Port = 0; Port < A.numOutputs(N); ++Port)
-    if (!A.Shapes[A.outputIndex({N, Port})].Known) {
+    if (!isKnown(Port)) {
       hintFromAttr();
       break;
     }
-  sameRows(Op.Rules);
+  if (Op.Rule.Rows)
+    Op.Rule.Rows(*this);
   if (!Supposed.empty())
     if (auto It = Supposed.find(N); It != Supposed.end())
       for (auto [Port, Axis] : It->second)
@@ -193,6 +212,51 @@ void DimRules::visit(NodeId Node) {
   // In the first round the users are still to come, but for those in a loop.
   if (Moved && (!FirstRound || Op.IsBackEdge))
     markUsers(N);
+}
+
+/// What the file says where no rule speaks: `_output_shapes`.
+void SizeInference::hintFromAttr() {
+  // A handle says nothing of what it stands for.
+  if (Loops && Loops->handleOf({N, 0}) != NoNode)
+    return;
+  auto Hints = G.shapeListAttr(N, "_output_shapes");
+  if (!Hints)
+    return;
+  for (unsigned Port = 0; Port < A.numOutputs(N) && Port < Hints->size();
+       ++Port) {
+    const ShapeValue &Hint = (*Hints)[Port];
+    if (Hint.UnknownRank || isKnown(Port))
+      continue;
+    DimList List;
+    for (size_t I = 0; I < Hint.Dims.size(); ++I)
+      List.push_back(Hint.Dims[I] < 0
+                         ? slot(0x8000 + Port * 32 + I)
+                         : number(0x8000 + Port * 32 + I, Hint.Dims[I]));
+    setShape(Port, List);
+  }
+}
+
+bool SizeInference::findVariant(VariantDims &Found) const {
+  size_t Before = Found.size();
+  for (NodeId Merge : Order) {
+    auto Mine = Loops->isLoopMerge(Merge) ? A.shape({Merge, 0}) : std::nullopt;
+    if (!Mine)
+      continue;
+    for (Endpoint E : G.dataInputs(Merge)) {
+      auto Its = A.shape(E);
+      if (!Its || Its->size() != Mine->size()) {
+        Found.insert({Merge, AnyAxis});
+        continue;
+      }
+      for (unsigned D = 0; D < Mine->size(); ++D)
+        if (Table.find((*Mine)[D]) != Table.find((*Its)[D]) &&
+            (Table.number((*Mine)[D]) == UnknownSize ||
+             Table.number((*Mine)[D]) != Table.number((*Its)[D])))
+          Found.insert({Merge, D});
+    }
+  }
+  // Dimensions that vary already do not count again.
+  return Found.size() != Before;
 }
 
 } // namespace graft

@@ -1,0 +1,310 @@
+//===- lib/infer/rules/Reshape.cpp - the same elements in another shape --===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same elements in another shape, repeated, or one element for all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/rules/Rules.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace sizes {
+
+/// Gives \p To, which together are as large as \p From, the symbol of From: the
+/// batch is the outermost factor, so the first of To takes what the others
+/// leave.
+static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To) {
+  if (!C.Table.hasSym(From.front()) || C.Table.hasSym(To.front()))
+    return;
+  Sym Total;
+  for (DimId D : From) {
+    auto S = C.Table.sym(D);
+    if (!S || !Total.multiply(*S))
+      return;
+  }
+  for (DimId D : To.drop_front()) {
+    auto S = C.Table.sym(D);
+    if (!S || S->C <= 0 || Total.C % S->C != 0 || S->Ragged != 0 ||
+        (S->B != 0 && S->Rows != Total.Rows) ||
+        (Total.Ragged != 0 && !S->isNumber()))
+      return;
+    Total.C /= S->C;
+    Total.B -= S->B;
+    Total.R -= S->R;
+  }
+  if (Total.B >= 0 && Total.R >= 0)
+    C.Table.assign(To.front(), Total);
+}
+
+/// False if the dimensions are all known and their products differ, whatever
+/// the rows of a replica.
+static bool sameProduct(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
+  int64_t Product[2] = {1, 1};
+  int Rows[2] = {0, 0};
+  std::optional<uint16_t> Of;
+  for (unsigned Side : {0, 1})
+    for (DimId D : Side == 0 ? X : Y) {
+      auto S = C.Table.sym(D);
+      if (!S || S->R < 0 || S->Ragged != 0 ||
+          (S->B != 0 && Of.value_or(S->Rows) != S->Rows) ||
+          MulOverflow(Product[Side], S->C, Product[Side]))
+        return true;
+      Rows[Side] += S->B;
+      if (S->B != 0)
+        Of = S->Rows;
+      for (int Power = 0; Power < S->R; ++Power)
+        if (MulOverflow(Product[Side], int64_t(C.options().Replicas),
+                        Product[Side]))
+          return true;
+    }
+  return Rows[0] == Rows[1] && Product[0] == Product[1];
+}
+
+/// Finds the runs of dimensions of \p X and \p Y that hold the same elements.
+/// Row-major order makes this unique up to dimensions of size 1.
+static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
+                        ArrayRef<DimId> AllY) {
+  auto WithoutOnes = [&](ArrayRef<DimId> List) {
+    DimList Result;
+    llvm::copy_if(List, std::back_inserter(Result),
+                  [&](DimId D) { return !C.Table.isOne(D); });
+    return Result;
+  };
+  DimList X = WithoutOnes(AllX), Y = WithoutOnes(AllY);
+  auto AllNumbers = [&](ArrayRef<DimId> List) {
+    return all_of(List, [&](DimId D) {
+      return C.Table.number(D) != UnknownSize && C.Table.number(D) > 0;
+    });
+  };
+  bool ByNumber = AllNumbers(X) && AllNumbers(Y);
+  auto SizeOf = [&](DimId D) -> std::optional<Sym> {
+    if (ByNumber)
+      return Sym{C.Table.number(D), 0, 0};
+    return C.Table.sym(D);
+  };
+  if (ByNumber && (C.Table.hasSymAny(X) || C.Table.hasSymAny(Y))) {
+    auto Elements = [&](ArrayRef<DimId> List) {
+      int64_t Product = 1;
+      for (DimId D : List)
+        Product = SaturatingMultiply<uint64_t>(Product, C.Table.number(D));
+      return Product;
+    };
+    // Of a list of ones nothing is left.
+    if (Elements(X) != Elements(Y) && !Y.empty())
+      C.report(X.empty() ? C.One : X.front(), Y.front()
+  );
+}
+size_t I = 0, J = 0;
+while (I < X.size() && J < Y.size()) {
+  size_t I0 = I, J0 = J;
+  auto SX = SizeOf(X[I++]), SY = SizeOf(Y[J++]);
+  while (SX && SY && !(*SX == *SY)) {
+    auto Less = [](const Sym &P, const Sym &Q) {
+      return std::tuple(P.B, P.R, P.C) < std::tuple(Q.B, Q.R, Q.C);
+    };
+    bool GrowX = Less(*SX, *SY);
+    if (GrowX ? I == X.size() : J == Y.size()) {
+      if (!ByNumber && !sameProduct(C, X, Y))
+          C.report(X.front(), Y.front()
+    );
+    return;
+  }
+  auto Next = SizeOf(GrowX ? X[I++] : Y[J++]);
+  Sym &Grown = GrowX ? *SX : *SY;
+  if (!Next || !Grown.multiply(*Next))
+    return;
+}
+if (!SX || !SY)
+  return;
+ArrayRef<DimId> Left = ArrayRef(X).slice(I0, I - I0),
+                Right = ArrayRef(Y).slice(J0, J - J0);
+if (Left.size() == 1 && Right.size() == 1) {
+  C.same(Left[0], Right[0]);
+} else {
+  spread(C, Left, Right);
+  spread(C, Right, Left);
+}
+}
+}
+
+/// \p X and \p Y have equally many elements, of whatever rows. What claims to
+/// be rows takes part where it is outermost, as the batch is.
+static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
+  auto IsSame = [&](DimId Mine, DimId Its) {
+    auto S = C.Table.sym(Mine);
+    return S && S == C.Table.sym(Its);
+  };
+  while (!X.empty() && !Y.empty() && IsSame(X.front(), Y.front())) {
+    X = X.drop_front();
+    Y = Y.drop_front();
+  }
+  while (!X.empty() && !Y.empty() && IsSame(X.back(), Y.back())) {
+    X = X.drop_back();
+    Y = Y.drop_back();
+  }
+  auto IsClaim = [&](DimId D) {
+    auto S = C.Table.sym(D);
+    return S && !C.Table.isOfSplit(*S);
+  };
+  if (X.empty() || Y.empty() || any_of(X.drop_front(), IsClaim) ||
+      any_of(Y.drop_front(), IsClaim))
+    return;
+  auto Mine = C.elementsOf(X), Its = C.elementsOf(Y);
+  if (Mine && Its)
+    C.Table.relate(*Mine, *Its);
+}
+
+static void reshape(SizeContext &C) {
+  Dims V = C.val(1);
+  if (!V)
+    return;
+  Dims X = C.in(0);
+  DimList List;
+  int Wild = -1;
+  for (size_t I = 0; I < V->size(); ++I) {
+    if (C.Table.number((*V)[I]) == -1) {
+      Wild = static_cast<int>(I);
+      List.push_back(C.slot(I));
+    } else {
+      List.push_back((*V)[I]);
+    }
+  }
+  if (Wild >= 0 && X) {
+    DimId All = C.One, Rest = C.One;
+    for (size_t I = 0; I < X->size(); ++I)
+      All = C.product(64 + I, All, (*C.in(0))[I]);
+    for (size_t I = 0; I < List.size(); ++I)
+      if (int(I) != Wild)
+        Rest = C.product(96 + I, Rest, List[I]);
+    DimId Size = C.quotient(63, All, Rest);
+    C.Table.unify(List[Wild], Size);
+    List[Wild] = Size;
+  }
+  C.setShape(0, List);
+  if (!X)
+    return;
+  sameElements(C, *C.in(0), List);
+  matchGroups(C, *C.in(0), List);
+}
+
+static void expandDims(SizeContext &C) {
+  Dims X = C.in(0);
+  auto Axis = C.num(1);
+  if (!X || !Axis)
+    return;
+  DimList List(X->begin(), X->end());
+  int64_t I = *Axis < 0 ? *Axis + int64_t(List.size()) + 1 : *Axis;
+  if (I < 0 || I > int64_t(List.size()))
+    return;
+  List.insert(List.begin() + I, C.One);
+  C.setShape(0, List);
+}
+
+static void squeeze(SizeContext &C) {
+  Dims X = C.in(0);
+  if (!X)
+    return;
+  auto Axes = C.intListAttr("squeeze_dims");
+  DimList List;
+  for (size_t I = 0; I < X->size(); ++I) {
+    bool Drop = C.Table.isOne((*X)[I]);
+    if (Axes && !Axes->empty())
+      Drop = is_contained(*Axes, int64_t(I)) ||
+             is_contained(*Axes, int64_t(I) - int64_t(X->size()));
+    else if (!C.Table.isKnown((*X)[I]))
+      return;
+    if (!Drop)
+      List.push_back((*X)[I]);
+  }
+  C.setShape(0, List);
+}
+
+static void transpose(SizeContext &C) {
+  Dims X = C.in(0);
+  auto Perm = C.nums(1);
+  if (!X || !Perm || Perm->size() != X->size())
+    return;
+  DimList List;
+  for (int64_t P : *Perm) {
+    if (P < 0 || P >= int64_t(X->size()))
+      return;
+    List.push_back((*X)[P]);
+  }
+  C.setShape(0, List);
+}
+
+static void tile(SizeContext &C) {
+  Dims X = C.in(0), M = C.val(1);
+  if (!X || !M || M->size() != X->size())
+    return;
+  DimList List;
+  for (size_t I = 0; I < X->size(); ++I)
+    List.push_back(C.product(I, (*C.in(0))[I], (*C.val(1))[I]));
+  C.setShape(0, List);
+}
+
+static void broadcastTo(SizeContext &C) {
+  if (Dims V = C.val(1)) {
+    C.setShape(0, *V);
+    if (Dims X = C.in(0); X && X->size() <= V->size())
+      C.sameRows(*X, C.val(1)->take_back(X->size()), X->size());
+  }
+}
+
+} // namespace sizes
+
+namespace values {
+
+static void fill(SizeContext &C) {
+  Dims V = C.val(1);
+  auto Count = C.nums(0);
+  if (!V || V->size() != 1 || !Count || Count->size() > 1)
+    return;
+  size_t Size = Count->empty() ? 1 : static_cast<size_t>((*Count)[0]);
+  if (Size <= 64)
+    C.setValue(0, DimList(Size, (*V)[0]));
+}
+
+} // namespace values
+
+ArrayRef<OpRule> families::reshape() {
+  static constexpr OpRule Rules[] = {
+      // Layout.
+      {.Op = op::Reshape,
+       .Sizes = sizes::reshape,
+       .Values = values::same,
+       .Type = TypeRule::Relayout,
+       .Is = trait::ComparesSizes},
+      {.Op = op::ExpandDims,
+       .Sizes = sizes::expandDims,
+       .Values = values::same,
+       .Type = TypeRule::Relayout},
+      {.Op = op::Squeeze,
+       .Sizes = sizes::squeeze,
+       .Values = values::same,
+       .Type = TypeRule::Relayout},
+      {.Op = op::Transpose,
+       .Sizes = sizes::transpose,
+       .Type = TypeRule::Relayout},
+      {.Op = op::ConjugateTranspose,
+       .Sizes = sizes::transpose,
+       .Type = TypeRule::Relayout},
+      {.Op = op::Fill,
+       .Sizes = sizes::fromSizes<0>,
+       .Values = values::fill,
+       .Type = TypeRule::Fill},
+      {.Op = op::Tile, .Sizes = sizes::tile, .Type = TypeRule::Tile},
+      {.Op = op::BroadcastTo,
+       .Sizes = sizes::broadcastTo,
+       .Type = TypeRule::Tile},
+  };
+  return Rules;
+}
+
+} // namespace graft

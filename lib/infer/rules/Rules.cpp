@@ -1,0 +1,122 @@
+//===- lib/infer/rules/Rules.cpp - entries of ops -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/rules/Rules.h"
+
+#include "lib/ops/OpTable.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+
+namespace graft {
+/// All entries, by name.
+static const StringMap<const OpRule *> &entries() {
+  static const StringMap<const OpRule *> Entries = [] {
+    StringMap<const OpRule *> Map;
+    for (ArrayRef<OpRule> Family : {
+#define GRAFT_FAMILY(Name) families::Name(),
+#include "lib/infer/rules/Families.def"
+         })
+      for (const OpRule &Rule : Family) {
+        [[maybe_unused]] bool New = Map.try_emplace(Rule.Op, &Rule).second;
+        assert(New && "an op has two entries");
+      }
+    return Map;
+  }();
+  return Entries;
+}
+
+const OpRule &ruleOf(StringRef Op) {
+  static constexpr OpRule None;
+  const OpRule *Rule = entries().lookup(Op);
+  return Rule ? *Rule : None;
+}
+
+uint8_t traitsOf(TypeRule Rule) {
+  using namespace trait;
+  static constexpr uint8_t Traits[] = {
+      Plain,
+#define GRAFT_TYPE_RULE(Name, Traits) Traits,
+#include "lib/infer/rules/RuleFamilies.def"
+  };
+  return Traits[static_cast<size_t>(Rule)];
+}
+
+std::pair<char, int> letterOf(StringRef Letters, unsigned I) {
+  std::pair<char, int> Last;
+  for (size_t At = 0; At < Letters.size(); ++At) {
+    Last = {Letters[At], 0};
+    if (At + 1 < Letters.size() && isDigit(Letters[At + 1]))
+      Last.second = Letters[++At] - '0';
+    if (I-- == 0)
+      break;
+  }
+  return Last;
+}
+
+unsigned mixedAxes(const Graph &G, NodeId N) {
+  if (!G.isOp(N, op::MatrixDiagV2) && !G.isOp(N, op::MatrixDiagV3))
+    return 1;
+  NodeId K = G.input(N, 1).Node;
+  auto Value = G.isOp(K, op::Const) ? constValue(G, K) : std::nullopt;
+  return Value && Value->Shape.Dims.empty() ? 1 : 2;
+}
+
+bool isOnceOp(StringRef Op) {
+  const OpRule &Rule = ruleOf(Op);
+  if (Rule.Is & trait::Once)
+    return true;
+  if (Rule.Type == TypeRule::LocalHandle)
+    return false;
+  // Stateful ops with a resource that is no variable: queues, tables, readers,
+  // iterators, writers, stages. Updates and reads of variables are not, nor
+  // are draws of random numbers. To look keys up changes no table.
+  const OpDef *Def = findOp(Op);
+  if (!Def || !Def->isStateful() || Def->update().Kind != UpdateKind::None ||
+      Def->readsVariable() || isRandomOp(Op) || Op == op::VarHandleOp ||
+      Op == op::VariableV2 || Op == op::Variable || Op == op::Assert ||
+      Op.starts_with(op::LookupTableFind))
+    return false;
+  return Def->hasSharedName() ||
+         llvm::any_of(Def->inputs(), [](const ArgDef &A) {
+           return A.Type == DT_RESOURCE || A.IsRef;
+         });
+}
+
+bool isRandomOp(StringRef Op) {
+  if (ruleOf(Op).Type == TypeRule::Random)
+    return true;
+  const OpDef *Def = findOp(Op);
+  return Def && Def->isStateful() && Def->attr("seed") && Def->attr("seed2");
+}
+
+std::optional<Equation> parseEquation(StringRef Text, unsigned NumInputs) {
+  auto IsSimple = [](StringRef Term) {
+    for (size_t I = 0; I < Term.size(); ++I)
+      if (!isAlpha(Term[I]) || Term.find(Term[I], I + 1) != StringRef::npos)
+        return false;
+    return true;
+  };
+  size_t Arrow = Text.find("->");
+  if (Arrow == StringRef::npos || NumInputs == 0)
+    return std::nullopt;
+  Equation E;
+  E.Output = Text.substr(Arrow + 2);
+  Text.take_front(Arrow).split(E.Inputs, ',');
+  if (E.Inputs.size() != NumInputs || !IsSimple(E.Output) ||
+      !all_of(E.Inputs, IsSimple))
+    return std::nullopt;
+  for (char Letter : E.Output)
+    if (none_of(E.Inputs,
+                [&](StringRef Term) { return Term.contains(Letter); }))
+      return std::nullopt;
+  return E;
+}
+
+} // namespace graft

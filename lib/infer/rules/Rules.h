@@ -1,0 +1,95 @@
+//===- lib/infer/rules/Rules.h - rules that families share ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rule says of one node what follows for its outputs. The entries of ops are
+// at the end of each family's file; Families.def lists the files.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_RULES_RULES_H
+#define GRAFT_LIB_INFER_RULES_RULES_H
+
+#include "lib/infer/sizes/SizeContext.h"
+#include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+namespace graft {
+
+namespace families {
+#define GRAFT_FAMILY(Name) llvm::ArrayRef<OpRule> Name();
+#include "lib/infer/rules/Families.def"
+} // namespace families
+
+/// The letter of number \p I in \p Letters (see RowOps.cpp): the last one for
+/// all that follow; and the digit after it.
+std::pair<char, int> letterOf(llvm::StringRef Letters, unsigned I);
+
+/// How many of its last axes an op mixes that works on vectors: the diagonals
+/// of a band are a matrix.
+unsigned mixedAxes(const Graph &G, NodeId N);
+
+/// An equation of Einsum, "ab,bc->ac": one letter for each axis.
+struct Equation {
+  llvm::SmallVector<llvm::StringRef, 2> Inputs;
+  llvm::StringRef Output;
+};
+
+/// Reads \p Text, which stays in use. None for what is not simple: an ellipsis,
+/// an axis that one tensor has twice, a letter that only the result has.
+std::optional<Equation> parseEquation(llvm::StringRef Text, unsigned NumInputs);
+
+namespace sizes {
+
+/// Output i has the shape of operand 0.
+void same(SizeContext &C);
+/// Every output and operand has one shape.
+void sameAll(SizeContext &C);
+/// Output 0 has the shape of operand 1.
+void sameAsSecond(SizeContext &C);
+void scalar(SizeContext &C);
+void broadcast(SizeContext &C);
+/// Of two branches by a condition.
+void select(SizeContext &C);
+/// The shapes of operands, as values.
+void shape(SizeContext &C);
+/// Operand \p I is the shape.
+template <unsigned I> void fromSizes(SizeContext &C) {
+  if (Dims V = C.val(I))
+    C.setShape(0, *V);
+}
+/// Attribute `shape` is.
+void fromAttr(SizeContext &C);
+void pool(SizeContext &C);
+/// A stitch of all the rows that were sent to parts, or of numbers.
+void stitch(SizeContext &C);
+void unsortedSegment(SizeContext &C);
+
+/// Where channels are in a tensor of rank \p Rank.
+size_t channelAxis(const SizeContext &C, size_t Rank);
+
+// Of OpRule::Rows.
+
+/// Axis 0 of operand 0 and of each output.
+void sameRows(SizeContext &C);
+/// Outputs have the axes of operand 0, but for the last ones, \p Mixed many.
+void sameLead(SizeContext &C, size_t Mixed);
+template <unsigned Mixed> void sameLead(SizeContext &C) { sameLead(C, Mixed); }
+
+} // namespace sizes
+
+namespace values {
+
+/// The elements of operand 0, in their order.
+void same(SizeContext &C);
+/// One element of the result of \p Op, of two integers.
+DimId arithmeticElement(SizeContext &C, llvm::StringRef Op, unsigned Slot,
+                        DimId X, DimId Y);
+
+} // namespace values
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_RULES_RULES_H

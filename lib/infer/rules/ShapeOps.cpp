@@ -1,0 +1,221 @@
+//===- lib/infer/rules/ShapeOps.cpp - arithmetic of shapes ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shapes as integers: which element of a shape vector is the batch. What leaves
+// the monomials c * b^B * N^R (a sum with the batch, an inexact quotient)
+// becomes an unknown size.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/rules/Rules.h"
+
+#include "lib/infer/graph/PartedRows.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace sizes {
+
+void shape(SizeContext &C) {
+  for (unsigned I = 0; I < C.numData(); ++I)
+    if (Dims X = C.in(I)) {
+      C.setShape(I, C.number(I, int64_t(X->size())));
+      C.setValue(I, *C.in(I));
+    }
+}
+
+static void size(SizeContext &C) {
+  C.setShape(0, {});
+  if (Dims X = C.in(0)) {
+    DimId Product = C.One;
+    for (size_t I = 0; I < X->size(); ++I)
+      Product = C.product(I, Product, (*C.in(0))[I]);
+    C.setValue(0, Product);
+  }
+}
+
+static void rank(SizeContext &C) {
+  C.setShape(0, {});
+  if (Dims X = C.in(0))
+    C.setValue(0, C.number(0, int64_t(X->size())));
+}
+
+/// Axes along which a broadcast operand's gradient is summed
+/// (tensorflow/core/util/bcast.h).
+static void broadcastGradientArgs(SizeContext &C) {
+  C.setShape(0, C.slot(0));
+  C.setShape(1, C.slot(1));
+  Dims X = C.val(0), Y = C.val(1);
+  if (!X || !Y)
+    return;
+  size_t Rank = std::max(X->size(), Y->size()),
+         Both = std::min(X->size(), Y->size());
+  C.sameRows(X->take_back(Both), Y->take_back(Both), Both);
+  DimList AxesX, AxesY;
+  for (size_t I = 0; I < Rank; ++I) {
+    size_t FromEnd = Rank - I;
+    DimId DX = FromEnd <= X->size() ? (*X)[X->size() - FromEnd] : C.One;
+    DimId DY = FromEnd <= Y->size() ? (*Y)[Y->size() - FromEnd] : C.One;
+    bool OneX = C.Table.isOne(DX), OneY = C.Table.isOne(DY);
+    if (!OneX && !OneY && C.Table.find(DX) != C.Table.find(DY) &&
+        !(C.Table.isKnown(DX) && C.Table.isKnown(DY)))
+      return;
+    if (OneX)
+      AxesX.push_back(C.number(2 + I, int64_t(I)));
+    if (OneY)
+      AxesY.push_back(C.number(34 + I, int64_t(I)));
+  }
+  C.setValue(0, AxesX);
+  C.setValue(1, AxesY);
+}
+
+/// Where each part begins in a concatenation along one axis.
+static void concatOffset(SizeContext &C) {
+  auto Axis = C.num(0);
+  if (!Axis)
+    return;
+  DimId Sum = C.number(0, 0);
+  for (unsigned I = 1; I < C.numData(); ++I) {
+    Dims S = C.val(I);
+    if (!S || *Axis < 0 || *Axis >= int64_t(S->size()))
+      return;
+    // The op checks that the other sizes are the same.
+    if (Dims First = C.val(1); First && First->size() == S->size())
+      for (size_t D = 0; D < S->size(); ++D)
+        if (int64_t(D) != *Axis)
+          C.same((*First)[D], (*S)[D]);
+    DimList List(S->size(), C.number(1, 0));
+    List[*Axis] = Sum;
+    DimId Part = (*S)[*Axis];
+    Sum = values::arithmeticElement(C, op::Add, 2 + I, Sum, Part);
+    C.setShape(I - 1, C.number(100, int64_t(List.size())));
+    C.setValue(I - 1, List);
+  }
+}
+
+static void range(SizeContext &C) {
+  auto Start = C.num(0), Delta = C.num(2);
+  Dims Limit = C.val(1);
+  if (!Start || !Delta || !Limit || *Delta == 0) {
+    C.setShape(0, C.slot(0));
+    return;
+  }
+  DimId End = (*Limit)[0];
+  if (*Start == 0 && *Delta == 1)
+    C.setShape(0, End);
+  auto Stop = C.num(1);
+  if (!Stop)
+    return;
+  DimList List;
+  for (int64_t V = *Start; *Delta > 0 ? V < *Stop : V > *Stop; V += *Delta) {
+    if (List.size() == 64)
+      return;
+    List.push_back(C.number(1 + List.size(), V));
+  }
+  if (*Start != 0 || *Delta != 1)
+    C.setShape(0, C.number(0, int64_t(List.size())));
+  C.setValue(0, List);
+}
+
+static void stitchValues(SizeContext &C) {
+  unsigned Count = C.numData() / 2;
+  DimList List;
+  std::vector<bool> Set;
+  for (unsigned I = 0; I < Count; ++I) {
+    auto Rows = C.nums(I);
+    Dims Data = C.val(Count + I);
+    if (!Rows || !Data)
+      return;
+    for (size_t K = 0; K < Rows->size(); ++K) {
+      int64_t R = (*Rows)[K];
+      if (R < 0 || R >= 64 ||
+          (Data->size() != Rows->size() && Data->size() != 1))
+        return;
+      if (size_t(R) >= List.size()) {
+        List.resize(R + 1, C.One);
+        Set.resize(R + 1);
+      }
+      List[R] = (*Data)[Data->size() == 1 ? 0 : K];
+      Set[R] = true;
+    }
+  }
+  if (!llvm::all_of(Set, [](bool B) { return B; }))
+    return;
+  C.setShape(0, C.number(0, int64_t(List.size())));
+  C.setValue(0, List);
+}
+
+/// A stitch of all the rows that were sent to parts.
+void stitch(SizeContext &C) {
+  NodeId Partition = partitionStitched(C.G, C.N);
+  if (Partition == NoNode) {
+    stitchValues(C);
+    return;
+  }
+  NodeId Range = numbersParted(C.G, Partition);
+  auto Start = C.Known.numbers(C.G.input(Range, 0)),
+       Delta = C.Known.numbers(C.G.input(Range, 2));
+  Dims All = C.Known.shape({Range, 0}), Rows = C.in(C.numData() / 2);
+  if (!Start || !Delta || *Start != ArrayRef<int64_t>{0} ||
+      *Delta != ArrayRef<int64_t>{1} || !All || All->size() != 1 || !Rows ||
+      Rows->empty())
+    return;
+  DimList List{All->front()};
+  List.append(Rows->begin() + 1, Rows->end());
+  C.setShape(0, List);
+}
+
+} // namespace sizes
+
+namespace values {
+
+static void invertPermutation(SizeContext &C) {
+  Dims X = C.val(0);
+  if (!X)
+    return;
+  auto Perm = C.nums(0);
+  if (!Perm)
+    return;
+  SmallVector<int64_t, 8> Inverse(Perm->size());
+  for (size_t I = 0; I < Perm->size(); ++I) {
+    if ((*Perm)[I] < 0 || (*Perm)[I] >= int64_t(Perm->size()))
+      return;
+    Inverse[(*Perm)[I]] = static_cast<int64_t>(I);
+  }
+  DimList List;
+  for (size_t I = 0; I < Inverse.size(); ++I)
+    List.push_back(C.number(32 + I, Inverse[I]));
+  C.setValue(0, List);
+}
+
+} // namespace values
+
+ArrayRef<OpRule> families::shapeOps() {
+  static constexpr OpRule Rules[] = {
+      // Shapes.
+      {.Op = op::Shape, .Sizes = sizes::shape, .Type = TypeRule::ShapeOf},
+      {.Op = op::ShapeN, .Sizes = sizes::shape, .Type = TypeRule::ShapeOf},
+      {.Op = op::Size, .Sizes = sizes::size, .Type = TypeRule::ShapeOf},
+      {.Op = op::Rank, .Sizes = sizes::rank, .Type = TypeRule::ShapeOf},
+      {.Op = op::BroadcastGradientArgs,
+       .Sizes = sizes::broadcastGradientArgs,
+       .Type = TypeRule::ShapeOf,
+       .Is = trait::ComparesSizes},
+      {.Op = op::ConcatOffset,
+       .Sizes = sizes::concatOffset,
+       .Type = TypeRule::ShapeOf},
+      {.Op = op::DynamicStitch,
+       .Sizes = sizes::stitch,
+       .Type = TypeRule::Stitch},
+      {.Op = op::InvertPermutation,
+       .Sizes = sizes::same,
+       .Values = values::invertPermutation,
+       .Type = TypeRule::Whole},
+      {.Op = op::Range, .Sizes = sizes::range, .Type = TypeRule::Range},
+  };
+  return Rules;
+}
+
+} // namespace graft

@@ -1,0 +1,164 @@
+//===- lib/infer/rules/Sources.cpp - where values begin ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Constants, feeds, and what comes from a queue or an iterator.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/rules/Rules.h"
+
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/program/Program.h"
+
+#include "llvm/ADT/Sequence.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace sizes {
+
+static void constant(SizeContext &C) {
+  if (C.isKnown(0))
+    return;
+  auto Tensor = constValue(C.G, C.N);
+  if (!Tensor)
+    return;
+  C.setZero(Tensor->AllZero);
+  // Where it holds the sizes of one replica, those of the input count.
+  std::optional<TensorValue> Was;
+  if (auto Bytes = C.G.node(C.N).Flags & NF_MayHaveGraft
+                       ? C.G.attr(C.N, OriginalAttr)
+                       : std::nullopt)
+    Was = tensorValue(*Bytes);
+  if (Was && (Was->Shape.Dims.size() != Tensor->Shape.Dims.size() ||
+              Was->Ints.size() != Tensor->Ints.size()))
+    Was.reset();
+  DimList Shape;
+  for (size_t I = 0; I < Tensor->Shape.Dims.size(); ++I) {
+    int64_t Size = Tensor->Shape.Dims[I];
+    Shape.push_back(Was && Was->Shape.Dims[I] != Size
+                        ? C.changedNumber(I, Was->Shape.Dims[I], Size)
+                        : C.number(I, Size));
+  }
+  C.setShape(0, Shape);
+  if (!Tensor->HasInts || Shape.size() > 1)
+    return;
+  // Every element is a variable of its own, also an element that is 1.
+  DimList Elements;
+  for (size_t I = 0; I < Tensor->Ints.size(); ++I)
+    Elements.push_back(C.changedNumber(
+        64 + I, Was ? Was->Ints[I] : Tensor->Ints[I], Tensor->Ints[I]));
+  C.setValue(0, Elements);
+}
+
+/// Whether the node, a feed of unknown rank, is read whole by every replica and
+/// may be a scalar, which it is taken for then.
+static bool isWhole(SizeContext &C) {
+  auto TakesAnyRank = [&](NodeId User) {
+    return is_contained({&same, &broadcast, &select, &shape},
+                        ruleOf(C.G.opName(User)).Sizes);
+  };
+  bool HasMesh = any_of(seq(0u, C.G.numOps()), [&](uint32_t Op) {
+    return C.G.opNameOf(Op) == MeshOp;
+  });
+  return HasMesh && !C.isSupposed() &&
+         C.opName().starts_with(op::Placeholder) &&
+         !C.G.anyUse(C.N, [&](Use U) {
+           if (U.Index >= C.G.node(U.User).NumData || TakesAnyRank(U.User))
+             return false;
+           const OpDef *Def = C.G.opDefOf(C.G.node(U.User).Op);
+           return !Def || Def->update().Kind == UpdateKind::None;
+         });
+}
+
+void fromAttr(SizeContext &C) {
+  auto Shape = C.shapeAttr("shape");
+  if (!Shape || Shape->UnknownRank) {
+    if (isWhole(C))
+      C.setShape(0, {});
+    return;
+  }
+  DimList List;
+  for (size_t I = 0; I < Shape->Dims.size(); ++I)
+    List.push_back(Shape->Dims[I] < 0 ? C.slot(I)
+                                      : C.number(I, Shape->Dims[I]));
+  C.setShape(0, List);
+}
+
+/// A size that is not declared is nobody else's. In particular the axis of a
+/// dequeue of many is not the constant that says how many: that stays, since
+/// the queue gives the global batch.
+static void source(SizeContext &C) {
+  auto Axes = ownBatchAxes(C.G, C.N);
+  if (Axes)
+    C.setOwnRows();
+  // A dequeue of many gives as many of each component.
+  std::optional<DimId> Many;
+  bool TakesMany = C.opName().starts_with(op::QueueDequeueMany) ||
+                   C.opName().starts_with(op::QueueDequeueUpTo);
+  for (unsigned Port = 0; Port < C.numOutputs(); ++Port) {
+    auto Shape = sourceShape(C.G, {C.N, Port});
+    if (!Shape || Shape->UnknownRank)
+      continue;
+    DimList List;
+    for (size_t I = 0; I < Shape->Dims.size(); ++I) {
+      unsigned Slot = 0x8000 + Port * 32 + I;
+      List.push_back(Shape->Dims[I] < 0 ? C.slot(Slot)
+                                        : C.number(Slot, Shape->Dims[I]));
+    }
+    if (TakesMany && !List.empty()) {
+      if (!Many)
+        Many = List[0];
+      List[0] = *Many;
+    }
+    if (Axes && Port < Axes->size() && (*Axes)[Port] >= 0 &&
+        size_t((*Axes)[Port]) < List.size())
+      C.splitRows(List[(*Axes)[Port]], Port, {C.N, Port}, /*Own=*/true);
+    C.setShape(Port, List);
+  }
+}
+
+} // namespace sizes
+
+ArrayRef<OpRule> families::sources() {
+  static constexpr OpRule Rules[] = {
+      // The value itself.
+      {.Op = op::PlaceholderWithDefault,
+       .Sizes = sizes::fromAttr,
+       .Type = TypeRule::Pass},
+
+      // Sources.
+      {.Op = op::Const, .Sizes = sizes::constant},
+      {.Op = op::Placeholder, .Sizes = sizes::fromAttr},
+      {.Op = op::PlaceholderV2, .Sizes = sizes::fromAttr},
+      {.Op = op::IteratorGetNext,
+       .Sizes = sizes::source,
+       .Type = TypeRule::Source},
+      {.Op = op::IteratorGetNextSync,
+       .Sizes = sizes::source,
+       .Type = TypeRule::Source},
+      {.Op = op::QueueDequeue,
+       .Sizes = sizes::source,
+       .Type = TypeRule::Source},
+      {.Op = op::QueueDequeueMany,
+       .Sizes = sizes::source,
+       .Type = TypeRule::Source},
+      {.Op = op::QueueDequeueManyV2,
+       .Sizes = sizes::source,
+       .Type = TypeRule::Source},
+      {.Op = op::QueueDequeueUpTo,
+       .Sizes = sizes::source,
+       .Type = TypeRule::Source},
+      {.Op = op::QueueDequeueUpToV2,
+       .Sizes = sizes::source,
+       .Type = TypeRule::Source},
+      {.Op = op::QueueDequeueV2,
+       .Sizes = sizes::source,
+       .Type = TypeRule::Source},
+  };
+  return Rules;
+}
+
+} // namespace graft

@@ -1,0 +1,407 @@
+//===- lib/infer/sizes/SizeContext.cpp - what a rule of sizes sees --------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What rules know and say of one node; when they are asked is in
+// SizeInference.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/sizes/SizeContext.h"
+
+#include "lib/graph/AttrWire.h"
+#include "lib/program/Program.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace llvm;
+
+namespace graft {
+
+SizeContext::SizeContext(DimAnalysis &A, const LoopInfo *Loops)
+    : G(A.G), Known(A), Table(A.Dims), Loops(Loops), One(A.Dims.make(1)), A(A),
+      FirstMade(A.G.size()), Due(A.G.size()) {
+  Makers.push_back({NoNode, 0});
+  for (auto [E, Axis] : A.Options.Suppose)
+    Supposed[E.Node].push_back({E.Port, Axis});
+}
+
+std::optional<int64_t> SizeContext::num(unsigned I) const {
+  auto V = I < numData() ? nums(I) : std::nullopt;
+  if (!V || V->size() != 1)
+    return std::nullopt;
+  return V->front();
+}
+
+/// A run that holds \p List, which may be part of one.
+DimRun SizeContext::store(ArrayRef<DimId> List) {
+  DimRun Run;
+  Run.Known = true;
+  Run.Count = static_cast<uint16_t>(List.size());
+  std::less<> Before;
+  bool IsInPool = !List.empty() && !Before(List.data(), A.Pool.data()) &&
+                  Before(List.data(), A.Pool.data() + A.Pool.size());
+  if (IsInPool) {
+    Run.First = static_cast<uint32_t>(List.data() - A.Pool.data());
+    return Run;
+  }
+  Run.First = static_cast<uint32_t>(A.Pool.size());
+  A.Pool.insert(A.Pool.end(), List.begin(), List.end());
+  return Run;
+}
+
+void SizeContext::passShape(unsigned Port, DimRun Run) {
+  if (!Run.Known || Port >= A.numOutputs(N))
+    return;
+  DimRun &Mine = A.Shapes[A.outputIndex({N, Port})];
+  if (!Mine.Known) {
+    Mine = Run;
+    Moved = true;
+  } else if (!(Mine == Run)) {
+    sameShapes(*A.list(Mine), *A.list(Run));
+  }
+}
+
+void SizeContext::setShape(unsigned Port, ArrayRef<DimId> List) {
+  if (Port >= A.numOutputs(N))
+    return;
+  DimRun &Mine = A.Shapes[A.outputIndex({N, Port})];
+  if (Mine.Known) {
+    sameShapes(*A.list(Mine), List);
+    return;
+  }
+  Mine = store(List);
+  Moved = true;
+}
+
+void SizeContext::setValue(unsigned Port, ArrayRef<DimId> Elements) {
+  if (Port >= A.numOutputs(N) || Elements.size() > 64)
+    return;
+  // A later round knows more than an earlier one: what it says counts.
+  DimRun &Mine = A.Values[A.outputIndex({N, Port})];
+  if (Mine.Known && *A.list(Mine) == Elements)
+    return;
+  Mine = store(Elements);
+  Moved = true;
+}
+
+DimId SizeContext::slot(unsigned Slot) {
+  DimId D = bareSlot(Slot);
+  if (isSingle())
+    Table.markSame(D);
+  return D;
+}
+
+DimId SizeContext::bareSlot(unsigned Slot) {
+  for (DimId D = FirstMade[N]; D < Makers.size() && Makers[D].Node == N; ++D)
+    if (Makers[D].Slot == Slot)
+      return D;
+  if (!FirstRound) {
+    auto [It, New] = Later.try_emplace((uint64_t(N) << 32) | Slot, 0);
+    if (!New)
+      return It->second;
+    It->second = static_cast<DimId>(Table.size());
+  }
+  Makers.push_back({FirstRound ? N : NoNode, Slot});
+  return Table.make();
+}
+
+/// Whether the node computes the single-device step's value, once.
+bool SizeContext::isSingle() const {
+  return !A.Options.Unpatched && G.node(N).Count == Copies::Once &&
+         none_of(Inputs, [&](Endpoint E) {
+           return G.node(E.Node).Count == Copies::PerReplica;
+         });
+}
+
+DimId SizeContext::slotFrom(unsigned Slot, ArrayRef<DimId> From) {
+  DimId D = slot(Slot);
+  if (all_of(From, [&](DimId Size) { return Table.isSame(Size); }))
+    Table.markSame(D);
+  return D;
+}
+
+std::optional<Sym> SizeContext::rowsAt(unsigned Slot, Endpoint Of,
+                                       bool Claimed) {
+  auto [It, New] = RowsMade.try_emplace((uint64_t(N) << 32) | Slot, 0);
+  if (New) {
+    auto Made = Table.makeRows(Of, Claimed);
+    if (!Made) {
+      RowsMade.erase(It);
+      return std::nullopt;
+    }
+    It->second = *Made;
+  }
+  Sym S{1, 1, 0};
+  S.Rows = It->second;
+  return S;
+}
+
+void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
+  if (!Table.hasSym(Rows)) {
+    auto S = rowsAt(Slot, Of);
+    if (!S)
+      return;
+    Table.assign(Rows, *S);
+  }
+  // Where two that are split have numbers of rows, those say how the rows of a
+  // replica are related.
+  auto S = Table.sym(Rows);
+  int64_t Number = Table.number(Rows);
+  if (!S || Number <= 0)
+    return;
+  auto &[Known, First] = Numbered[Own];
+  if (Known == 0) {
+    Known = Number;
+    First = *S;
+    return;
+  }
+  int64_t Common = std::gcd(Known, Number);
+  Sym Times = First;
+  if (!MulOverflow(S->C, Known / Common, S->C) &&
+      !MulOverflow(Times.C, Number / Common, Times.C))
+    Table.relate(Times, *S);
+}
+
+DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
+  DimId D = bareSlot(Slot);
+  Table.assignNumber(D, Was);
+  if (Was != Now && Now > 0 && !Table.hasSym(D) &&
+      Was % A.Options.Replicas == 0 && Was / A.Options.Replicas == Now)
+    if (auto S = rowsAt(Slot, {N, 0}, /*Claimed=*/true))
+      Table.assign(D, *S);
+  return D;
+}
+
+std::optional<Sym> SizeContext::elementsOf(ArrayRef<DimId> List) const {
+  Sym Product;
+  for (DimId D : List) {
+    auto S = Table.sym(D);
+    if (!S || !Product.multiply(*S))
+      return std::nullopt;
+  }
+  return Product;
+}
+
+DimId SizeContext::total(unsigned Slot, ArrayRef<DimId> Parts) {
+  DimId D = slotFrom(Slot, Parts);
+  Sym Sum;
+  Sum.C = 0;
+  int64_t Number = 0;
+  for (DimId Part : Parts)
+    if (Number == UnknownSize || Table.number(Part) == UnknownSize ||
+        AddOverflow(Number, Table.number(Part), Number))
+      Number = UnknownSize;
+  bool OneRows = true;
+  for (DimId Part : Parts) {
+    auto S = Table.sym(Part);
+    bool Fits = S &&
+                (Sum.C == 0 ||
+                 (S->B == Sum.B && S->R == Sum.R && S->Ragged == Sum.Ragged)) &&
+                S->C > 0 && !AddOverflow(Sum.C, S->C, Sum.C);
+    if (!Fits)
+      return D;
+    OneRows &= Sum.C == S->C || S->Rows == Sum.Rows;
+    Sum.B = S->B;
+    Sum.R = S->R;
+    Sum.Rows = S->Rows;
+    Sum.Ragged = S->Ragged;
+  }
+  // Rows of one feed and of another are rows, too.
+  if (OneRows)
+    Table.assign(D, Sum);
+  else if (Sum.B != 1 || Sum.Ragged != 0)
+    return D;
+  else if (auto S = Table.hasSym(D) ? std::nullopt : rowsAt(Slot, {N, 0}))
+    Table.assign(D, {1, 1, Sum.R, S->Rows});
+  Table.assignNumber(D, Number);
+  return D;
+}
+
+DimId SizeContext::number(unsigned Slot, int64_t Value) {
+  if (Value == 1)
+    return One;
+  DimId D = bareSlot(Slot);
+  Table.assignNumber(D, Value);
+  return D;
+}
+
+DimId SizeContext::product(unsigned Slot, DimId X, DimId Y) {
+  if (Table.isOne(X))
+    return Y;
+  if (Table.isOne(Y))
+    return X;
+  DimId D = slot(Slot);
+  int64_t NX = Table.number(X), NY = Table.number(Y), Result;
+  if (NX != UnknownSize && NY != UnknownSize && !MulOverflow(NX, NY, Result))
+    Table.assignNumber(D, Result);
+  auto SX = Table.sym(X), SY = Table.sym(Y);
+  if (SX && SY && SX->multiply(*SY)) {
+    // What is made of numbers alone is no number of a replica's rows.
+    if (!Table.assign(D, *SX) && SX->isNumber() && !A.Options.Unpatched)
+      conflict(D, X);
+  } else if (Table.isSame(X) && Table.isSame(Y))
+    Table.markSame(D);
+  return D;
+}
+
+DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
+  if (Table.isOne(Y))
+    return X;
+  // There may be no ragged rows on a replica.
+  bool ByRagged = Table.isRagged(Y);
+  if (!ByRagged && Table.find(X) == Table.find(Y) && Table.isKnown(X))
+    return One;
+  auto SX = Table.sym(X), SY = Table.sym(Y);
+  bool Symbolic = Table.hasSym(X) || Table.hasSym(Y);
+  bool Exact = !ByRagged && SX && SY && (SX->Ragged == 0 || SY->isNumber()) &&
+               (SX->Rows == SY->Rows || SX->B == 0 || SY->B == 0) &&
+               SY->C > 0 && SX->C % SY->C == 0 && SX->B >= SY->B &&
+               SX->R >= SY->R;
+  if (Symbolic && !Exact)
+    return slotFrom(Slot | OpaqueSlot, {X, Y});
+  DimId D = slotFrom(Slot, {X, Y});
+  int64_t NX = Table.number(X), NY = Table.number(Y);
+  if (NX != UnknownSize && NY != UnknownSize && NY > 0 && NX >= 0)
+    Table.assignNumber(D, NX / NY);
+  if (Exact)
+    Table.assign(D, {SX->C / SY->C, int8_t(SX->B - SY->B),
+                     int8_t(SX->R - SY->R), SX->Rows, SX->Ragged});
+  return D;
+}
+
+/// Two sizes that must be equal are not. Ragged ones may be on all replicas
+/// together, and the types see to it where they are not on each.
+void SizeContext::conflict(DimId X, DimId Y) {
+  if ((Table.hasSym(X) || Table.hasSym(Y)) && !Table.isRagged(X) &&
+      !Table.isRagged(Y))
+    A.Conflicts.push_back({N, X, Y});
+}
+
+void SizeContext::require(bool Holds, DimId Size, const char *Why) {
+  if (!Holds && !A.Options.Unpatched && Table.hasSym(Size) &&
+      !Table.isRagged(Size))
+    A.Conflicts.push_back({N, Size, Size, Why});
+}
+
+bool SizeContext::fits(DimId Size, int64_t Number) const {
+  int64_t Local = A.localNumber(Size);
+  return Local == UnknownSize || Local == Number;
+}
+
+bool SizeContext::sizesFrom(StringRef Key, DimList &List) {
+  auto Shape = G.shapeAttr(N, Key);
+  if (!Shape || Shape->UnknownRank)
+    return false;
+  // Where it says the sizes of one replica, those of the input count.
+  auto Bytes = G.attr(N, OriginalAttr);
+  auto Field = Bytes ? bytesField(*Bytes, AttrShape) : std::nullopt;
+  ShapeValue Was = Field ? parseShape(*Field) : *Shape;
+  if (Was.Dims.size() != Shape->Dims.size())
+    return false;
+  for (size_t I = 0; I < Shape->Dims.size(); ++I)
+    List.push_back(Shape->Dims[I] < 0 ? slot(I)
+                   : Was.Dims[I] != Shape->Dims[I]
+                       ? changedNumber(I, Was.Dims[I], Shape->Dims[I])
+                       : number(I, Shape->Dims[I]));
+  return true;
+}
+
+void SizeContext::same(DimId X, DimId Y) {
+  if (Table.unify(X, Y))
+    return;
+  conflict(X, Y);
+}
+
+void SizeContext::sameShapes(ArrayRef<DimId> X, ArrayRef<DimId> Y) {
+  if (X.size() != Y.size())
+    return;
+  for (size_t I = 0; I < X.size(); ++I)
+    same(X[I], Y[I]);
+}
+
+void SizeContext::sameRows(DimId X, DimId Y) {
+  auto IsKnown = [&](DimId D) {
+    return Table.number(D) != UnknownSize && !Table.isOne(D);
+  };
+  if (IsKnown(X) && IsKnown(Y))
+    same(X, Y);
+}
+
+void SizeContext::sameRows(ArrayRef<DimId> X, ArrayRef<DimId> Y, size_t Count) {
+  for (size_t I = 0; I < std::min({Count, X.size(), Y.size()}); ++I)
+    sameRows(X[I], Y[I]);
+}
+
+std::optional<DimId> SizeContext::sizeAfter(DimId Whole, DimId First) const {
+  auto It = Joined.find(Table.find(Whole));
+  if (It == Joined.end())
+    return std::nullopt;
+  auto [Begin, Rest] = It->second;
+  bool Same = Table.find(Begin) == Table.find(First) ||
+              (Table.hasSym(Begin) && Table.hasSym(First) &&
+               Table.sym(Begin) == Table.sym(First));
+  return Same ? std::optional(Rest) : std::nullopt;
+}
+
+/// The size of a dimension of an element-wise result. A size that may be 1 at
+/// run time is not taken to be the other operand's.
+DimId SizeContext::broadcast(DimId X, DimId Y) {
+  if (Table.isOne(X))
+    return Y;
+  if (Table.isOne(Y))
+    return X;
+  if (Table.find(X) == Table.find(Y))
+    return X;
+  bool KnowsX = Table.isKnown(X), KnowsY = Table.isKnown(Y);
+  if (KnowsX && KnowsY)
+    same(X, Y);
+  // Of two unknown sizes, what comes out is that of all replicas only if both
+  // are.
+  if (!KnowsX && !KnowsY)
+    return Table.isSame(X) ? Y : X;
+  return KnowsX ? X : Y;
+}
+
+bool SizeContext::countsLocally(ArrayRef<DimId> X) const {
+  bool OfRows = any_of(X, [&](DimId D) {
+    auto S = Table.sym(D);
+    return S && S->isLocal();
+  });
+  return OfRows && !A.Options.Unpatched &&
+         G.node(N).Count == Copies::PerReplica &&
+         !(Loops && Loops->givesInside(N));
+}
+
+void SizeContext::countRows(DimId Rows, Endpoint By) {
+  Table.assign(Rows, {1, 1, 0, 0, A.outputIndex(By) + 1});
+}
+
+void SizeContext::setElement(NodeId Handle, ArrayRef<DimId> List) {
+  DimRun &Mine = A.Shapes[A.outputIndex({Handle, 0})];
+  if (Mine.Known) {
+    sameShapes(*A.list(Mine), List);
+    return;
+  }
+  Mine = store(List);
+  for (NodeId User : Loops->usersOf(Handle))
+    Due[User] = true;
+}
+
+void SizeContext::hold(NodeId Handle, DimRun Run) {
+  DimRun &Mine = HeldValues[Handle];
+  if (Mine == Run)
+    return;
+  Mine = Run;
+  for (NodeId User : Loops->usersOf(Handle))
+    Due[User] = true;
+}
+
+void SizeContext::sayRows(int64_t Batch, const Sym &S) {
+  if (auto [It, First] = RowsBySaying.try_emplace(Batch, S); !First)
+    Table.relate(It->second, S);
+}
+
+} // namespace graft
