@@ -6,8 +6,8 @@
 
 #include "lib/certify/compare/Certificate.h"
 
-#include "lib/certify/compare/Checker.h"
-#include "lib/certify/forms/LoopCheck.h"
+#include "lib/certify/compare/LoopCheck.h"
+#include "lib/certify/forms/Comparison.h"
 #include "lib/certify/forms/PackCheck.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/FileWalk.h"

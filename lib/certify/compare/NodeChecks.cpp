@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/certify/compare/Certificate.h"
-#include "lib/certify/compare/Checker.h"
 #include "lib/certify/forms/AccumulateCheck.h"
+#include "lib/certify/forms/Comparison.h"
 #include "lib/certify/forms/CompressCheck.h"
 #include "lib/certify/forms/PackCheck.h"
 #include "lib/graph/FileWalk.h"

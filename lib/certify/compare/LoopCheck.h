@@ -1,4 +1,4 @@
-//===- lib/certify/forms/LoopCheck.h - are loops whole? ---------*- C++ -*-===//
+//===- lib/certify/compare/LoopCheck.h - are loops whole? -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_LIB_CERTIFY_FORMS_LOOPCHECK_H
-#define GRAFT_LIB_CERTIFY_FORMS_LOOPCHECK_H
+#ifndef GRAFT_LIB_CERTIFY_COMPARE_LOOPCHECK_H
+#define GRAFT_LIB_CERTIFY_COMPARE_LOOPCHECK_H
 
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/sizes/Dims.h"
@@ -35,4 +35,4 @@ bool isLocalSplat(const Graph &G, const DimAnalysis &Dims, NodeId N,
 
 } // namespace graft
 
-#endif // GRAFT_LIB_CERTIFY_FORMS_LOOPCHECK_H
+#endif // GRAFT_LIB_CERTIFY_COMPARE_LOOPCHECK_H

@@ -1,10 +1,10 @@
-//===- lib/certify/forms/LoopCheck.cpp - are loops whole? -------*- C++ -*-===//
+//===- lib/certify/compare/LoopCheck.cpp - are loops whole? ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/LoopCheck.h"
+#include "lib/certify/compare/LoopCheck.h"
 
 #include "lib/graph/AttrWire.h"
 #include "lib/infer/batch/LocalSizes.h"

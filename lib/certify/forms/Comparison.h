@@ -1,4 +1,4 @@
-//===- lib/certify/compare/Checker.h - the certificate's checks (private) -===//
+//===- lib/certify/forms/Comparison.h - what the certificate knows --------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_LIB_CERTIFY_COMPARE_CHECKER_H
-#define GRAFT_LIB_CERTIFY_COMPARE_CHECKER_H
+#ifndef GRAFT_LIB_CERTIFY_FORMS_COMPARISON_H
+#define GRAFT_LIB_CERTIFY_FORMS_COMPARISON_H
 
 #include "lib/certify/forms/BatchNormCheck.h"
 #include "lib/certify/forms/ProxyCheck.h"
@@ -93,4 +93,4 @@ void checkNodes(Comparison &C, const ProgramFacts &Facts);
 
 } // namespace graft
 
-#endif // GRAFT_LIB_CERTIFY_COMPARE_CHECKER_H
+#endif // GRAFT_LIB_CERTIFY_FORMS_COMPARISON_H
