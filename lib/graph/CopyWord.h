@@ -21,6 +21,8 @@ namespace graft {
 inline constexpr llvm::StringLiteral UsualCopyWord = "replica_";
 /// Letters of every word: sizes and places in names do not depend on it.
 inline constexpr size_t CopyWordSize = UsualCopyWord.size();
+/// What an output of graft carries, with the number of replicas.
+inline constexpr llvm::StringLiteral StampAttr = "_graft_replicas";
 /// On meshes and stamped nodes, where the word is another.
 inline constexpr llvm::StringLiteral CopyWordAttr = "_graft_word";
 

@@ -62,24 +62,9 @@ enum class Copies : uint8_t { Once, PerReplica };
 /// Why a node that the input does not have is in the program (program). Erasing
 /// a node by its kind's meaning on true values gives the input back.
 enum class Inserted : uint8_t {
-  No,       ///< From the input.
-  Split,    ///< `_ToReplicas`: the slice of this replica.
-  Merge,    ///< `_FromReplicas`: the combined value.
-  Reduce,   ///< `_Reduce`, or one of the nodes that it became.
-  Gather,   ///< `_Gather`, or one of the nodes that it became.
-  Scale,    ///< `_Scale`: times a power of the number of replicas.
-  Identity, ///< Identity: a place, a mirror or a name.
-  Gate,     ///< NoOp that holds the members of a collective together.
-  Constant, ///< A constant operand of an inserted node.
-  Mesh,     ///< `_GraftMesh`.
-  Check,    ///< Looks at values and has no effect but an error.
-  Refresh,  ///< Gives the other copies of a variable the value of copy 0.
-  /// Part of what an op of the input is by definition, in other ops.
-  Definition,
-  Pack,       ///< Brings tensors into one, or takes them out of it again.
-  Compress,   ///< Makes a tensor smaller before it is sent, and large after.
-  Proxy,      ///< A copy of a shared variable near its readers, and its uses.
-  Accumulate, ///< A conditional accumulator, what puts and what takes.
+  No, ///< From the input.
+#define GRAFT_INSERTED(Kind, Name, Is, StandsFor) Kind,
+#include "lib/graph/Inserted.def"
 };
 
 /// What happens to a variable (program).

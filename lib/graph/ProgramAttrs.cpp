@@ -6,48 +6,42 @@
 
 #include "lib/graph/ProgramAttrs.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace llvm;
 
 namespace graft {
 
+static constexpr const char *PolicyNames[] = {
+    "", "mirrored", "sync-on-read", "replicated", "shared", "host"};
+
+StringRef policyName(Policy Plan) {
+  return PolicyNames[static_cast<size_t>(Plan)];
+}
+
+Policy parsePolicy(StringRef Name) {
+  const auto *It = find(PolicyNames, Name);
+  return It == std::end(PolicyNames)
+             ? Policy::None
+             : static_cast<Policy>(It - std::begin(PolicyNames));
+}
+
+static constexpr const char *InsertedNames[] = {
+    "",
+#define GRAFT_INSERTED(Kind, Name, Is, StandsFor) Name,
+#include "lib/graph/Inserted.def"
+};
+
 StringRef insertedName(Inserted Kind) {
-  switch (Kind) {
-  case Inserted::No:
-    return "";
-  case Inserted::Split:
-    return "split";
-  case Inserted::Merge:
-    return "merge";
-  case Inserted::Reduce:
-    return "reduce";
-  case Inserted::Gather:
-    return "gather";
-  case Inserted::Scale:
-    return "scale";
-  case Inserted::Identity:
-    return "identity";
-  case Inserted::Gate:
-    return "gate";
-  case Inserted::Constant:
-    return "constant";
-  case Inserted::Definition:
-    return "definition";
-  case Inserted::Mesh:
-    return "mesh";
-  case Inserted::Check:
-    return "check";
-  case Inserted::Refresh:
-    return "refresh";
-  case Inserted::Pack:
-    return "pack";
-  case Inserted::Compress:
-    return "compress";
-  case Inserted::Proxy:
-    return "proxy";
-  case Inserted::Accumulate:
-    return "accumulate";
-  }
-  return "";
+  return InsertedNames[static_cast<size_t>(Kind)];
+}
+
+/// The kind that is called \p Name, or No.
+static Inserted parseInserted(StringRef Name) {
+  const auto *It = find(InsertedNames, Name);
+  return It == std::end(InsertedNames)
+             ? Inserted::No
+             : static_cast<Inserted>(It - std::begin(InsertedNames));
 }
 
 bool hasProgramState(const Node &N) {
@@ -62,21 +56,61 @@ SmallVector<ProgramAttr, 4> programAttrs(const Node &N) {
   if (N.Plan != Policy::None)
     Result.push_back({PolicyAttr, encodeStringAttr(policyName(N.Plan))});
   if (N.Count == Copies::PerReplica)
-    Result.push_back({"_graft_copies", encodeStringAttr("per-replica")});
+    Result.push_back({CopiesAttr, encodeStringAttr("per-replica")});
   if (N.Flags & NF_ElidePrimary)
-    Result.push_back({"_graft_elide_primary", encodeBoolAttr(true)});
+    Result.push_back({ElidePrimaryAttr, encodeBoolAttr(true)});
   if (N.Flags & NF_FixedDevice)
-    Result.push_back({"_graft_fixed_device", encodeBoolAttr(true)});
+    Result.push_back({FixedDeviceAttr, encodeBoolAttr(true)});
   if (N.Kind != Inserted::No)
-    Result.push_back(
-        {"_graft_inserted", encodeStringAttr(insertedName(N.Kind))});
+    Result.push_back({InsertedAttr, encodeStringAttr(insertedName(N.Kind))});
   if (N.Flags & NF_Led)
-    Result.push_back({"_graft_led", encodeBoolAttr(true)});
+    Result.push_back({LedAttr, encodeBoolAttr(true)});
   if (N.Flags & NF_LocalName)
-    Result.push_back({"_graft_local_name", encodeBoolAttr(true)});
+    Result.push_back({LocalNameAttr, encodeBoolAttr(true)});
   if (N.NameSplit != 0)
-    Result.push_back({"_graft_name_split", encodeIntAttr(N.NameSplit)});
+    Result.push_back({NameSplitAttr, encodeIntAttr(N.NameSplit)});
   return Result;
+}
+
+/// Program state that was written as attributes becomes fields again.
+void Graph::readProgramAttrs(NodeId N) {
+  bool WasChanged = Changed;
+  auto Take = [&](StringRef Key) {
+    auto Value = boolAttr(N, Key);
+    if (Value)
+      removeAttr(N, Key);
+    return Value.value_or(false);
+  };
+  if (auto Count = stringAttr(N, CopiesAttr)) {
+    if (*Count == "per-replica")
+      Nodes[N].Count = Copies::PerReplica;
+    removeAttr(N, CopiesAttr);
+  }
+  if (auto Kind = stringAttr(N, InsertedAttr)) {
+    Nodes[N].Kind = parseInserted(*Kind);
+    removeAttr(N, InsertedAttr);
+  }
+  if (auto Plan = stringAttr(N, PolicyAttr);
+      Plan && parsePolicy(*Plan) != Policy::None) {
+    Nodes[N].Plan = parsePolicy(*Plan);
+    removeAttr(N, PolicyAttr);
+  }
+  if (auto Split = intAttr(N, NameSplitAttr)) {
+    Nodes[N].NameSplit = static_cast<uint32_t>(*Split);
+    removeAttr(N, NameSplitAttr);
+  }
+  if (Take(LocalNameAttr))
+    Nodes[N].Flags |= NF_LocalName;
+  if (Take(LedAttr))
+    Nodes[N].Flags |= NF_Led;
+  if (Take(ElidePrimaryAttr))
+    Nodes[N].Flags |= NF_ElidePrimary;
+  if (Take(FixedDeviceAttr))
+    Nodes[N].Flags |= NF_FixedDevice;
+  // Reading a program is no edit, but the bytes hold what are fields now.
+  Nodes[N].RawData = nullptr;
+  Nodes[N].Flags &= ~NF_Modified;
+  Changed = WasChanged;
 }
 
 } // namespace graft

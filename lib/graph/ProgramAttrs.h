@@ -14,6 +14,15 @@
 
 namespace graft {
 
+/// `per-replica`, or not there.
+inline constexpr llvm::StringLiteral CopiesAttr = "_graft_copies";
+inline constexpr llvm::StringLiteral InsertedAttr = "_graft_inserted";
+inline constexpr llvm::StringLiteral NameSplitAttr = "_graft_name_split";
+inline constexpr llvm::StringLiteral LocalNameAttr = "_graft_local_name";
+inline constexpr llvm::StringLiteral LedAttr = "_graft_led";
+inline constexpr llvm::StringLiteral ElidePrimaryAttr = "_graft_elide_primary";
+inline constexpr llvm::StringLiteral FixedDeviceAttr = "_graft_fixed_device";
+
 /// One attribute: its key and its AttrValue in wire form.
 struct ProgramAttr {
   llvm::StringRef Key;

@@ -41,7 +41,7 @@ ErrorCap::~ErrorCap() {
 bool hasGraftStamp(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Flags & NF_MayHaveGraft &&
-        G.hasAttr(N, "_graft_replicas"))
+        G.hasAttr(N, StampAttr))
       return true;
   return false;
 }

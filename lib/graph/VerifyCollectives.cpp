@@ -15,9 +15,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/Verifier.h"
-#include "lib/ops/Ops.h"
 
+#include "lib/graph/CopyWord.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -61,7 +62,7 @@ std::map<Key, Group> collectGroups(const Graph &G) {
     Group &Its = Groups[{G.intAttr(N, "group_key").value_or(0),
                          G.intAttr(N, "instance_key").value_or(0)}];
     Its.Members.push_back(N);
-    Its.IsOurs |= This.Kind != Inserted::No || G.hasAttr(N, "_graft_replicas");
+    Its.IsOurs |= This.Kind != Inserted::No || G.hasAttr(N, StampAttr);
     Its.InProgram |= This.Count == Copies::PerReplica;
   }
   return Groups;

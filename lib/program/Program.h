@@ -29,8 +29,6 @@ inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
 /// The scale k that an unproved reduction takes its source to have.
 inline constexpr llvm::StringRef AssumedAttr = "_graft_assumed";
-/// What an output of graft carries, with the number of replicas.
-inline constexpr llvm::StringRef StampAttr = "_graft_replicas";
 
 /// The devices that replicas run on, one each.
 struct Mesh {

@@ -8,8 +8,8 @@
 - A block that begins with `$ graft-opt ...` is what this command prints, run at the root of the repository.
 - A link leads to a file that is there, and a path in backticks that begins with a folder of the repository is one; so is
   a test_*.py in test/conformance.
-- docs/ProgramFormat.md names every attribute `_graft_*`, every op of programs and every kind of inserted node that
-  the code has, and no other.
+- docs/ProgramFormat.md names every attribute `_graft_*` and every op of programs that the code has, and no other, and
+  its table of inserted kinds has the rows of lib/graph/Inserted.def.
 """
 
 import glob
@@ -23,6 +23,8 @@ FORMAT = os.path.join("docs", "ProgramFormat.md")
 BLOCK = re.compile(r"^```[a-z]*\n\$ (graft-opt [^\n]*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 TEST = re.compile(r"\b(test_\w+\.py)")
+KIND = re.compile(r'^GRAFT_INSERTED\(\w+, ("\w+"),\s+((?:"[^"]*"\s*)+),\s+((?:"[^"]*"\s*)+)\)$', re.M)
+KINDS = re.compile(r"(?<=^\| kind \| is \| stands for \|\n\|---\|---\|---\|\n)(?:\|[^\n]*\n)*", re.M)
 PATH = re.compile(r"`((?:lib|passes|tools|test|docs|proto)/[^`]*)`")
 
 
@@ -60,6 +62,20 @@ def check_examples(page, text, tool, problems):
     return BLOCK.sub(again, text)
 
 
+def check_kinds(text, problems):
+    """The text with the kinds of inserted nodes that the code has now."""
+
+    def cells(row):
+        name, *others = ("".join(re.findall('"([^"]*)"', strings)) for strings in row)
+        return " ".join(f"| {cell}" if cell else "|" for cell in (f"`{name}`", *others)) + " |\n"
+
+    rows = "".join(map(cells, KIND.findall(read("lib/graph/Inserted.def"))))
+    now = KINDS.sub(lambda _: rows, text)
+    if now != text:
+        problems.append(f"{FORMAT}: the kinds are not those of lib/graph/Inserted.def; --write puts them in")
+    return now
+
+
 def check_paths(page, text, problems):
     for link in LINK.findall(text):
         if not os.path.exists(os.path.join(ROOT, os.path.dirname(page), link)):
@@ -73,7 +89,7 @@ def check_paths(page, text, problems):
 
 
 def words_of_code():
-    """Attributes, ops and kinds of inserted nodes, as the code writes them."""
+    """Attributes and ops of programs, as the code writes them."""
     attributes, ops = set(), set()
     for folder in ("lib", "passes"):
         for path in glob.glob(os.path.join(ROOT, folder, "**", "*.*"), recursive=True):
@@ -83,13 +99,12 @@ def words_of_code():
             attributes |= set(re.findall(r'"(_graft_\w+)"', text)) - {"_graft_"}
             ops |= set(re.findall(r'\.Op = "(_\w+)"', text))
     ops |= set(re.findall(r'MeshOp = "(\w+)"', read("lib/program/Program.h")))
-    kinds = set(re.findall(r'return "(\w+)";', read("lib/graph/ProgramAttrs.cpp")))
-    return attributes, ops, kinds
+    return attributes, ops
 
 
 def check_format(problems):
     text = read(FORMAT)
-    attributes, ops, kinds = words_of_code()
+    attributes, ops = words_of_code()
     rows = {
         section: set(re.findall(r"^\| `(\w+)`", body, re.M))
         for section, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.M | re.S)
@@ -97,7 +112,6 @@ def check_format(problems):
     for what, section, code in (
         ("attribute", "Attributes", attributes),
         ("op", "Ops", ops),
-        ("kind", "Kinds of inserted nodes", kinds),
     ):
         named = rows.get(section, set())
         problems += [f"{FORMAT}: section '{section}' has no row for the {what} '{word}'" for word in sorted(code - named)]
@@ -115,6 +129,8 @@ def main():
     for page in pages:
         text = read(page)
         now = check_examples(page, text, tool, stale)
+        if page == FORMAT:
+            now = check_kinds(now, stale)
         if flags and now != text:
             with open(os.path.join(ROOT, page), "w", encoding="utf-8") as file:
                 file.write(now)

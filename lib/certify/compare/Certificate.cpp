@@ -7,8 +7,8 @@
 #include "lib/certify/compare/Certificate.h"
 
 #include "lib/certify/compare/LoopCheck.h"
-#include "lib/certify/forms/Comparison.h"
-#include "lib/certify/forms/PackCheck.h"
+#include "lib/certify/compare/NodeChecks.h"
+#include "lib/certify/forms/InsertedForm.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/Verifier.h"
@@ -19,7 +19,6 @@
 #include "lib/infer/rules/BatchNormReads.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
-#include "lib/program/forms/Accumulator.h"
 #include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
 #include "lib/program/forms/SeedOffset.h"
@@ -27,121 +26,15 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
 namespace graft {
 
-static OpKind opKindOf(StringRef Op) {
-  return StringSwitch<OpKind>(Op)
-      .Case("_ToReplicas", OpKind::ToReplicas)
-      .Case("_FromReplicas", OpKind::FromReplicas)
-      .Case("_Reduce", OpKind::Reduce)
-      .Case("_Gather", OpKind::Gather)
-      .Case("_Scale", OpKind::Scale)
-      .Case(op::CollectiveReduce, OpKind::CollectiveReduce)
-      .Case(op::CollectiveGather, OpKind::CollectiveGather)
-      .Case(op::Identity, OpKind::Identity)
-      .Case(op::IdentityN, OpKind::IdentityN)
-      .Case(op::NoOp, OpKind::NoOp)
-      .Case("_GraftMesh", OpKind::Mesh)
-      .Default(isSeededDraw(Op) ? OpKind::SeededDraw : OpKind::Other);
-}
-
-bool isErasable(Inserted Kind, OpKind Op) {
-  switch (Kind) {
-  case Inserted::Split:
-    return Op == OpKind::ToReplicas;
-  case Inserted::Merge:
-    return Op == OpKind::FromReplicas;
-  case Inserted::Reduce:
-    return Op == OpKind::Reduce || Op == OpKind::CollectiveReduce ||
-           Op == OpKind::FromReplicas || Op == OpKind::Identity;
-  case Inserted::Gather:
-    return Op == OpKind::Gather || Op == OpKind::CollectiveGather ||
-           Op == OpKind::FromReplicas || Op == OpKind::Identity;
-  case Inserted::Scale:
-    return Op == OpKind::Scale;
-  case Inserted::Identity:
-    return Op == OpKind::Identity || Op == OpKind::IdentityN;
-  case Inserted::No:
-  case Inserted::Gate:
-  case Inserted::Constant:
-  case Inserted::Definition:
-  case Inserted::Mesh:
-  case Inserted::Check:
-  case Inserted::Refresh:
-  case Inserted::Pack:
-  case Inserted::Compress:
-  case Inserted::Proxy:
-  case Inserted::Accumulate:
-    return false;
-  }
-  return false;
-}
-
-void Comparison::error(NodeId N, const Twine &Message, NodeId Because) {
-  if (++Errors > 12)
-    return;
-  Diagnostic &D =
-      Diags.error(N == NoNode ? StringRef() : originName(G, N), Message.str());
-  if (Because != NoNode)
-    D.Notes.push_back({originName(G, Because).str(), "because of this node"});
-}
-
-Endpoint Comparison::strip(Endpoint E) const {
-  for (unsigned Steps = 0; InputOf[E.Node] == NoNode; ++Steps) {
-    const Node &This = G.node(E.Node);
-    if (This.Kind == Inserted::Definition)
-      break;
-    if (This.Kind == Inserted::Pack || This.Kind == Inserted::Compress) {
-      E = This.Kind == Inserted::Compress
-              ? uncompressed(G, E.Node)
-              : unpacked(G, E.Node, [this](NodeId N) {
-                  return passesPack(N);
-                }).Source;
-      if (E.Node == NoNode || Steps > G.size())
-        return {};
-      continue;
-    }
-    if (This.Kind == Inserted::Accumulate) {
-      NodeId Put = putOf(G, E.Node);
-      if (Put == NoNode || Steps > G.size())
-        return {};
-      E = G.input(Put, 2);
-      continue;
-    }
-    if (This.Kind == Inserted::Proxy) {
-      E = Proxies ? Proxies->standsFor(E) : Endpoint();
-      if (E.Node == NoNode || Steps > G.size())
-        return {};
-      continue;
-    }
-    OpKind Op = Kinds[This.Op];
-    if (This.Kind == Inserted::Gather && Op == OpKind::Other) {
-      E = lengthGatherSource(G, E.Node);
-      if (E.Node == NoNode || Steps > G.size())
-        return {};
-      continue;
-    }
-    unsigned From = Op == OpKind::IdentityN ? E.Port : 0;
-    if (!isErasable(This.Kind, Op) || From >= This.NumData || Steps > G.size())
-      return {};
-    E = G.input(E.Node, From);
-  }
-  return E;
-}
-
-Endpoint Comparison::erase(Endpoint E) const {
-  E = strip(E);
-  return E.Node != NoNode && InputOf[E.Node] != NoNode ? E : Endpoint();
-}
-
 namespace {
 
-class Checker : private Comparison {
+class Checker : public Comparison {
 public:
   Checker(const InputGraph &Input, const Graph &Program,
           DiagnosticEngine &Diags);
@@ -171,10 +64,9 @@ private:
   void checkForeignOps(const ProgramFacts &Facts);
   void checkConstant(const ProgramFacts &Facts, NodeId P);
 
-  bool ReadsBatches = false;     ///< There is a read of a queue or an iterator.
-  std::vector<uint32_t> OpOf;    ///< By op of the input: that of the program.
-  uint32_t ConstOp = ~0u;        ///< Of the program.
-  std::vector<NodeId> ProgramOf; ///< By input node.
+  bool ReadsBatches = false;  ///< There is a read of a queue or an iterator.
+  std::vector<uint32_t> OpOf; ///< By op of the input: that of the program.
+  uint32_t ConstOp = ~0u;     ///< Of the program.
   std::vector<std::pair<NodeId, StringRef>> ElementShapes; ///< That changed.
   /// All input nodes, when ids are not enough to find them.
   DenseMap<StringRef, NodeId> ByName;
@@ -183,10 +75,8 @@ private:
 Checker::Checker(const InputGraph &Input, const Graph &Program,
                  DiagnosticEngine &Diags)
     : Comparison(Input, Program, Diags) {
-  Replicas = std::max(1u, readMesh(Program).replicas());
   StringMap<uint32_t> Ids;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
-    Kinds.push_back(opKindOf(G.opNameOf(Op)));
     Ids[G.opNameOf(Op)] = Op;
     if (G.opNameOf(Op) == op::Const)
       ConstOp = Op;
@@ -247,9 +137,9 @@ bool Checker::matchNodes() {
     if (In.isLive(I) && ProgramOf[I] == NoNode && ++Errors <= 12)
       Diags.error(In.name(I), "this node of the input is missing");
   if (Defines)
-    BatchNorms.emplace(In, G, InputOf, ProgramOf);
+    BatchNorms.emplace(*this);
   if (HasProxies)
-    Proxies.emplace(In, G, InputOf);
+    Proxies.emplace(*this);
   return Errors == 0;
 }
 
@@ -331,10 +221,8 @@ bool Checker::isOpenFeed(NodeId I) const {
 /// definition.
 bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
   Endpoint Want = In.inputs(I)[K], E = G.input(P, K);
-  auto Strip = [this](Endpoint Of) { return strip(Of); };
-  if (BatchNorms->means(E, Want, Strip) ||
-      (BatchNorms->isRewritten(I) &&
-       BatchNorms->givesStatistics(I, K, E, Strip)))
+  if (BatchNorms->means(E, Want) ||
+      (BatchNorms->isRewritten(I) && BatchNorms->givesStatistics(I, K, E)))
     return true;
   if (BatchNorms->isHollow(Want) && !readsShapeOnly(G, P, Want.Port))
     return false;
@@ -525,7 +413,6 @@ bool Checker::run() {
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I))
       compareNode(I, ProgramOf[I]);
-  ProgramOf = {};
   // From scratch: what the passes inferred plays no part.
   ProgramFacts Facts(G);
   OwnBatch = ReadsBatches && any_of(Facts.Order, [&](NodeId N) {
@@ -548,7 +435,7 @@ bool Checker::run() {
       checkConstant(Facts, N);
     }
   if (Proxies)
-    Proxies->check(Facts, [&](NodeId N, const Twine &Text) { error(N, Text); });
+    Proxies->check(Facts);
   checkNodes(*this, Facts);
   return Errors == 0;
 }
@@ -566,10 +453,7 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
   unsigned Before = Diags.errorCount();
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
-    if (This.isDead() || This.Kind == Inserted::No || This.NumData == 0 ||
-        This.Kind == Inserted::Definition || This.Kind == Inserted::Refresh ||
-        This.Kind == Inserted::Check || This.Kind == Inserted::Proxy ||
-        This.Kind == Inserted::Accumulate || This.Kind == Inserted::Compress ||
+    if (This.isDead() || This.NumData == 0 || !formOf(This.Kind).IsTyped ||
         isLengthGatherOp(G, N) || G.opName(N) == op::IdentityN)
       continue;
     Endpoint E = G.input(N, 0);

@@ -27,9 +27,6 @@ bool certifyProgram(const InputGraph &Input, const Graph &Program,
 bool certifyProgram(const Graph &Input, const Graph &Program,
                     DiagnosticEngine &Diags);
 
-/// Whether \p N does nothing but look at values, and fail.
-bool observes(const Graph &G, NodeId N);
-
 } // namespace graft
 
 #endif // GRAFT_LIB_CERTIFY_COMPARE_CERTIFICATE_H

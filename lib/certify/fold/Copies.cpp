@@ -6,6 +6,7 @@
 
 #include "lib/certify/fold/Copies.h"
 
+#include "lib/certify/forms/LoweredFile.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/OpRule.h"
@@ -19,53 +20,6 @@
 using namespace llvm;
 
 namespace graft {
-
-static CopyName parseCopyName(StringRef Word, StringRef Name) {
-  CopyName Result{Name.str(), -1, 0};
-  for (size_t At = Name.find(Word); At != StringRef::npos;
-       At = Name.find(Word, At + 1)) {
-    if (At != 0 && Name[At - 1] != '/')
-      continue;
-    size_t End = Name.find_first_not_of("0123456789", At + Word.size());
-    StringRef Digits = Name.slice(At + Word.size(), End);
-    bool Ends = End == StringRef::npos;
-    if (Digits.empty() || Digits.getAsInteger(10, Result.Replica) ||
-        (!Ends && Name[End] != '/') || (At == 0 && Ends)) {
-      Result.Replica = -1;
-      continue;
-    }
-    if (At == 0)
-      Result.Base = Name.substr(End + 1).str();
-    else
-      Result.Base =
-          (Name.take_front(At - 1) + (Ends ? "" : Name.substr(End))).str();
-    Result.Split = At == 0 ? 0 : static_cast<uint32_t>(At - 1);
-    return Result;
-  }
-  return Result;
-}
-
-CopyName copyNameIn(const Graph &In, StringRef Word, StringRef Name) {
-  CopyName Result{Name.str(), -1, 0};
-  if (In.find(Name) != NoNode)
-    return Result;
-  if (CopyName Usual = parseCopyName(Word, Name); Usual.Replica >= 0)
-    return Usual;
-  for (size_t At = Name.find('/'); At != StringRef::npos;
-       At = Name.find('/', At + 1)) {
-    StringRef Rest = Name.substr(At + 1);
-    size_t Digits = std::min(Rest.find('/'), Rest.size());
-    int Replica;
-    if (Rest.take_front(Digits).getAsInteger(10, Replica))
-      continue;
-    NodeId Var = In.find(Name.take_front(At));
-    std::string Base = (Name.take_front(At) + Rest.substr(Digits)).str();
-    if (Var != NoNode && isVariableOp(In.opName(Var)) &&
-        In.find(Base) != NoNode)
-      return {Base, Replica, static_cast<uint32_t>(At)};
-  }
-  return Result;
-}
 
 namespace {
 

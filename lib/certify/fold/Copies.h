@@ -15,19 +15,6 @@
 
 namespace graft {
 
-/// `replica_<i>/x` or `v/replica_<i>/x`.
-struct CopyName {
-  std::string Base;
-  int Replica = -1;   ///< -1: this is no name of a copy.
-  uint32_t Split = 0; ///< 0: at the front.
-};
-
-/// What the node called \p Name is a copy of, in a graph that was expanded from
-/// \p In: nothing if the input has the name. \p Word stands in front of the
-/// numbers. A replicated variable has copies `<v>/<i>`.
-CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
-                    llvm::StringRef Name);
-
 /// A node of the program: its copies, or the one node.
 struct CopyGroup {
   std::vector<NodeId> Copies; ///< By replica; NoNode: elided.

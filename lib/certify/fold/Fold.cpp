@@ -12,14 +12,11 @@
 
 #include "lib/certify/compare/Certificate.h"
 #include "lib/certify/fold/Copies.h"
-#include "lib/certify/fold/FoldProxies.h"
-#include "lib/certify/forms/BatchNormCheck.h"
+#include "lib/certify/forms/InsertedForm.h"
 #include "lib/graph/Verifier.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
-#include "lib/program/forms/Compression.h"
-#include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -41,8 +38,8 @@ class Folder {
 public:
   Folder(const Graph &L, const Graph &In, unsigned Replicas,
          DiagnosticEngine &Diags)
-      : L(L), In(In), Diags(Diags), Replicas(Replicas),
-        Word(copyWordOf(L, In)) {}
+      : L(L), In(In), Diags(Diags), Replicas(Replicas), Word(copyWordOf(L, In)),
+        File(L, In, Word) {}
 
   std::unique_ptr<Graph> run();
 
@@ -54,34 +51,13 @@ private:
       Diags.error(L.name(N), Message.str());
     return false;
   }
-  bool stamped(NodeId N) const {
-    return L.node(N).Flags & NF_MayHaveGraft && L.hasAttr(N, StampAttr);
-  }
+  bool stamped(NodeId N) const { return File.isStamped(N); }
   /// Whether the copies but copy 0 can be places, or bring a variable up to
   /// date with copy 0. Every proxy is brought up to date.
   bool mayLackPrimary(const Group &Gr) const {
     NodeId N = Gr.Copies.back();
-    return N != NoNode && !Proxies[N] &&
-           (L.isOp(N, op::Identity) || isAssign(N));
-  }
-  /// Whether \p N, which the input does not have, joins tensors, takes them
-  /// apart, or serves that.
-  bool isPack(NodeId N) const {
-    auto Packs = [this](NodeId Of) {
-      return !stamped(Of) && In.find(L.name(Of)) == NoNode &&
-             (L.isOp(Of, op::ConcatV2) || L.isOp(Of, op::SplitV));
-    };
-    auto Shapes = [&](NodeId Of) {
-      return L.isOp(Of, op::Reshape) && In.find(L.name(Of)) == NoNode;
-    };
-    if (Packs(N) || Shapes(N))
-      return true;
-    return L.isOp(N, op::Const) &&
-           L.anyUse(N, [&](Use U) { return Packs(U.User) || Shapes(U.User); });
-  }
-  bool isAssign(NodeId N) const {
-    const OpDef *Def = L.opDef(N);
-    return Def && Def->update().Kind == UpdateKind::Assign;
+    return N != NoNode && !File.Proxies[N] &&
+           (L.isOp(N, op::Identity) || assigns(L, N));
   }
   bool group();
   void takeFrame(const Group &Gr);
@@ -102,6 +78,7 @@ private:
   DiagnosticEngine &Diags;
   unsigned Replicas;
   std::string Word; ///< In the names of copies.
+  LoweredFile File;
   unsigned Errors = 0;
   std::unique_ptr<Graph> P = std::make_unique<Graph>();
   std::vector<Group> Groups;
@@ -109,7 +86,6 @@ private:
   std::vector<int> ReplicaOf;           ///< By lowered node, -1 once.
   std::vector<uint32_t> GroupOfProgram; ///< By program node that make() added.
   std::vector<bool> Auxiliary; ///< Operands that stamped nodes brought.
-  std::vector<bool> Proxies;   ///< See findProxies.
 };
 
 constexpr uint32_t NoGroup = ~uint32_t(0);
@@ -211,9 +187,10 @@ void Folder::make(Group &Gr) {
   bool Local =
       !Once && Gr.Copies[0] != NoNode && L.name(Gr.Copies[0]) != Gr.Base;
   StringRef Op = L.opName(M);
-  bool IsProxy = Proxies[M], Accumulates = isOfAccumulator(L, M);
-  // A merged value takes the name of the node whose copies are local.
-  bool FromInput = !stamped(M) && !IsProxy && !Accumulates && !Gr.TakesName &&
+  // A merged value takes the name of the node whose copies are local, and what
+  // waits for the refresh of a proxy that of the update.
+  bool FromInput = !stamped(M) && !ProxyForm.Recognize(File, M) &&
+                   !AccumulateForm.Recognize(File, M) && !Gr.TakesName &&
                    In.find(Gr.Base) != NoNode;
   // The name belongs to the merged value where there is one.
   std::string Name = Once ? L.name(M).str() : Gr.Base;
@@ -233,19 +210,7 @@ void Folder::make(Group &Gr) {
       Kind = L.hasAttr(M, AssumedAttr) ? Inserted::Reduce : Inserted::Merge;
     }
   } else if (!FromInput) {
-    Kind = L.hasAttr(M, CompressAttr)           ? Inserted::Compress
-           : IsProxy                            ? Inserted::Proxy
-           : Accumulates                        ? Inserted::Accumulate
-           : L.hasAttr(M, LengthsAttr)          ? Inserted::Gather
-           : Op == op::NoOp                     ? Inserted::Gate
-           : Op == op::CollectiveGather         ? Inserted::Gather
-           : Op == op::CollectiveReduce         ? Inserted::Reduce
-           : Op.starts_with(op::Identity)       ? Inserted::Identity
-           : isAssign(M)                        ? Inserted::Refresh
-           : isPack(M)                          ? Inserted::Pack
-           : BatchNormCheck::isDefinitionOp(Op) ? Inserted::Definition
-           : observes(L, M)                     ? Inserted::Check
-                                                : Inserted::No;
+    Kind = recognizeInserted(File, M);
   }
   NodeId N = Gr.Program = P->addNode(P->uniqueName(Name), NewOp, {}, NoNode);
   for (const AttrEntry &A : L.attrs(M)) {
@@ -528,7 +493,6 @@ bool Folder::connect(Group &Gr) {
 }
 
 std::unique_ptr<Graph> Folder::run() {
-  Proxies = findProxies(L, In, Word);
   if (!group())
     return nullptr;
   NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);

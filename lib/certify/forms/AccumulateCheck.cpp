@@ -2,10 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
+// A sum over the replicas that is made by a conditional accumulator (all of
+// kind `accumulate`): what is taken is the sum of what the replicas put in the
+// same step.
+//
+//     acc = ConditionalAccumulator() reduction_type="SUM"
+//     ready = NoOp(^g)                     waits for all replicas
+//     put = AccumulatorApplyGradient*(acc, 2^63-1, g, ^ready)
+//     take = AccumulatorTakeGradient(acc, N, ^put)
+//
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/AccumulateCheck.h"
-
+#include "lib/certify/forms/InsertedForm.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/Accumulator.h"
 
@@ -26,55 +34,55 @@ static bool isNumber(const Graph &G, Endpoint E, unsigned Type, int64_t Want) {
          Value->Ints.size() == 1 && Value->Ints[0] == Want;
 }
 
-void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
-                     function_ref<void(NodeId, const Twine &)> Error) {
+static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+  const Graph &G = C.G;
   const Node &This = G.node(N);
   StringRef Op = G.opName(N);
   bool Once = This.Count == Copies::Once;
   if (Op == op::ConditionalAccumulator) {
     if (!Once || This.NumInputs != 0 ||
         G.stringAttr(N, "reduction_type") != StringRef("SUM"))
-      Error(N, "is not an unreplicated accumulator of a sum");
+      C.error(N, "is not an unreplicated accumulator of a sum");
     // Two of one name are one.
     if (G.stringAttr(N, "shared_name") != G.name(N))
-      Error(N, "is an accumulator whose shared_name is not its own name");
+      C.error(N, "is an accumulator whose shared_name is not its own name");
     if (none_of(G.uses(N), [&](Use U) {
           return isAccumulatorPart(G, U.User, op::AccumulatorTakeGradient) &&
                  putOf(G, U.User) != NoNode;
         }))
-      Error(N, "is an accumulator without exactly one apply per replica and "
-               "one take");
+      C.error(N, "is an accumulator without exactly one apply per replica and "
+                 "one take");
   } else if (Op == op::AccumulatorTakeGradient) {
     NodeId Put = putOf(G, N);
     if (!Once || Put == NoNode)
-      return Error(N, "takes from an accumulator that other nodes use");
+      return C.error(N, "takes from an accumulator that other nodes use");
     NodeId Acc = G.input(N, 0).Node;
-    if (!isNumber(G, G.input(N, 1), DT_INT32, Replicas))
-      Error(N, "has a num_required that is not the number of replicas");
+    if (!isNumber(G, G.input(N, 1), DT_INT32, C.Replicas))
+      C.error(N, "has a num_required that is not the number of replicas");
     if (G.controlInputs(N).size() != 1 || G.controlInputs(N)[0].Node != Put)
-      Error(N, "takes and does not wait for the applies of the replicas");
+      C.error(N, "takes and does not wait for the applies of the replicas");
     auto Type = G.typeAttr(N, "dtype");
     if (Type != G.typeAttr(Put, "dtype") || Type != G.typeAttr(Acc, "dtype"))
-      Error(N, "takes a different type than is applied");
+      C.error(N, "takes a different type than is applied");
   } else if (Op == op::AccumulatorApplyGradient) {
     if (Once || This.NumData != 3 ||
         G.node(G.input(N, 2).Node).Count != Copies::PerReplica)
-      return Error(N, "does not apply a per-replica gradient");
+      return C.error(N, "does not apply a per-replica gradient");
     // What has an older step than the accumulator is dropped.
     if (!isNumber(G, G.input(N, 1), DT_INT64,
                   std::numeric_limits<int64_t>::max()))
-      Error(N, "applies with a local_step that may be stale");
+      C.error(N, "applies with a local_step that may be stale");
     for (Endpoint E : G.controlInputs(N))
       if (!isAccumulatorPart(G, E.Node, op::NoOp))
-        Error(N, "applies and waits for '" + G.name(E.Node) +
-                     "', on which its value does not depend");
+        C.error(N, "applies and waits for '" + G.name(E.Node) +
+                       "', on which its value does not depend");
     // A run that fails would leave what some replicas have put to the next.
     if (none_of(G.controlInputs(N), [&](Endpoint E) {
           return G.node(E.Node).Count == Copies::Once &&
                  is_contained(G.controlInputs(E.Node),
                               Endpoint{G.input(N, 2).Node, ControlPort});
         }))
-      Error(N, "applies before the gradients of all replicas exist");
+      C.error(N, "applies before the gradients of all replicas exist");
   } else if (Op == op::NoOp) {
     for (Endpoint E : G.inputs(N))
       if (!G.anyUse(N, [&](Use U) {
@@ -82,16 +90,35 @@ void checkAccumulate(const Graph &G, NodeId N, unsigned Replicas,
                    G.node(U.User).NumData == 3 &&
                    G.input(U.User, 2).Node == E.Node;
           }))
-        Error(N, "waits for '" + G.name(E.Node) + "', which is not applied");
+        C.error(N, "waits for '" + G.name(E.Node) + "', which is not applied");
   } else if (Op != op::Const || !Once || This.NumInputs != 0) {
-    Error(N, "op " + Op + " does not match its inserted kind 'accumulate'");
+    C.mismatch(N);
   }
   // Nothing else is made of its parts.
   if (Op != op::AccumulatorTakeGradient)
     G.forEachUse(N, [&](Use U) {
       if (G.node(U.User).Kind != Inserted::Accumulate)
-        Error(U.User, "uses '" + G.name(N) + "', a part of an accumulator");
+        C.error(U.User, "uses '" + G.name(N) + "', a part of an accumulator");
     });
 }
+
+static Endpoint standsFor(const Comparison &C, Endpoint E) {
+  NodeId Put = putOf(C.G, E.Node);
+  return Put == NoNode ? Endpoint() : C.G.input(Put, 2);
+}
+
+static bool recognize(const LoweredFile &File, NodeId N) {
+  const Graph &G = File.G;
+  auto IsOp = [&](NodeId Of) {
+    return G.opName(Of).starts_with("Accumulator") ||
+           G.isOp(Of, op::ConditionalAccumulator);
+  };
+  // A graph that has accumulators is not replicated.
+  return IsOp(N) || ((G.isOp(N, op::Const) || G.isOp(N, op::NoOp)) &&
+                     G.anyUse(N, [&](Use U) { return IsOp(U.User); }));
+}
+
+const InsertedForm AccumulateForm = {
+    .StandsFor = standsFor, .Check = check, .Recognize = recognize};
 
 } // namespace graft

@@ -19,6 +19,7 @@
 
 #include "lib/certify/forms/BatchNormCheck.h"
 
+#include "lib/certify/forms/InsertedForm.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -28,7 +29,8 @@ using namespace llvm;
 
 namespace graft {
 
-bool BatchNormCheck::isDefinitionOp(StringRef Op) {
+/// The ops that a definition is made of: functions of what they read.
+static bool isDefinitionOp(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases(op::Const, op::Cast, op::Mean, "Squeeze", op::SquaredDifference,
              true)
@@ -38,6 +40,9 @@ bool BatchNormCheck::isDefinitionOp(StringRef Op) {
              true)
       .Default(false);
 }
+
+BatchNormCheck::BatchNormCheck(const Comparison &C)
+    : C(C), In(C.In), G(C.G), ProgramOf(C.ProgramOf) {}
 
 bool BatchNormCheck::isGradient(NodeId I) const {
   return In.opNames()[In.op(I)].starts_with(op::FusedBatchNormGrad);
@@ -106,13 +111,12 @@ static std::string leaf(Endpoint E, bool Hollow = false) {
 }
 
 /// \p E of the program over tensors of the input; with "?" where it is none.
-std::string BatchNormCheck::term(Endpoint E, EraseFn Erase,
-                                 unsigned &Budget) const {
-  E = Erase(E);
+std::string BatchNormCheck::term(Endpoint E, unsigned &Budget) const {
+  E = C.strip(E);
   if (E.Node == NoNode || Budget == 0)
     return "?";
   --Budget;
-  if (NodeId I = InputOf[E.Node]; I != NoNode)
+  if (NodeId I = C.InputOf[E.Node]; I != NoNode)
     return leaf({I, E.Port}, isHollow({I, E.Port}));
   StringRef Op = G.opName(E.Node);
   if (E.Port != 0 || !isDefinitionOp(Op))
@@ -142,7 +146,7 @@ std::string BatchNormCheck::term(Endpoint E, EraseFn Erase,
             (G.boolAttr(E.Node, "is_training") == false ? ">" : ",training>");
   Text += '(';
   for (Endpoint Operand : G.dataInputs(E.Node))
-    Text += term(Operand, Erase, Budget) + ",";
+    Text += term(Operand, Budget) + ",";
   return Text + ")";
 }
 
@@ -191,10 +195,11 @@ std::string BatchNormCheck::definition(Endpoint Want) const {
   if (!Gradient || Want.Port != 0)
     return "";
   S = leaf(In.inputs(Want.Node)[2]);
-  std::string C = call(
+  std::string Factor = call(
       op::Mul, {S, call(op::Rsqrt, {call(op::AddV2, {V, number(*Epsilon)})})});
   auto Part = [&](uint32_t Port) {
-    return call(op::Mul, {C, call(op::RealDiv, {leaf({Want.Node, Port}), N})});
+    return call(op::Mul,
+                {Factor, call(op::RealDiv, {leaf({Want.Node, Port}), N})});
   };
   std::string Through =
       call(In.opNames()[In.op(I)] + "<" + attrs(P) + "," +
@@ -218,7 +223,7 @@ bool BatchNormCheck::mayChange(NodeId I, StringRef Key) const {
          StringRef(axes(I).size() == 3 ? "NHWC" : "NDHWC");
 }
 
-bool BatchNormCheck::means(Endpoint E, Endpoint Want, EraseFn Erase) const {
+bool BatchNormCheck::means(Endpoint E, Endpoint Want) const {
   StringRef Op = In.opNames()[In.op(Want.Node)];
   if (!Op.starts_with(op::FusedBatchNorm))
     return false;
@@ -232,11 +237,10 @@ bool BatchNormCheck::means(Endpoint E, Endpoint Want, EraseFn Erase) const {
     return false;
   unsigned Budget = 256;
   std::string Is = definition(Want);
-  return !Is.empty() && term(E, Erase, Budget) == Is;
+  return !Is.empty() && term(E, Budget) == Is;
 }
 
-bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E,
-                                     EraseFn Erase) const {
+bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E) const {
   // The third reserve space plays no part when statistics are given.
   if (K == 5 && isGradient(I))
     return true;
@@ -245,13 +249,28 @@ bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E,
   if (K < 2 && isGradient(I) && channelsFirst(I)) {
     SmallVector<int64_t, 4> Order = axes(I);
     Order.push_back(1);
-    return term(E, Erase, Budget) ==
+    return term(E, Budget) ==
            call(op::Transpose, {leaf(In.inputs(I)[K]), list(Order)});
   }
   if (K != 3 && K != 4)
     return false;
   std::string Is = definition({I, isGradient(I) || K == 4 ? K : 1});
-  return !Is.empty() && term(E, Erase, Budget) == Is;
+  return !Is.empty() && term(E, Budget) == Is;
 }
+
+static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+  if (!isDefinitionOp(C.G.opName(N)))
+    C.mismatch(N);
+}
+
+/// The whole of a definition is the term that a tensor of the input is.
+static Endpoint standsFor(const Comparison & /*C*/, Endpoint E) { return E; }
+
+static bool recognize(const LoweredFile &File, NodeId N) {
+  return isDefinitionOp(File.G.opName(N));
+}
+
+const InsertedForm DefinitionForm = {
+    .StandsFor = standsFor, .Check = check, .Recognize = recognize};
 
 } // namespace graft

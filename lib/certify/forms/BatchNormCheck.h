@@ -17,23 +17,19 @@
 
 #include "lib/graph/InputGraph.h"
 
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <string>
+#include <vector>
 
 namespace graft {
 
+struct Comparison;
+
 class BatchNormCheck {
 public:
-  /// \p InputOf and \p ProgramOf relate nodes as the certificate does. Both
-  /// graphs and lists are kept.
-  BatchNormCheck(const InputGraph &In, const Graph &G,
-                 llvm::ArrayRef<NodeId> InputOf,
-                 llvm::ArrayRef<NodeId> ProgramOf)
-      : In(In), G(G), InputOf(InputOf), ProgramOf(ProgramOf) {}
-
-  /// The ops that a definition is made of: functions of what they read.
-  static bool isDefinitionOp(llvm::StringRef Op);
+  /// When \p C, which is kept, has found which node is which.
+  explicit BatchNormCheck(const Comparison &C);
 
   /// Whether node \p I of the input trains, a batch norm or its gradient, and
   /// its node in the program takes statistics as given.
@@ -47,13 +43,11 @@ public:
            (isGradient(E.Node) ? E.Port == 0 : E.Port != 0);
   }
   /// Whether \p E of the program is by definition the tensor \p Want of the
-  /// input. \p Erase gives what \p E is without the nodes that are there for
-  /// replicas.
-  using EraseFn = llvm::function_ref<Endpoint(Endpoint)>;
-  bool means(Endpoint E, Endpoint Want, EraseFn Erase) const;
+  /// input.
+  bool means(Endpoint E, Endpoint Want) const;
   /// Whether input \p K of the rewritten node \p I may be \p E: the statistics
   /// of the whole batch, or what is not looked at with statistics given.
-  bool givesStatistics(NodeId I, unsigned K, Endpoint E, EraseFn Erase) const;
+  bool givesStatistics(NodeId I, unsigned K, Endpoint E) const;
 
 private:
   bool isGradient(NodeId I) const;
@@ -64,12 +58,13 @@ private:
     return !Axes.empty() && Axes[1] != 1;
   }
   std::string attrs(NodeId P) const;
-  std::string term(Endpoint E, EraseFn Erase, unsigned &Budget) const;
+  std::string term(Endpoint E, unsigned &Budget) const;
   std::string definition(Endpoint Want) const;
 
+  const Comparison &C;
   const InputGraph &In;
   const Graph &G;
-  llvm::ArrayRef<NodeId> InputOf, ProgramOf;
+  const std::vector<NodeId> &ProgramOf;
 };
 
 } // namespace graft

@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of the certificate. Certificate.cpp compares the program with the
-// input, edge for edge; NodeChecks.cpp asks of each node whether what it has
-// and takes are true values.
+// One run of the certificate, as the checks of nodes and of inserted forms see
+// it: the input, the program, and which node is which.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +13,7 @@
 #include "lib/certify/forms/BatchNormCheck.h"
 #include "lib/certify/forms/ProxyCheck.h"
 #include "lib/graph/InputGraph.h"
+#include "lib/infer/facts/Needs.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/program/Program.h"
 #include "lib/support/Diagnostics.h"
@@ -40,33 +40,24 @@ enum class OpKind : uint8_t {
   Mesh,
   SeededDraw,
 };
-/// Whether \p Op does to true values what a node of \p Kind does: nothing. What
-/// the parameters of the op make of local values is for the types to say.
-bool isErasable(Inserted Kind, OpKind Op);
-
-/// Whether \p N was inserted to run what compares copies, and nothing else.
-bool runsChecks(const Graph &G, NodeId N);
 
 /// What the comparison of program and input found out, for the checks of nodes.
 struct Comparison {
   Comparison(const InputGraph &Input, const Graph &Program,
-             DiagnosticEngine &Diags)
-      : In(Input), G(Program), Diags(Diags) {}
+             DiagnosticEngine &Diags);
 
   void error(NodeId N, const llvm::Twine &Message, NodeId Because = NoNode);
+  /// Reports that \p N is no node of the kind that it is said to be.
+  void mismatch(NodeId N);
   /// The tensor that \p E is when inserted nodes are erased; no node when one
   /// cannot be.
   Endpoint erase(Endpoint E) const;
   /// Like erase, but stops at what is part of a definition.
   Endpoint strip(Endpoint E) const;
   OpKind opKind(NodeId N) const { return Kinds[G.node(N).Op]; }
-  /// Whether \p N was inserted and does to a packed tensor, element by element,
-  /// what is nothing to true values.
-  bool passesPack(NodeId N) const {
-    Inserted Kind = G.node(N).Kind;
-    return (Kind == Inserted::Reduce || Kind == Inserted::Merge ||
-            Kind == Inserted::Scale || Kind == Inserted::Identity) &&
-           isErasable(Kind, opKind(N));
+  bool isCollective(NodeId N) const {
+    return opKind(N) == OpKind::CollectiveReduce ||
+           opKind(N) == OpKind::CollectiveGather;
   }
 
   const InputGraph &In;
@@ -74,22 +65,21 @@ struct Comparison {
   DiagnosticEngine &Diags;
   unsigned Replicas = 1;
   unsigned Errors = 0;
-  bool OwnBatch = false;       ///< A replica takes a batch of its own.
-  std::vector<OpKind> Kinds;   ///< By op of the program.
-  std::vector<NodeId> InputOf; ///< By program node, NoNode if inserted.
-  std::vector<bool> IsRead;    ///< By input node: by a data input.
-  std::vector<bool> IsInside;  ///< By node: read in a loop only.
+  bool OwnBatch = false;         ///< A replica takes a batch of its own.
+  std::vector<OpKind> Kinds;     ///< By op of the program.
+  std::vector<NodeId> InputOf;   ///< By program node, NoNode if inserted.
+  std::vector<NodeId> ProgramOf; ///< By input node.
+  std::vector<bool> IsRead;      ///< By input node: by a data input.
+  std::vector<bool> IsInside;    ///< By node: read in a loop only.
   /// By program node that was inserted: the input node whose name it has.
   llvm::DenseMap<NodeId, NodeId> NamedAfter;
   /// If ops of the input are written in other ops.
   std::optional<BatchNormCheck> BatchNorms;
   /// If shared variables have copies near their readers.
   std::optional<ProxyCheck> Proxies;
+  /// If there are packs.
+  std::optional<Needs> NeedSets;
 };
-
-/// Checks that each node takes and gives what it may, by types that were
-/// inferred from scratch.
-void checkNodes(Comparison &C, const ProgramFacts &Facts);
 
 } // namespace graft
 

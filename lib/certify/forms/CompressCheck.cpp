@@ -2,10 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
+// That nothing but a rounding is lost by the form of
+// lib/program/forms/Compression.h.
+//
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/CompressCheck.h"
-
+#include "lib/certify/forms/InsertedForm.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/Compression.h"
 
@@ -27,14 +29,14 @@ static bool isLoss(const Graph &G, NodeId N, NodeId Var) {
   return isCompressPart(G, Narrow, op::Cast) && G.input(Narrow, 0) == Sum;
 }
 
-static StringRef castFault(const Graph &G, NodeId N,
-                           function_ref<Endpoint(Endpoint)> Erase) {
+static StringRef castFault(const Comparison &C, NodeId N) {
+  const Graph &G = C.G;
   unsigned From = G.typeAttr(N, "SrcT").value_or(DT_INVALID),
            To = G.typeAttr(N, "DstT").value_or(DT_INVALID);
   auto IsWide = [](unsigned T) { return T == DT_FLOAT || T == DT_DOUBLE; };
   if (IsWide(From) && isNarrow(To))
     return "";
-  Endpoint Of = Erase({N, 0});
+  Endpoint Of = C.erase({N, 0});
   return isNarrow(From) && IsWide(To) && Of.Node != NoNode &&
                  G.outputType(Of.Node, Of.Port) == To
              ? ""
@@ -63,8 +65,8 @@ static StringRef assignFault(const Graph &G, NodeId N) {
              : "gives a residual a value other than the rounding error";
 }
 
-StringRef compressFault(const Graph &G, NodeId N,
-                        function_ref<Endpoint(Endpoint)> Erase) {
+static StringRef fault(const Comparison &C, NodeId N) {
+  const Graph &G = C.G;
   // To send a value may come after the residual is written; nothing else waits.
   for (Endpoint E : G.controlInputs(N))
     if (!G.isOp(N, op::Cast) ||
@@ -73,13 +75,11 @@ StringRef compressFault(const Graph &G, NodeId N,
       return "is inserted and waits for a node on which its value does not "
              "depend";
   if (isCompressPart(G, N, op::Cast))
-    return castFault(G, N, Erase);
+    return castFault(C, N);
   if (isCompressPart(G, N, op::VarHandleOp))
     return residualFault(G, N);
   if (isCompressPart(G, N, op::AssignVariableOp))
     return assignFault(G, N);
-  if (isCompressPart(G, N, op::Const))
-    return "";
   if (isCompressPart(G, N, op::ReadVariableOp))
     return residualOf(G, N) != NoNode ? ""
                                       : "reads a value that is not a residual";
@@ -91,7 +91,25 @@ StringRef compressFault(const Graph &G, NodeId N,
     return isLoss(G, N, addedResidual(G, G.input(N, 0).Node))
                ? ""
                : "is not the rounding error";
-  return "is not part of a compression";
+  return isCompressPart(G, N, op::Const) ? "" : "is not part of a compression";
 }
+
+static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+  if (StringRef Fault = fault(C, N); !Fault.empty())
+    C.error(N, Fault);
+}
+
+static Endpoint standsFor(const Comparison &C, Endpoint E) {
+  return uncompressed(C.G, E.Node);
+}
+
+static bool recognize(const LoweredFile &File, NodeId N) {
+  return File.G.hasAttr(N, CompressAttr);
+}
+
+const InsertedForm CompressForm = {.StandsFor = standsFor,
+                                   .Check = check,
+                                   .Recognize = recognize,
+                                   .WritesCopies = true};
 
 } // namespace graft

@@ -2,10 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
+// Tensors are packed into one by element range and taken out of it again:
+//
+//     flat_i = Reshape(x_i, [-1])     pack = ConcatV2(flat_0, ..., flat_n, 0)
+//     ... what works on each element by itself, such as a reduction ...
+//     parts = SplitV(pack, sizes, 0)   y_i = Reshape(parts:i, shape of x_i)
+//
+// So y_i is x_i where sizes and shapes agree, which the certificate checks by
+// what it infers itself.
+//
 //===----------------------------------------------------------------------===//
 
-#include "lib/certify/forms/PackCheck.h"
-
+#include "lib/certify/forms/InsertedForm.h"
 #include "lib/ops/Ops.h"
 
 using namespace llvm;
@@ -17,35 +25,34 @@ static bool isPack(const Graph &G, NodeId N, StringRef Op) {
 }
 
 /// The ConcatV2 whose tensors \p Split takes apart.
-static NodeId packOf(const Graph &G, NodeId Split,
-                     function_ref<bool(NodeId)> Passes) {
+static NodeId packOf(const Comparison &C, NodeId Split) {
+  const Graph &G = C.G;
   Endpoint E = G.input(Split, 0);
   for (unsigned Steps = 0; !isPack(G, E.Node, op::ConcatV2); ++Steps) {
-    if (!Passes(E.Node) || G.node(E.Node).NumData == 0 || E.Port != 0 ||
-        Steps > G.size())
+    if (!formOf(G.node(E.Node).Kind).IsElementwise || !forwards(C, E.Node) ||
+        G.node(E.Node).NumData == 0 || E.Port != 0 || Steps > G.size())
       return NoNode;
     E = G.input(E.Node, 0);
   }
   return E.Node;
 }
 
-PackedTensor unpacked(const Graph &G, NodeId N,
-                      function_ref<bool(NodeId)> Passes) {
-  PackedTensor Result;
-  if (!isPack(G, N, op::Reshape))
+/// What was put in that \p E, the last node of the form above, takes out.
+static Endpoint unpacked(const Comparison &C, Endpoint E) {
+  const Graph &G = C.G;
+  if (!isPack(G, E.Node, op::Reshape))
     return {};
-  Endpoint Part = G.input(N, 0);
+  Endpoint Part = G.input(E.Node, 0);
   if (!isPack(G, Part.Node, op::SplitV))
     return {};
-  Result.Split = Part.Node;
-  Result.Concat = packOf(G, Part.Node, Passes);
-  if (Result.Concat == NoNode || Part.Port + 1 >= G.node(Result.Concat).NumData)
+  NodeId Concat = packOf(C, Part.Node);
+  if (Concat == NoNode || Part.Port + 1 >= G.node(Concat).NumData)
     return {};
-  Endpoint Flat = G.input(Result.Concat, Part.Port);
-  if (isPack(G, Flat.Node, op::Reshape) &&
-      !isPack(G, G.input(Flat.Node, 0).Node, op::SplitV))
-    Result.Source = G.input(Flat.Node, 0);
-  return Result;
+  NodeId Flat = G.input(Concat, Part.Port).Node;
+  return isPack(G, Flat, op::Reshape) &&
+                 !isPack(G, G.input(Flat, 0).Node, op::SplitV)
+             ? G.input(Flat, 0)
+             : Endpoint();
 }
 
 static bool isAxisZero(const Graph &G, NodeId N) {
@@ -66,9 +73,10 @@ static std::optional<TensorValue> vectorAt(const Graph &G, NodeId N,
   return Value;
 }
 
-static StringRef splitFault(const Graph &G, const DimAnalysis &Dims, NodeId N,
-                            function_ref<bool(NodeId)> Passes) {
-  NodeId Concat = packOf(G, N, Passes);
+static StringRef splitFault(const Comparison &C, const DimAnalysis &Dims,
+                            NodeId N) {
+  const Graph &G = C.G;
+  NodeId Concat = packOf(C, N);
   if (Concat == NoNode)
     return "unpacks a tensor that was not packed";
   auto Sizes = vectorAt(G, N, 1);
@@ -100,12 +108,12 @@ static bool restoresShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
   return true;
 }
 
-StringRef packFault(const Graph &G, const DimAnalysis &Dims, NodeId N,
-                    function_ref<bool(NodeId)> Passes) {
+static StringRef fault(const Comparison &C, const DimAnalysis &Dims, NodeId N) {
+  const Graph &G = C.G;
   if (isPack(G, N, op::Const))
     return "";
   if (isPack(G, N, op::SplitV))
-    return splitFault(G, Dims, N, Passes);
+    return splitFault(C, Dims, N);
   if (isPack(G, N, op::ConcatV2))
     return isAxisZero(G, N) ? "" : "does not pack along axis 0";
   if (!isPack(G, N, op::Reshape))
@@ -116,12 +124,61 @@ StringRef packFault(const Graph &G, const DimAnalysis &Dims, NodeId N,
                ? ""
                : "does not flatten what is packed";
   }
-  PackedTensor From = unpacked(G, N, Passes);
-  if (!From)
+  Endpoint Source = unpacked(C, {N, 0});
+  if (Source.Node == NoNode)
     return "unpacks a tensor that was not packed";
-  return restoresShape(G, Dims, N, From.Source)
+  return restoresShape(G, Dims, N, Source)
              ? ""
              : "has a different shape than what was packed";
 }
+
+/// Who takes one tensor out of a pack runs what all of them are made of.
+static void checkNeeds(Comparison &C, const ProgramFacts &Facts, NodeId Pack) {
+  const Graph &G = C.G;
+  if (!C.NeedSets)
+    C.NeedSets.emplace(G, Facts);
+  auto SourceOf = [&](Endpoint E) {
+    return G.node(E.Node).Kind == Inserted::Pack ? G.input(E.Node, 0).Node
+                                                 : E.Node;
+  };
+  NodeId First = SourceOf(G.input(Pack, 0));
+  for (Endpoint E : G.dataInputs(Pack).drop_back())
+    if (NodeId Other = SourceOf(E);
+        C.NeedSets->of(Other) != C.NeedSets->of(First)) {
+      C.error(Pack, "packs '" + originName(G, First) + "' and '" +
+                        originName(G, Other) +
+                        "', which need different feeds, variables, random "
+                        "draws or effects: a step that runs one would run the "
+                        "other");
+      return;
+    }
+}
+
+static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
+  if (StringRef Fault = fault(C, Facts.Dims, N); !Fault.empty())
+    C.error(N, Fault);
+  else if (C.G.isOp(N, op::ConcatV2))
+    checkNeeds(C, Facts, N);
+  checkWaits(C, N);
+}
+
+/// Whether \p N joins tensors, takes them apart, or serves that.
+static bool recognize(const LoweredFile &File, NodeId N) {
+  const Graph &G = File.G;
+  auto IsPart = [&](NodeId Of) {
+    if (File.In.find(G.name(Of)) != NoNode)
+      return false;
+    return G.isOp(Of, op::Reshape) ||
+           (!File.isStamped(Of) &&
+            (G.isOp(Of, op::ConcatV2) || G.isOp(Of, op::SplitV)));
+  };
+  return IsPart(N) || (G.isOp(N, op::Const) &&
+                       G.anyUse(N, [&](Use U) { return IsPart(U.User); }));
+}
+
+const InsertedForm PackForm = {.StandsFor = unpacked,
+                               .Check = check,
+                               .Recognize = recognize,
+                               .IsTyped = true};
 
 } // namespace graft

@@ -21,6 +21,7 @@
 
 #include "lib/certify/forms/ProxyCheck.h"
 
+#include "lib/certify/forms/InsertedForm.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Proxy.h"
@@ -31,9 +32,8 @@ using namespace llvm;
 
 namespace graft {
 
-ProxyCheck::ProxyCheck(const InputGraph &In, const Graph &G,
-                       const std::vector<NodeId> &InputOf)
-    : In(In), G(G), InputOf(InputOf) {
+ProxyCheck::ProxyCheck(Comparison &C)
+    : C(C), In(C.In), G(C.G), InputOf(C.InputOf) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::Proxy &&
         G.isOp(N, op::VarHandleOp))
@@ -138,93 +138,94 @@ bool ProxyCheck::readsBefore(NodeId Var, NodeId Update) const {
 
 /// The refresh \p F takes what an update of the variable left.
 void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
-                              NodeId F, ErrorFn Error) const {
+                              NodeId F) const {
   Endpoint W = G.input(F, 1);
   bool IsHandle = G.isOp(P.Var, op::VarHandleOp);
   if (G.node(F).Count != Copies::PerReplica || W.Port != 0 ||
       !Parts.contains(W.Node) || G.node(W.Node).Count != Copies::Once ||
       !G.isOp(W.Node, IsHandle ? op::ReadVariableOp : op::Identity) ||
       G.input(W.Node, 0) != Endpoint{P.Var, 0} || G.node(W.Node).NumInputs != 2)
-    return Error(F, "refreshes a proxy and does not take the value of '" +
-                        G.name(P.Var) + "' after an update");
+    return C.error(F, "refreshes a proxy and does not take the value of '" +
+                          G.name(P.Var) + "' after an update");
   NodeId U = G.input(W.Node, 1).Node;
   const UpdateDef &Def = Facts.Vars.update(G, U);
   bool Writes = false;
   for (unsigned I = 0; I < Def.NumVars; ++I)
     Writes |= Facts.Vars.variableOf(G.input(U, I)) == P.Var;
   if (!Writes || InputOf[U] == NoNode)
-    Error(F, "refreshes a proxy after '" + originName(G, U) +
-                 "', which does not write '" + G.name(P.Var) + "'");
+    C.error(F, "refreshes a proxy after '" + originName(G, U) +
+                   "', which does not write '" + G.name(P.Var) + "'");
   for (Endpoint E : G.controlInputs(F))
     if (!is_contained(P.Reads, E.Node))
-      Error(F, "refreshes a proxy and waits for '" + G.name(E.Node) +
-                   "', which does not read it");
+      C.error(F, "refreshes a proxy and waits for '" + G.name(E.Node) +
+                     "', which does not read it");
   if (G.anyUse(W.Node, [&](Use Of) { return Of.Index != 1 || Of.User != F; }))
-    Error(W.Node, "is read by a node other than the refresh of a proxy");
+    C.error(W.Node, "is read by a node other than the refresh of a proxy");
 }
 
 /// Whatever comes after the update \p U comes after the refresh \p F.
-void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F,
-                             ErrorFn Error) const {
+void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F) const {
   NodeId W = G.input(F, 1).Node, Gate = NoNode;
   G.forEachUse(F, [&](Use Of) {
     if (updateOf(Of.User) == U && (Gate == NoNode || Gate == Of.User))
       Gate = Of.User;
     else
-      Error(Of.User, "waits for the refresh of a proxy and is not the gate of "
-                     "its update");
+      C.error(Of.User,
+              "waits for the refresh of a proxy and is not the gate of "
+              "its update");
   });
   if (Gate == NoNode)
-    return Error(U, "updates '" + G.name(P.Var) +
-                        "', and nothing waits for the refresh of its proxies");
+    return C.error(U,
+                   "updates '" + G.name(P.Var) +
+                       "', and nothing waits for the refresh of its proxies");
   bool IsRef = G.isOp(Gate, op::Identity);
   if (G.node(Gate).Count != Copies::Once || G.node(Gate).NumData != IsRef ||
       (IsRef && G.input(Gate, 0) != Endpoint{U, 0}) ||
       G.controlInputs(Gate).size() != 1 || G.input(Gate, IsRef).Node != F)
-    Error(Gate, "stands for '" + originName(G, U) +
-                    "' and waits for a node other than its refresh");
+    C.error(Gate, "stands for '" + originName(G, U) +
+                      "' and waits for a node other than its refresh");
   G.forEachUse(U, [&](Use Of) {
     if (Of.User != W && Of.User != Gate)
-      Error(Of.User, "comes after '" + originName(G, U) +
-                         "' and does not wait for the refresh of its proxies");
+      C.error(Of.User,
+              "comes after '" + originName(G, U) +
+                  "' and does not wait for the refresh of its proxies");
   });
 }
 
 /// What reads the proxy \p P is not before or after an update when it should
 /// not be.
 void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
-                            const DenseMap<NodeId, NodeId> &RefreshOf,
-                            ErrorFn Error) const {
+                            const DenseMap<NodeId, NodeId> &RefreshOf) const {
   for (Use U : G.uses(P.Node)) {
     bool Own = G.node(U.User).Kind == Inserted::Proxy
                    ? Parts.contains(U.User)
                    : G.node(U.User).Kind == Inserted::Refresh;
     bool LooksUp = InputOf[U.User] != NoNode && looksUpRows(G, U.User);
     if (U.Index != 0 || (!Own && !LooksUp))
-      Error(U.User, "uses the proxy of '" + G.name(P.Var) +
-                        "' and neither reads nor refreshes it");
+      C.error(U.User, "uses the proxy of '" + G.name(P.Var) +
+                          "' and neither reads nor refreshes it");
     else if (LooksUp && !Facts.Types.type({U.User, 0}).isSharded())
-      Error(U.User, "looks up rows in the proxy of '" + G.name(P.Var) +
-                        "' that are not part of the batch");
+      C.error(U.User, "looks up rows in the proxy of '" + G.name(P.Var) +
+                          "' that are not part of the batch");
   }
   for (NodeId R : P.Reads) {
     if (G.node(R).Count != Copies::PerReplica || G.node(R).NumInputs != 1 ||
         P.Read == NoNode ||
         G.typeAttr(R, "dtype") != G.typeAttr(P.Node, "dtype")) {
-      Error(R,
-            "does not read a proxy as the input reads '" + G.name(P.Var) + "'");
+      C.error(R, "does not read a proxy as the input reads '" + G.name(P.Var) +
+                     "'");
       continue;
     }
     for (auto [U, F] : RefreshOf)
       if (!is_contained(G.controlInputs(F), Endpoint{R, ControlPort}) &&
           readsBefore(InputOf[P.Var], InputOf[U]))
-        Error(F, "refreshes a proxy and does not wait for '" + G.name(R) +
-                     "', which reads it before");
+        C.error(F, "refreshes a proxy and does not wait for '" + G.name(R) +
+                       "', which reads it before");
   }
 }
 
 /// Rows that are looked up after an update are those of the variable.
-void ProxyCheck::checkLookups(const ProgramFacts &Facts, ErrorFn Error) const {
+void ProxyCheck::checkLookups(const ProgramFacts &Facts) const {
   std::vector<NodeId> Lookups, Updates;
   for (const Proxy &P : Proxies) {
     size_t Before = Lookups.size();
@@ -245,10 +246,10 @@ void ProxyCheck::checkLookups(const ProgramFacts &Facts, ErrorFn Error) const {
   markAfter(G, Updates, After);
   for (NodeId N : Lookups)
     if (After[N])
-      Error(N, "looks up rows in a proxy and comes after an update");
+      C.error(N, "looks up rows in a proxy and comes after an update");
 }
 
-void ProxyCheck::check(const ProgramFacts &Facts, ErrorFn Error) const {
+void ProxyCheck::check(const ProgramFacts &Facts) const {
   DenseMap<NodeId, NodeId> Gates;
   for (auto [Gate, U] : UpdateOf)
     Gates[U] = Gate;
@@ -260,50 +261,92 @@ void ProxyCheck::check(const ProgramFacts &Facts, ErrorFn Error) const {
         G.node(P.Node).NumInputs != 0 || !Seen.insert(P.Var).second ||
         G.attr(P.Node, "dtype") != G.attr(P.Var, "dtype") ||
         G.attr(P.Node, "shape") != G.attr(P.Var, "shape")) {
-      Error(P.Node, "is not the one proxy of an unreplicated variable, with "
-                    "its type and shape");
+      C.error(P.Node, "is not the one proxy of an unreplicated variable, with "
+                      "its type and shape");
       continue;
     }
     DenseMap<NodeId, NodeId> RefreshOf;
-    unsigned Before = 0, Errors = 0;
-    auto Count = [&](NodeId N, const Twine &Text) {
-      ++Errors;
-      Error(N, Text);
-    };
+    unsigned First = C.Errors;
     for (NodeId F : P.Refreshes) {
-      Before = Errors;
-      checkRefresh(Facts, P, F, Count);
+      unsigned Before = C.Errors;
+      checkRefresh(Facts, P, F);
       NodeId W = G.input(F, 1).Node;
-      if (Errors == Before &&
+      if (C.Errors == Before &&
           !RefreshOf.try_emplace(G.input(W, 1).Node, F).second)
-        Count(F, "refreshes a proxy for a second time");
+        C.error(F, "refreshes a proxy for a second time");
     }
     SmallVector<NodeId, 2> Changes;
     Facts.Vars.forEachUse(G, P.Var, [&](Use U) {
       const UpdateDef &Def = Facts.Vars.update(G, U.User);
       if (Def.Kind == UpdateKind::None || U.Index >= Def.NumVars) {
         if (!leavesVariable(G, U))
-          Count(U.User, "may write '" + G.name(P.Var) +
-                            "', which has proxies, and does not refresh them");
+          C.error(U.User,
+                  "may write '" + G.name(P.Var) +
+                      "', which has proxies, and does not refresh them");
         return;
       }
       auto It = RefreshOf.find(U.User);
       if (It == RefreshOf.end())
-        return Count(U.User, "updates '" + G.name(P.Var) +
-                                 "' and does not refresh its proxies");
-      checkUpdate(P, U.User, It->second, Count);
+        return C.error(U.User, "updates '" + G.name(P.Var) +
+                                   "' and does not refresh its proxies");
+      checkUpdate(P, U.User, It->second);
       if (Def.Kind != UpdateKind::Assign)
         Changes.push_back(U.User);
     });
-    if (Errors != 0)
+    if (C.Errors != First)
       continue;
     if (!areOrdered(G, Changes, [&](NodeId U) { return Gates[U]; }))
-      Error(P.Node, "a run may update '" + G.name(P.Var) +
-                        "' twice in any order, and refresh its proxies in a "
-                        "different order");
-    checkReads(Facts, P, RefreshOf, Count);
+      C.error(P.Node, "a run may update '" + G.name(P.Var) +
+                          "' twice in any order, and refresh its proxies in a "
+                          "different order");
+    checkReads(Facts, P, RefreshOf);
   }
-  checkLookups(Facts, Error);
+  checkLookups(Facts);
 }
+
+std::vector<bool> findProxies(const Graph &L, const Graph &In, StringRef Word) {
+  std::vector<bool> Found(L.size());
+  auto IsNew = [&](NodeId N) {
+    NodeId I = In.find(copyNameIn(In, Word, L.name(N)).Base);
+    return I == NoNode || In.opName(I) != L.opName(N);
+  };
+  for (NodeId P = 0; P < L.size(); ++P) {
+    if (!L.isLive(P) || !L.isOp(P, op::VarHandleOp) || !IsNew(P))
+      continue;
+    Found[P] = true;
+    L.forEachUse(P, [&](Use U) {
+      if (L.isOp(U.User, op::ReadVariableOp) && IsNew(U.User))
+        Found[U.User] = true;
+      if (U.Index != 0 || !L.isOp(U.User, op::AssignVariableOp) ||
+          !IsNew(U.User) || !IsNew(L.input(U.User, 1).Node))
+        return;
+      Found[U.User] = Found[L.input(U.User, 1).Node] = true;
+      L.forEachUse(U.User, [&](Use Gate) {
+        if ((L.isOp(Gate.User, op::NoOp) || L.isOp(Gate.User, op::Identity)) &&
+            IsNew(Gate.User))
+          Found[Gate.User] = true;
+      });
+    });
+  }
+  return Found;
+}
+
+static Endpoint standsFor(const Comparison &C, Endpoint E) {
+  return C.Proxies ? C.Proxies->standsFor(E) : Endpoint();
+}
+
+static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+  if (!C.Proxies || !C.Proxies->isPart(N))
+    C.mismatch(N);
+}
+
+static bool recognize(const LoweredFile &File, NodeId N) {
+  return File.Proxies[N];
+}
+
+const InsertedForm ProxyForm = {.StandsFor = standsFor,
+                                .Check = check,
+                                .Recognize = recognize,
+                                .WritesCopies = true};
 
 } // namespace graft

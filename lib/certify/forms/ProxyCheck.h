@@ -14,18 +14,20 @@
 #include "lib/infer/facts/ProgramFacts.h"
 
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace graft {
 
+struct Comparison;
+
+/// By node of the lowered graph \p L: whether it belongs to a proxy, as its
+/// ops and edges say. \p In is the input; \p Word is in the names of copies.
+std::vector<bool> findProxies(const Graph &L, const Graph &In,
+                              llvm::StringRef Word);
+
 class ProxyCheck {
 public:
-  using ErrorFn = llvm::function_ref<void(NodeId, const llvm::Twine &)>;
-
-  /// \p InputOf has, by node of \p G, the node of \p In that it is, and must
-  /// outlive this.
-  ProxyCheck(const InputGraph &In, const Graph &G,
-             const std::vector<NodeId> &InputOf);
+  /// When \p C, which is kept, has found which node is which.
+  explicit ProxyCheck(Comparison &C);
 
   /// The tensor of the program that \p E, an output of a node of kind proxy,
   /// has the value of; no node if there is none.
@@ -44,7 +46,7 @@ public:
 
   /// Checks that proxies have the value of their variable wherever they are
   /// read, for facts of the program.
-  void check(const ProgramFacts &Facts, ErrorFn Error) const;
+  void check(const ProgramFacts &Facts) const;
 
 private:
   struct Proxy {
@@ -55,15 +57,14 @@ private:
   };
 
   void collect(NodeId P);
-  void checkRefresh(const ProgramFacts &Facts, const Proxy &P, NodeId F,
-                    ErrorFn Error) const;
-  void checkUpdate(const Proxy &P, NodeId U, NodeId F, ErrorFn Error) const;
+  void checkRefresh(const ProgramFacts &Facts, const Proxy &P, NodeId F) const;
+  void checkUpdate(const Proxy &P, NodeId U, NodeId F) const;
   void checkReads(const ProgramFacts &Facts, const Proxy &P,
-                  const llvm::DenseMap<NodeId, NodeId> &RefreshOf,
-                  ErrorFn Error) const;
-  void checkLookups(const ProgramFacts &Facts, ErrorFn Error) const;
+                  const llvm::DenseMap<NodeId, NodeId> &RefreshOf) const;
+  void checkLookups(const ProgramFacts &Facts) const;
   bool readsBefore(NodeId Var, NodeId Update) const;
 
+  Comparison &C;
   const InputGraph &In;
   const Graph &G;
   const std::vector<NodeId> &InputOf;

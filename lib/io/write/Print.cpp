@@ -195,7 +195,7 @@ std::string attrsText(const Graph &G, NodeId N) {
   for (const AttrEntry &A : G.attrs(N))
     All.push_back({A.Key, A.Value});
   for (const ProgramAttr &A : Program)
-    if (A.Key != "_graft_copies")
+    if (A.Key != CopiesAttr)
       All.push_back({A.Key, A.Value});
   llvm::stable_sort(All, [](const AttrWords &A, const AttrWords &B) {
     return A.Key < B.Key;

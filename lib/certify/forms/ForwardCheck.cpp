@@ -1,0 +1,127 @@
+//===- lib/certify/forms/ForwardCheck.cpp - what stands for its input -----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Splits, merges, reductions, gathers, scales and Identities: each does nothing
+// to true values, if the types of what it takes and gives are right.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/forms/InsertedForm.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/forms/LengthGather.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+
+namespace graft {
+
+bool forwards(const Comparison &C, NodeId N) {
+  return formOf(C.G.node(N).Kind).Forwards >>
+             static_cast<unsigned>(C.opKind(N)) &
+         1;
+}
+
+static Endpoint input(const Comparison &C, Endpoint E) {
+  unsigned From = C.opKind(E.Node) == OpKind::IdentityN ? E.Port : 0;
+  return forwards(C, E.Node) && From < C.G.node(E.Node).NumData
+             ? C.G.input(E.Node, From)
+             : Endpoint();
+}
+
+/// Each reader has a default of its own for an op that does not say how.
+static bool isCombine(StringRef Text) {
+  return StringSwitch<bool>(Text)
+      .Cases("sum", "min", "max", "and", "or", "concat", "pick", true)
+      .Default(false);
+}
+
+static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
+  const Graph &G = C.G;
+  OpKind Op = C.opKind(N);
+  if (!forwards(C, N))
+    return C.mismatch(N);
+  if (C.isCollective(N) && G.intAttr(N, "group_size") != C.Replicas)
+    C.error(N,
+            "is a member of a group whose size is not the number of replicas");
+  checkWaits(C, N);
+  if ((Op == OpKind::FromReplicas || Op == OpKind::Reduce) &&
+      !isCombine(G.stringAttr(N, "combine").value_or("")))
+    C.error(N, "does not say how the values of the replicas are combined");
+  if (Op != OpKind::ToReplicas)
+    return;
+  auto Shape = Facts.Dims.shape(G.input(N, 0));
+  int64_t Axis = G.intAttr(N, "axis").value_or(0);
+  if (Axis < 0 || (Shape && static_cast<size_t>(Axis) >= Shape->size()))
+    C.error(N, "splits along an axis that does not exist");
+}
+
+static Endpoint gathered(const Comparison &C, Endpoint E) {
+  return C.opKind(E.Node) == OpKind::Other ? lengthGatherSource(C.G, E.Node)
+                                           : input(C, E);
+}
+
+static void checkGather(Comparison &C, const ProgramFacts &Facts, NodeId N) {
+  // Of no consequence but through the whole of them, which is erased as one.
+  if (isLengthGatherOp(C.G, N))
+    checkWaits(C, N);
+  else
+    check(C, Facts, N);
+}
+
+static bool isGather(const LoweredFile &File, NodeId N) {
+  return File.G.hasAttr(N, LengthsAttr) || File.G.isOp(N, op::CollectiveGather);
+}
+static bool isReduce(const LoweredFile &File, NodeId N) {
+  return File.G.isOp(N, op::CollectiveReduce);
+}
+static bool isIdentity(const LoweredFile &File, NodeId N) {
+  return File.G.opName(N).starts_with(op::Identity);
+}
+
+static constexpr uint32_t bits(std::initializer_list<OpKind> Ops) {
+  uint32_t Bits = 0;
+  for (OpKind Op : Ops)
+    Bits |= 1u << static_cast<unsigned>(Op);
+  return Bits;
+}
+
+const InsertedForm SplitForm = {.StandsFor = input,
+                                .Check = check,
+                                .Forwards = bits({OpKind::ToReplicas}),
+                                .IsTyped = true};
+const InsertedForm MergeForm = {.StandsFor = input,
+                                .Check = check,
+                                .Forwards = bits({OpKind::FromReplicas}),
+                                .IsElementwise = true,
+                                .IsTyped = true};
+const InsertedForm ScaleForm = {.StandsFor = input,
+                                .Check = check,
+                                .Forwards = bits({OpKind::Scale}),
+                                .IsElementwise = true,
+                                .IsTyped = true};
+const InsertedForm GatherForm = {
+    .StandsFor = gathered,
+    .Check = checkGather,
+    .Recognize = isGather,
+    .Forwards = bits({OpKind::Gather, OpKind::CollectiveGather,
+                      OpKind::FromReplicas, OpKind::Identity}),
+    .IsTyped = true};
+const InsertedForm ReduceForm = {
+    .StandsFor = input,
+    .Check = check,
+    .Recognize = isReduce,
+    .Forwards = bits({OpKind::Reduce, OpKind::CollectiveReduce,
+                      OpKind::FromReplicas, OpKind::Identity}),
+    .IsElementwise = true,
+    .IsTyped = true};
+const InsertedForm IdentityForm = {
+    .StandsFor = input,
+    .Check = check,
+    .Recognize = isIdentity,
+    .Forwards = bits({OpKind::Identity, OpKind::IdentityN}),
+    .IsElementwise = true,
+    .IsTyped = true};
+
+} // namespace graft

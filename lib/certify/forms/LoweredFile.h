@@ -1,0 +1,45 @@
+//===- lib/certify/forms/LoweredFile.h - a file that was written *- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_CERTIFY_FORMS_LOWEREDFILE_H
+#define GRAFT_LIB_CERTIFY_FORMS_LOWEREDFILE_H
+
+#include "lib/graph/Graph.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// `replica_<i>/x` or `v/replica_<i>/x`.
+struct CopyName {
+  std::string Base;
+  int Replica = -1;   ///< -1: this is no name of a copy.
+  uint32_t Split = 0; ///< 0: at the front.
+};
+
+/// What the node called \p Name is a copy of, in a graph that was expanded from
+/// \p In: nothing if the input has the name. \p Word stands in front of the
+/// numbers. A replicated variable has copies `<v>/<i>`.
+CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
+                    llvm::StringRef Name);
+
+/// A graph that expand-replicas wrote, in which inserted nodes are recognized.
+struct LoweredFile {
+  /// \p Word is in the names of copies.
+  LoweredFile(const Graph &G, const Graph &In, llvm::StringRef Word);
+
+  /// Whether \p N has the stamp of a split, a merge or a scale.
+  bool isStamped(NodeId N) const;
+
+  const Graph &G;
+  const Graph &In;
+  std::vector<bool> Proxies; ///< By node: it belongs to a proxy.
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_CERTIFY_FORMS_LOWEREDFILE_H
