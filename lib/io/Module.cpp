@@ -6,7 +6,7 @@
 
 #include "lib/io/Module.h"
 
-#include "lib/io/Chunk.h"
+#include "lib/io/OutputBuffer.h"
 #include "lib/io/Serialize.h"
 #include "lib/support/Wire.h"
 

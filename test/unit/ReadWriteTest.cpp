@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/io/Chunk.h"
 #include "lib/io/ModuleVerifier.h"
+#include "lib/io/OutputBuffer.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
 #include "lib/support/Wire.h"

@@ -7,7 +7,7 @@
 #include "lib/io/write/Write.h"
 
 #include "lib/graph/ProgramAttrs.h"
-#include "lib/io/Chunk.h"
+#include "lib/io/OutputBuffer.h"
 #include "lib/io/write/Print.h"
 #include "lib/io/write/TextWriter.h"
 #include "lib/support/Wire.h"

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/io/Chunk.h"
+#include "lib/io/OutputBuffer.h"
 #include "lib/io/write/Write.h"
 
 #include <algorithm>

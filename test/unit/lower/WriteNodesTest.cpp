@@ -6,7 +6,7 @@
 
 #include "../infer/Builder.h"
 
-#include "lib/io/Chunk.h"
+#include "lib/io/OutputBuffer.h"
 #include "lib/io/write/Write.h"
 #include "lib/lower/expand/Expand.h"
 #include "lib/support/Wire.h"

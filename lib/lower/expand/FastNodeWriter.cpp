@@ -1,10 +1,10 @@
-//===- lib/lower/expand/Twins.cpp - copy 0 and a template at once ---------===//
+//===- lib/lower/expand/FastNodeWriter.cpp - copy 0 and 1 at once ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/lower/expand/Twins.h"
+#include "lib/lower/expand/FastNodeWriter.h"
 
 #include "lib/lower/expand/Render.h"
 #include "lib/ops/Ops.h"

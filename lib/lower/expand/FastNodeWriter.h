@@ -1,4 +1,4 @@
-//===- lib/lower/expand/Twins.h - copy 0 and a template at once (private) -===//
+//===- lib/lower/expand/FastNodeWriter.h - copy 0 and copy 1 at once ------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_LIB_LOWER_EXPAND_TWINS_H
-#define GRAFT_LIB_LOWER_EXPAND_TWINS_H
+#ifndef GRAFT_LIB_LOWER_EXPAND_FASTNODEWRITER_H
+#define GRAFT_LIB_LOWER_EXPAND_FASTNODEWRITER_H
 
 #include "lib/lower/expand/Expand.h"
 
@@ -67,4 +67,4 @@ private:
 
 } // namespace graft
 
-#endif // GRAFT_LIB_LOWER_EXPAND_TWINS_H
+#endif // GRAFT_LIB_LOWER_EXPAND_FASTNODEWRITER_H

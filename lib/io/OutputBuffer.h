@@ -1,4 +1,4 @@
-//===- lib/io/Chunk.h - a flat buffer in front of a sink --------*- C++ -*-===//
+//===- lib/io/OutputBuffer.h - a flat buffer in front of a sink -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_LIB_IO_CHUNK_H
-#define GRAFT_LIB_IO_CHUNK_H
+#ifndef GRAFT_LIB_IO_OUTPUTBUFFER_H
+#define GRAFT_LIB_IO_OUTPUTBUFFER_H
 
 #include "lib/io/Module.h"
 
@@ -70,4 +70,4 @@ private:
 
 } // namespace graft
 
-#endif // GRAFT_LIB_IO_CHUNK_H
+#endif // GRAFT_LIB_IO_OUTPUTBUFFER_H
