@@ -90,8 +90,8 @@ void Module::setCollection(StringRef Key, const tensorflow::CollectionDef &C) {
     Buffers.push_back(MemoryBuffer::getMemBufferCopy(New));
     Part = Buffers.back()->getBuffer();
   };
-  Replace(Around.back().Before, false);
-  Replace(Around.back().After, true);
+  Replace(Enclosing.back().Before, false);
+  Replace(Enclosing.back().After, true);
 }
 
 uint64_t NodeWriter::size() const {
@@ -101,7 +101,7 @@ uint64_t NodeWriter::size() const {
 }
 
 void NodeWriter::write(ByteSink &Sink) const {
-  Chunk Out(Sink);
+  OutputBuffer Out(Sink);
   write(0, units(), Out);
   Out.flush();
 }

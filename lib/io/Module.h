@@ -36,7 +36,7 @@ public:
   virtual void write(llvm::StringRef Bytes) = 0;
 };
 
-class Chunk;
+class OutputBuffer;
 
 /// Produces the nodes of an output graph as `NodeDef` fields of a GraphDef
 /// (tag, length, body, repeated), in units that stand for a node of the program
@@ -53,7 +53,7 @@ public:
   sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F) const = 0;
   /// Writes units \p Begin to \p End. Several threads may be at it, each with
   /// units and a chunk of its own.
-  virtual void write(size_t Begin, size_t End, Chunk &Out) const = 0;
+  virtual void write(size_t Begin, size_t End, OutputBuffer &Out) const = 0;
 
   uint64_t size() const;
   /// At least size(), found in less time: enough to know that a file will not
@@ -99,11 +99,11 @@ public:
 
   /// Says that the graph as it is now is a normal form of what was read.
   void setNormalForm() { NormalRevision = G->revision(); }
-  /// Takes a picture of the graph for input(), unless there is one or the graph
+  /// Takes a snapshot of the graph for input(), unless there is one or the graph
   /// was edited already, but for its normal form.
   void keepInput();
   /// Says that the graph as it is now is that of input(), with variables in
-  /// parts; a picture of it takes the place of the other one, if there is one.
+  /// parts; a snapshot of it takes the place of the other one, if there is one.
   void setParts();
   /// The graph as it was read, its normal form, or that with variables in
   /// parts: what the certificate compares with. Null unless keepInput() came
@@ -148,7 +148,7 @@ private:
 
   /// Bytes of an enclosing message before and after the field that is entered.
   /// That field has number 2 in a SavedModel and in a MetaGraphDef alike.
-  struct Shell {
+  struct EnclosingMessage {
     llvm::StringRef Before;
     llvm::StringRef After;
   };
@@ -160,7 +160,8 @@ private:
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> Buffers;
   std::vector<llvm::StringRef> Whole;      ///< Wire bytes of the whole files.
   std::vector<llvm::StringRef> GraphBytes; ///< The GraphDef inside of them.
-  std::vector<Shell> Around; ///< What encloses it, outermost first.
+  /// What encloses it, outermost first.
+  std::vector<EnclosingMessage> Enclosing;
   std::unique_ptr<tensorflow::MetaGraphDef> Meta;
   llvm::StringMap<std::pair<unsigned, unsigned>> Lines; ///< By input name.
   llvm::StringSet<> Dangling;

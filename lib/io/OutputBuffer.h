@@ -17,7 +17,7 @@
 
 namespace graft {
 
-class Chunk {
+class OutputBuffer {
 public:
   /// As large as fits the second level of cache beside what is read.
   static constexpr size_t Capacity = 256 << 10;
@@ -26,7 +26,7 @@ public:
   static constexpr size_t SharedCapacity = 1 << 20;
 
   /// \p Size is Capacity or more.
-  explicit Chunk(ByteSink &Sink, size_t Size = Capacity)
+  explicit OutputBuffer(ByteSink &Sink, size_t Size = Capacity)
       : Sink(Sink), Buffer(new char[Size]), End(Buffer.get() + Size),
         At(Buffer.get()) {}
 

@@ -56,7 +56,9 @@ public:
       const override {
     F(Claim, 1);
   }
-  void write(size_t, size_t, Chunk &Out) const override { Out.write("xyz"); }
+  void write(size_t, size_t, OutputBuffer &Out) const override {
+    Out.write("xyz");
+  }
 
 private:
   uint64_t Claim;

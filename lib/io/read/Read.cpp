@@ -96,10 +96,11 @@ Error ModuleReader::enter(const char *What) {
     return fail(formatv("has no {0}", What));
   if (Count > 1 && StringRef(What) == "graph_def")
     return fail("has more than one graph_def");
-  M.Around.push_back({{Outer.begin(), static_cast<size_t>(Inner.Whole.begin() -
-                                                          Outer.begin())},
-                      {Inner.Whole.end(),
-                       static_cast<size_t>(Outer.end() - Inner.Whole.end())}});
+  M.Enclosing.push_back(
+      {{Outer.begin(),
+        static_cast<size_t>(Inner.Whole.begin() - Outer.begin())},
+       {Inner.Whole.end(),
+        static_cast<size_t>(Outer.end() - Inner.Whole.end())}});
   M.GraphBytes.front() = Inner.Bytes;
   return Error::success();
 }
@@ -134,9 +135,9 @@ Error ModuleReader::loadGraph() {
         return Buffer->getBufferKind() == MemoryBuffer::MemoryBuffer_MMap;
       }))
     M.G->setLargeParts(M.GraphBytes);
-  if (!M.Around.empty()) {
+  if (!M.Enclosing.empty()) {
     auto Meta = std::make_unique<tensorflow::MetaGraphDef>();
-    const Module::Shell &Inner = M.Around.back();
+    const Module::EnclosingMessage &Inner = M.Enclosing.back();
     if (!Meta->ParseFromString((Inner.Before + Inner.After).str()))
       return fail("the fields around graph_def are malformed");
     M.Meta = std::move(Meta);

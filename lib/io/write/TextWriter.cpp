@@ -53,12 +53,12 @@ Error cannotParse() {
 
 } // namespace
 
-TextWriter::TextWriter(ByteSink &To, InputKind Kind, StringRef Shell)
+TextWriter::TextWriter(ByteSink &To, InputKind Kind, StringRef Message)
     : Printer(std::make_unique<TextPrinter>()), To(To), Level(depthOf(Kind)) {
-  Taken = Shell.size();
+  Taken = Message.size();
   if (Level == 0)
     return;
-  Valid = Printer->print(Shell, typeOf(Kind), 0);
+  Valid = Printer->print(Message, typeOf(Kind), 0);
   if (!Valid)
     return;
   // No other line is like this one: quoted text has no line ends in it.

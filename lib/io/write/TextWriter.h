@@ -27,8 +27,8 @@ class TextPrinter;
 /// printed as they come.
 class TextWriter final : public ByteSink {
 public:
-  /// \p Shell is the wire form of the whole message with an empty graph.
-  TextWriter(ByteSink &To, InputKind Kind, llvm::StringRef Shell);
+  /// \p Message is the wire form of the whole message with an empty graph.
+  TextWriter(ByteSink &To, InputKind Kind, llvm::StringRef Message);
   ~TextWriter() override;
 
   void write(llvm::StringRef Bytes) override;

@@ -91,7 +91,7 @@ void GraphNodeWriter::sizes(
     F(wire::bytesFieldSize(body(N, Scratch).size()), 1);
 }
 
-void GraphNodeWriter::write(size_t Begin, size_t End, Chunk &Out) const {
+void GraphNodeWriter::write(size_t Begin, size_t End, OutputBuffer &Out) const {
   std::string Scratch;
   char Head[11] = {'\x0a'};
   for (size_t I = Begin; I < End; ++I) {
@@ -148,17 +148,17 @@ Error ModuleWriter::plan() {
   // The exact size is needed for the length of an enclosing field, or when the
   // file might be too large.
   NodeBytes = Nodes.sizeBound();
-  Exact = !M.Around.empty() || NodeBytes + Others > MessageLimit;
+  Exact = !M.Enclosing.empty() || NodeBytes + Others > MessageLimit;
   if (!Exact)
     return Error::success();
   NodeBytes = Nodes.size();
   Total = NodeBytes + Others;
   // Sizes from the inside out.
-  Sizes.resize(M.Around.size());
-  for (size_t I = M.Around.size(); I-- > 0;) {
+  Sizes.resize(M.Enclosing.size());
+  for (size_t I = M.Enclosing.size(); I-- > 0;) {
     Sizes[I] = Total;
-    Total = wire::bytesFieldSize(Total) + M.Around[I].Before.size() +
-            M.Around[I].After.size();
+    Total = wire::bytesFieldSize(Total) + M.Enclosing[I].Before.size() +
+            M.Enclosing[I].After.size();
   }
   if (Total <= MessageLimit)
     return Error::success();
@@ -167,8 +167,8 @@ Error ModuleWriter::plan() {
       "reads at most {2:N} from one file: {3}fewer replicas per file, or large "
       "constants in variables",
       Total, NodeBytes, MessageLimit,
-      M.Around.empty() ? "write several with --shard-size, or "
-                       : "write a GraphDef and --shard-size, or "));
+      M.Enclosing.empty() ? "write several with --shard-size, or "
+                          : "write a GraphDef and --shard-size, or "));
 }
 
 Error ModuleWriter::planShards(uint64_t ShardSize) {
@@ -221,18 +221,18 @@ Error ModuleWriter::write(ByteSink &Sink, unsigned Threads,
     return Error::success();
   }
   CountingSink Counter(Sink);
-  for (size_t I = 0; I < M.Around.size(); ++I) {
+  for (size_t I = 0; I < M.Enclosing.size(); ++I) {
     std::string Head;
     wire::appendTag(Head, 2, wire::Type::Bytes);
     wire::appendVarint(Head, Sizes[I]);
-    Counter.write(M.Around[I].Before);
+    Counter.write(M.Enclosing[I].Before);
     Counter.write(Head);
   }
   writeNodes(Nodes, NodeBytes, Threads, Beside, Counter);
   for (StringRef Field : M.graph().otherFields())
     Counter.write(Field);
-  for (size_t I = M.Around.size(); I-- > 0;)
-    Counter.write(M.Around[I].After);
+  for (size_t I = M.Enclosing.size(); I-- > 0;)
+    Counter.write(M.Enclosing[I].After);
   return Exact ? held(Total, Counter.Count) : Error::success();
 }
 
@@ -286,13 +286,13 @@ Error ModuleWriter::writeShards(function_ref<ByteSink &()> Next,
 }
 
 Error ModuleWriter::writeText(ByteSink &Sink) {
-  std::string Shell;
-  for (const Module::Shell &Around : llvm::reverse(M.Around)) {
+  std::string Whole;
+  for (const Module::EnclosingMessage &Outer : llvm::reverse(M.Enclosing)) {
     std::string Field;
-    wire::appendBytes(Field, 2, Shell);
-    Shell = (Around.Before + Field + Around.After).str();
+    wire::appendBytes(Field, 2, Whole);
+    Whole = (Outer.Before + Field + Outer.After).str();
   }
-  TextWriter Text(Sink, M.Kind, Shell);
+  TextWriter Text(Sink, M.Kind, Whole);
   if (isIdentity()) {
     for (StringRef Part : M.GraphBytes)
       Text.write(Part);

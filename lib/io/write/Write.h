@@ -84,7 +84,7 @@ public:
   size_t units() const override { return Order.size(); }
   void sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F)
       const override;
-  void write(size_t Begin, size_t End, Chunk &Out) const override;
+  void write(size_t Begin, size_t End, OutputBuffer &Out) const override;
   using NodeWriter::write;
 
 private:

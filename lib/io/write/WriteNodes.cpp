@@ -87,7 +87,7 @@ private:
 void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
                 const std::function<void()> &Beside, ByteSink &Sink) {
   // Most blocks should fit into a chunk, although nodes are not equally large.
-  constexpr uint64_t BlockSize = Chunk::SharedCapacity * 3 / 4;
+  constexpr uint64_t BlockSize = OutputBuffer::SharedCapacity * 3 / 4;
   size_t Units = Nodes.units();
   size_t Blocks = std::clamp<uint64_t>(Size / BlockSize, 1, Units + 1);
   if (Threads > Blocks + (Beside ? 1 : 0))
@@ -101,7 +101,7 @@ void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
   std::atomic<size_t> Turn = 0, Next = 0;
   auto Render = [&] {
     OrderedSink Ordered(Turn, Sink);
-    Chunk Out(Ordered, Chunk::SharedCapacity);
+    OutputBuffer Out(Ordered, OutputBuffer::SharedCapacity);
     while ((Ordered.Block = Next.fetch_add(1)) < Blocks) {
       Nodes.write(Units * Ordered.Block / Blocks,
                   Units * (Ordered.Block + 1) / Blocks, Out);

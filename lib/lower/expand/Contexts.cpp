@@ -30,7 +30,9 @@ std::string primaryName(const Graph &G, NodeId N, unsigned Number,
     return (Word + Twine(Number) + "/" + Name).str();
   return (Name.take_front(This.NameSplit) +
           (isRenamedLocal(This, Word) ? "_" : "/") +
-          (isRenamedLocal(This, Word) || isBare(This) ? "" : Word) +
+          (isRenamedLocal(This, Word) || This.Plan == Policy::Replicated
+               ? ""
+               : Word) +
           Twine(Number) + Name.drop_front(This.NameSplit))
       .str();
 }

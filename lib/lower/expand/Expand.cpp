@@ -173,16 +173,18 @@ uint64_t ReplicaExpander::sizeBound() const {
 }
 
 /// Nodes of more bytes than this are streamed, copy by copy.
-static constexpr uint64_t LargestRoom = Chunk::Capacity / 8;
+static constexpr uint64_t LargestRoom = OutputBuffer::Capacity / 8;
 
-static void writeCopy(NodeRenderer &Renderer, unsigned Replica, Chunk &Out) {
+static void writeCopy(NodeRenderer &Renderer, unsigned Replica,
+                      OutputBuffer &Out) {
   uint64_t Size = Renderer.size(Replica);
   if (Size > LargestRoom) {
     Renderer.render(StreamOut{Out}, Replica);
     return;
   }
   char *Room = Out.room(Size);
-  char *End = Renderer.render(RoomOut{Room, Room, nullptr, nullptr}, Replica).P;
+  char *End =
+      Renderer.render(CursorOut{Room, Room, nullptr, nullptr}, Replica).P;
   assert(End == Room + Size && "counted and written alike");
   Out.filledTo(End);
 }
@@ -193,7 +195,7 @@ static void writeCopy(NodeRenderer &Renderer, unsigned Replica, Chunk &Out) {
 void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
                             ArrayRef<uint32_t> NumbersAt,
                             ArrayRef<uint32_t> DevicesAt, const Node &This,
-                            Chunk &Out) const {
+                            OutputBuffer &Out) const {
   for (unsigned R = S.First + 1; R < S.First + S.Count; ++R) {
     char *Copy = Out.room(Model.size());
     std::memcpy(Copy, Model.data(), Model.size());
@@ -214,8 +216,9 @@ void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
   }
 }
 
-/// The short way of writing what \p N becomes; false if it needs the long one.
-bool ReplicaExpander::writeShort(Twins &Pair, NodeId N, Chunk &Out) const {
+/// Writes what \p N becomes with \p Pair; false if it needs NodeRenderer.
+bool ReplicaExpander::writeFast(FastNodeWriter &Pair, NodeId N,
+                                OutputBuffer &Out) const {
   const Node &This = G.node(N);
   if (isAsRead(N)) {
     char Head[11] = {bytesTag(1)};
@@ -243,9 +246,9 @@ bool ReplicaExpander::writeShort(Twins &Pair, NodeId N, Chunk &Out) const {
   return Devices.size() > 1;
 }
 
-void ReplicaExpander::write(size_t Begin, size_t End, Chunk &Out) const {
+void ReplicaExpander::write(size_t Begin, size_t End, OutputBuffer &Out) const {
   NodeRenderer Renderer(*this);
-  auto Pair = std::make_unique<Twins>(*this);
+  auto Pair = std::make_unique<FastNodeWriter>(*this);
   SmallVector<uint32_t, 32> NumbersAt, DevicesAt;
   SmallVector<char, 0> Model;
   // What a node needs of others comes from all over the graph: their records
@@ -265,7 +268,7 @@ void ReplicaExpander::write(size_t Begin, size_t End, Chunk &Out) const {
     if (I + Ahead < End)
       G.prefetchAttrs(Order[I + Ahead]);
     const Node &This = G.node(Order[I]);
-    if (writeShort(*Pair, Order[I], Out))
+    if (writeFast(*Pair, Order[I], Out))
       continue;
     Renderer.select(Order[I]);
     if (isOnce(This)) {
@@ -284,9 +287,10 @@ void ReplicaExpander::write(size_t Begin, size_t End, Chunk &Out) const {
       NumbersAt.resize_for_overwrite(Renderer.maxNumbers());
       DevicesAt.resize_for_overwrite(Renderer.maxNumbers());
       Model.resize_for_overwrite(Size);
-      RoomOut O = Renderer.render(RoomOut{Model.data(), Model.data(),
-                                          NumbersAt.data(), DevicesAt.data()},
-                                  S.First);
+      CursorOut O =
+          Renderer.render(CursorOut{Model.data(), Model.data(),
+                                    NumbersAt.data(), DevicesAt.data()},
+                          S.First);
       assert(O.P == O.Begin + Size && "counted and written alike");
       Out.write({Model.data(), Size});
       stamp({Model.data(), Size}, 0, S, ArrayRef(NumbersAt.data(), O.Numbers),

@@ -23,7 +23,7 @@ namespace graft {
 /// \p Device of a replica on the job and task of \p Of.
 std::string mergeDevices(llvm::StringRef Of, llvm::StringRef Device);
 
-class Twins;
+class FastNodeWriter;
 
 class ReplicaExpander final : public NodeWriter {
 public:
@@ -35,13 +35,13 @@ public:
   void sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F)
       const override;
   uint64_t sizeBound() const override;
-  void write(size_t Begin, size_t End, Chunk &Out) const override;
+  void write(size_t Begin, size_t End, OutputBuffer &Out) const override;
   using NodeWriter::write;
 
 private:
   friend class NodeRenderer;
-  friend class Twins;
-  friend struct NameForm;
+  friend class FastNodeWriter;
+  friend struct CopyNaming;
 
   /// A replica's number as text.
   struct Number {
@@ -88,8 +88,8 @@ private:
   void stamp(llvm::StringRef Model, size_t Head, Span S,
              llvm::ArrayRef<uint32_t> NumbersAt,
              llvm::ArrayRef<uint32_t> DevicesAt, const Node &This,
-             Chunk &Out) const;
-  bool writeShort(Twins &Pair, NodeId N, Chunk &Out) const;
+             OutputBuffer &Out) const;
+  bool writeFast(FastNodeWriter &Pair, NodeId N, OutputBuffer &Out) const;
 
   /// By op: what the program's own ops are.
   enum ProgramOp : uint8_t {

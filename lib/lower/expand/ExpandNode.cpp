@@ -20,7 +20,7 @@ namespace graft {
 
 namespace {
 
-void setPort(Item &I, uint32_t Port) {
+void setPort(Segment &I, uint32_t Port) {
   if (Port == 0)
     return;
   I.Port = Port;
@@ -54,11 +54,11 @@ bool takeField(StringRef &Text, unsigned Field, StringRef &Contents) {
 //===----------------------------------------------------------------------===//
 
 /// Makes \p I, which has the name of \p Source, its copies' name.
-void NodeRenderer::fillName(Item &I, const Node &Source) const {
-  NameForm C(E, Source);
+void NodeRenderer::fillName(Segment &I, const Node &Source) const {
+  CopyNaming C(E, Source);
   I.Split = C.Split;
   I.Where = C.Where;
-  I.Numbered = C.Where != Item::None;
+  I.Numbered = C.Where != ReplicaSuffix::None;
   I.Local = C.Local;
   // There may be more in the field than the name.
   auto Rest = static_cast<uint32_t>(I.Length - C.Name.size());
@@ -66,34 +66,35 @@ void NodeRenderer::fillName(Item &I, const Node &Source) const {
   I.Length = static_cast<uint32_t>(C.otherSize(0)) + Rest;
 }
 
-Item &NodeRenderer::copyName(Item::Kind What, const Node &Source,
-                             Item::Copies For, uint32_t Port) {
-  Item &I = add(What, {Source.NameData, Source.NameSize}, For);
+Segment &NodeRenderer::copyName(Segment::Kind What, const Node &Source,
+                                Segment::Copies For, uint32_t Port) {
+  Segment &I = add(What, {Source.NameData, Source.NameSize}, For);
   fillName(I, Source);
   setPort(I, Port);
   return I;
 }
 
 /// The name of copy 0 of \p Source as an input.
-Item &NodeRenderer::firstName(const Node &Source, Item::Copies For,
-                              uint32_t Port) {
-  Item &I = add(Item::Input, {Source.NameData, Source.NameSize}, For);
+Segment &NodeRenderer::firstName(const Node &Source, Segment::Copies For,
+                                 uint32_t Port) {
+  Segment &I = add(Segment::Input, {Source.NameData, Source.NameSize}, For);
   fillName(I, Source);
   StringRef Name(I.Data, I.Size), Head = Name.take_front(I.Split);
   if (I.Local)
-    Name = Saver.save(I.Where == Item::Before ? E.Word + "0/" + Name
-                                              : Head + infix(I.Where) + "0" +
-                                                    Name.drop_front(I.Split));
+    Name = Saver.save(I.Where == ReplicaSuffix::Before
+                          ? E.Word + "0/" + Name
+                          : Head + infix(I.Where) + "0" +
+                                Name.drop_front(I.Split));
   auto Size = static_cast<uint32_t>(Name.size());
-  I = {Name.begin(), Size,       Size, Size,  0,     0,
-       Item::Input,  Item::None, For,  false, false, false};
+  I = {Name.begin(),        Size, Size,  Size,  0,    0, Segment::Input,
+       ReplicaSuffix::None, For,  false, false, false};
   setPort(I, Port);
   return I;
 }
 
 /// Adds the name of the node itself, with \p Suffix.
-Item &NodeRenderer::ownName(Item::Kind What, StringRef Suffix) {
-  Item &I = copyName(What, *This, Item::All);
+Segment &NodeRenderer::ownName(Segment::Kind What, StringRef Suffix) {
+  Segment &I = copyName(What, *This, Segment::All);
   if (!Suffix.empty()) {
     I.Data = Saver.save(StringRef(I.Data, I.Size) + Suffix).data();
     for (uint32_t *Length : {&I.Size, &I.FirstLength, &I.Length})
@@ -112,27 +113,27 @@ void NodeRenderer::dataInput(Endpoint Input) {
     slice(Source);
     return;
   }
-  Item::Copies For = Item::All;
+  Segment::Copies For = Segment::All;
   if (Source.Flags & NF_ElidePrimary) {
     // A pick, or a place that copy 0 does not need.
-    For = Source.Count == Copies::Once ? Item::All : Item::First;
+    For = Source.Count == Copies::Once ? Segment::All : Segment::First;
     firstInput(G.input(Input.Node, 0), For);
-    if (For == Item::All)
+    if (For == Segment::All)
       return;
-    For = Item::Others;
+    For = Segment::Others;
   }
-  copyName(Item::Input, Source, For, Input.Port);
+  copyName(Segment::Input, Source, For, Input.Port);
 }
 
 /// The replica's own output of a split.
 void NodeRenderer::slice(const Node &Source) {
-  Item &I = add(Item::Slice, {Source.NameData, Source.NameSize});
+  Segment &I = add(Segment::Slice, {Source.NameData, Source.NameSize});
   ++I.Length; // `:`
   I.Numbered = true;
 }
 
 /// Copy 0 of \p Input, whichever copy reads it.
-void NodeRenderer::firstInput(Endpoint Input, Item::Copies For) {
+void NodeRenderer::firstInput(Endpoint Input, Segment::Copies For) {
   const Node &Source = G.node(Input.Node);
   if (E.isSplit(Source))
     firstName(Source, For, 0);
@@ -148,10 +149,10 @@ void NodeRenderer::otherInputs(Endpoint Input) {
   if (E.isSplit(Source))
     slice(Source);
   else if (Source.Flags & NF_ElidePrimary && Source.Count == Copies::Once)
-    firstInput(G.input(Input.Node, 0), Item::All);
+    firstInput(G.input(Input.Node, 0), Segment::All);
   else
-    copyName(Item::Input, Source, Item::All, Input.Port);
-  Items[NumItems - 1].Each = true;
+    copyName(Segment::Input, Source, Segment::All, Input.Port);
+  Segments[NumSegments - 1].Each = true;
 }
 
 void NodeRenderer::controlInput(NodeId Source) {
@@ -161,24 +162,24 @@ void NodeRenderer::controlInput(NodeId Source) {
     if (IsElided)
       controlInput(G.input(Source, 0).Node);
     else
-      copyName(Item::Input, From, Item::All, ControlPort);
+      copyName(Segment::Input, From, Segment::All, ControlPort);
     return;
   }
   if (PerReplica) {
     if (IsElided)
-      firstControl(G.input(Source, 0).Node, Item::First);
-    copyName(Item::Input, From, IsElided ? Item::Others : Item::All,
+      firstControl(G.input(Source, 0).Node, Segment::First);
+    copyName(Segment::Input, From, IsElided ? Segment::Others : Segment::All,
              ControlPort);
     return;
   }
-  firstControl(Source, Item::All);
+  firstControl(Source, Segment::All);
   // Copy 0 of a led node waits for the others.
   if (From.Flags & NF_Led)
     return;
-  copyName(Item::Input, From, Item::All, ControlPort).Each = true;
+  copyName(Segment::Input, From, Segment::All, ControlPort).Each = true;
 }
 
-void NodeRenderer::firstControl(NodeId Source, Item::Copies For) {
+void NodeRenderer::firstControl(NodeId Source, Segment::Copies For) {
   const Node &From = G.node(Source);
   // The primary is what copies are made equal to.
   if (From.Kind == Inserted::Refresh && From.Flags & NF_ElidePrimary)
@@ -214,8 +215,8 @@ void NodeRenderer::className(StringRef Text) {
   Classes.push_back({With == NoNode ? Text.data() : Name.data(), Size,
                      static_cast<uint32_t>(Text.size()),
                      static_cast<uint32_t>(Text.size()), 0, 0,
-                     With == NoNode ? Item::Literal : Item::Class, Item::None,
-                     Item::All, false, false, false});
+                     With == NoNode ? Segment::Literal : Segment::Class,
+                     ReplicaSuffix::None, Segment::All, false, false, false});
   if (With != NoNode) {
     fillName(Classes.back(), G.node(With));
   }
@@ -248,21 +249,21 @@ bool NodeRenderer::readClasses(StringRef Entry) {
 bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
   if (Key.starts_with("_")) {
     if (Key != ClassKey)
-      return Key.starts_with("_graft_") && !stays(*This, Key);
+      return Key.starts_with("_graft_") && !staysInOutput(*This, Key);
     // When the key is there twice, the first holds.
     if (!HasClasses && !readClasses(Entry))
       return false;
     HasClasses = true;
-    add(Item::Class, {});
+    add(Segment::Class, {});
     return true;
   }
   if (!PerReplica)
     return false;
   if (Key == "frame_name") {
-    Item &I = add(Item::Frame, G.stringAttr(N, Key).value_or(""));
-    I.Where = Item::Before;
+    Segment &I = add(Segment::Frame, G.stringAttr(N, Key).value_or(""));
+    I.Where = ReplicaSuffix::Before;
     I.Local = I.Numbered = true;
-    I.Length += Item::infixSize(Item::Before);
+    I.Length += suffixSize(ReplicaSuffix::Before);
     I.FirstLength = I.Length + 1;
     return true;
   }
@@ -271,13 +272,13 @@ bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
     if (!G.isOp(N, op::VarHandleOp) &&
         G.stringAttr(N, Key).value_or("").empty())
       return false;
-    literal(Whole).For = Item::First;
-    ownName(Item::String).For = Item::Others;
+    literal(Whole).For = Segment::First;
+    ownName(Segment::String).For = Segment::Others;
     return true;
   }
   if (Key == "seed2" && E.RandomOps[This->Op]) {
-    literal(Whole).For = Item::First;
-    add(Item::Seed, {}, Item::Others);
+    literal(Whole).For = Segment::First;
+    add(Segment::Seed, {}, Segment::Others);
     return true;
   }
   return false;
@@ -296,7 +297,7 @@ void NodeRenderer::attributes() {
   while (!Rest.empty()) {
     StringRef Entry;
     const char *Start = Rest.data(), *Next;
-    if (usualEntry(Rest, Entry)) {
+    if (readUsualEntry(Rest, Entry)) {
       Next = Entry.end();
     } else {
       wire::Reader R(Rest);
@@ -310,19 +311,19 @@ void NodeRenderer::attributes() {
     if (Entry.size() < 2 || static_cast<uint8_t>(Entry[1]) >= 0x80)
       continue;
     StringRef Key = Entry.substr(2, static_cast<size_t>(Entry[1]));
-    if (!Key.starts_with("_") && !(Rewrites && mayDiffer(Key)))
+    if (!Key.starts_with("_") && !(Rewrites && differsByCopy(Key)))
       continue;
     literal({Same, static_cast<size_t>(Start - Same)});
     if (rewrite(Key, Entry, {Start, static_cast<size_t>(Next - Start)}))
       Same = Next;
     else
-      --NumItems;
+      --NumSegments;
   }
   if (Rest.data() != Same)
     literal({Same, static_cast<size_t>(Rest.data() - Same)});
   // A handle without a name of its own would be one variable with the others.
   if (Rewrites && G.isOp(N, op::VarHandleOp) && !G.hasAttr(N, "shared_name"))
-    ownName(Item::String).For = Item::Others;
+    ownName(Segment::String).For = Segment::Others;
 }
 
 //===----------------------------------------------------------------------===//
@@ -332,7 +333,7 @@ void NodeRenderer::attributes() {
 void NodeRenderer::select(NodeId Node) {
   N = Node;
   This = &G.node(N);
-  NumItems = 0;
+  NumSegments = 0;
   Parts.clear();
   Classes.clear();
   Arena.Reset();
@@ -363,14 +364,14 @@ void NodeRenderer::plain() {
     literal({This->RawData, This->RawSize});
     return endPart();
   }
-  ownName(Item::Name);
+  ownName(Segment::Name);
   literal(E.OpFields[This->Op]);
   for (Endpoint Input : G.dataInputs(N))
     dataInput(Input);
   for (Endpoint Input : G.controlInputs(N))
     controlInput(Input.Node);
   if (This->Flags & NF_Led && PerReplica)
-    copyName(Item::Input, *This, Item::First, ControlPort).Each = true;
+    copyName(Segment::Input, *This, Segment::First, ControlPort).Each = true;
   device();
   attributes();
   endPart();
@@ -378,10 +379,10 @@ void NodeRenderer::plain() {
 
 /// One node between all replicas and a computation that is written once.
 void NodeRenderer::fan() {
-  ownName(Item::Name);
+  ownName(Segment::Name);
   literal(E.OpFields[This->Op]);
   for (Endpoint Input : G.dataInputs(N)) {
-    firstInput(Input, Item::All);
+    firstInput(Input, Segment::All);
     if (G.node(Input.Node).Count == Copies::PerReplica)
       otherInputs(Input);
   }
@@ -394,7 +395,7 @@ void NodeRenderer::fan() {
   endPart();
 }
 
-void NodeRenderer::device() { add(Item::Device, {}); }
+void NodeRenderer::device() { add(Segment::Device, {}); }
 
 /// Says that this is of an output of graft, and what its copies are called.
 void NodeRenderer::stamp() {
@@ -412,7 +413,7 @@ StringRef NodeRenderer::operand(StringRef Suffix) {
 }
 
 void NodeRenderer::constant(StringRef Suffix, StringRef Value, unsigned Type) {
-  ownName(Item::Name, Suffix);
+  ownName(Segment::Name, Suffix);
   field(2, op::Const);
   device();
   attribute("dtype", encodeTypeAttr(Type));
@@ -424,9 +425,9 @@ void NodeRenderer::split() {
   StringRef Dim = operand("/split_dim");
   constant(Dim, encodeIntTensor(DT_INT32, {}, G.intAttr(N, "axis").value_or(0)),
            DT_INT32);
-  ownName(Item::Name);
+  ownName(Segment::Name);
   field(2, op::Split);
-  ownName(Item::Input, Dim);
+  ownName(Segment::Input, Dim);
   dataInput(G.input(N, 0));
   device();
   attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
@@ -453,16 +454,16 @@ void NodeRenderer::merge() {
     AxisName = operand("/axis");
     constant(AxisName, encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
   }
-  ownName(Item::Name, Stack);
+  ownName(Segment::Name, Stack);
   field(2, Stacks                ? op::Pack
            : Combine == "sum"    ? op::AddN
            : Combine == "concat" ? op::ConcatV2
                                  : op::Identity);
-  firstInput(G.input(N, 0), Item::All);
+  firstInput(G.input(N, 0), Segment::All);
   if (Combine != "pick")
     otherInputs(G.input(N, 0));
   if (Combine == "concat")
-    ownName(Item::Input, AxisName);
+    ownName(Segment::Input, AxisName);
   for (Endpoint Input : G.controlInputs(N))
     controlInput(Input.Node);
   device();
@@ -475,13 +476,13 @@ void NodeRenderer::merge() {
   endPart();
   if (!Stacks)
     return;
-  ownName(Item::Name);
+  ownName(Segment::Name);
   field(2, Combine == "min"   ? op::Min
            : Combine == "max" ? op::Max
            : Combine == "and" ? op::All
                               : op::Any);
-  ownName(Item::Input, Stack);
-  ownName(Item::Input, AxisName);
+  ownName(Segment::Input, Stack);
+  ownName(Segment::Input, AxisName);
   device();
   if (Combine != "and" && Combine != "or")
     attribute("T", Type);
@@ -502,10 +503,10 @@ void NodeRenderer::scale() {
            Float ? encodeFloatTensor(Type, {}, Factor)
                  : encodeIntTensor(Type, {}, Whole),
            Type);
-  ownName(Item::Name);
+  ownName(Segment::Name);
   field(2, Float || Power >= 0 ? op::Mul : op::FloorDiv);
   dataInput(G.input(N, 0));
-  ownName(Item::Input, FactorName);
+  ownName(Segment::Input, FactorName);
   for (Endpoint Input : G.controlInputs(N))
     controlInput(Input.Node);
   device();

@@ -14,8 +14,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Writes to both places; lives in registers while a node is rendered.
-struct Twins::Pen {
+/// Where the next byte of copy 0 and of the other copy goes; lives in registers
+/// while a node is rendered.
+struct FastNodeWriter::DualCursor {
   char *First, *Other;
   const char *OtherBegin;
   uint32_t *Number;
@@ -36,9 +37,9 @@ struct Twins::Pen {
     *P++ = bytesTag(Field);
     return wire::putVarint(P, Length);
   }
-  template <bool Both> void text(StringRef Text) {
+  template <bool WithOther> void text(StringRef Text) {
     First = put(First, Text);
-    if (Both)
+    if (WithOther)
       Other = put(Other, Text);
   }
   void number() {
@@ -54,28 +55,28 @@ struct Twins::Pen {
   }
   /// A name with a number in it; \p Mark says where the number begins.
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  char *numbered(char *P, const NameForm &F, const char *Digits,
+  char *numbered(char *P, const CopyNaming &F, const char *Digits,
                  unsigned NumDigits, char *&Mark) const {
-    if (F.Where != Item::Before) {
+    if (F.Where != ReplicaSuffix::Before) {
       P = put(P, F.Name.take_front(F.Split));
-      *P++ = F.Where == Item::Short ? '_' : '/';
+      *P++ = F.Where == ReplicaSuffix::Short ? '_' : '/';
     }
-    if (F.Where <= Item::Inside)
+    if (F.Where <= ReplicaSuffix::Inside)
       P = put(P, StringRef(Word, CopyWordSize));
     Mark = P;
     P = put(P, Digits, NumDigits);
-    if (F.Where == Item::Before)
+    if (F.Where == ReplicaSuffix::Before)
       *P++ = '/';
     return put(P, F.Name.drop_front(F.Split));
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  void firstName(const NameForm &F) {
+  void firstName(const CopyNaming &F) {
     char *Mark;
     First = F.Local ? numbered(First, F, "0", 1, Mark) : put(First, F.Name);
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  void otherName(const NameForm &F) {
-    if (F.Where == Item::None) {
+  void otherName(const CopyNaming &F) {
+    if (F.Where == ReplicaSuffix::None) {
       Other = put(Other, F.Name);
       return;
     }
@@ -106,7 +107,7 @@ struct Twins::Pen {
     unsigned Size = 0;
   };
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  void firstInput(const NameForm &F, uint32_t Port) {
+  void firstInput(const CopyNaming &F, uint32_t Port) {
     PortText Suffix(Port);
     First = inputHead(First, F.firstSize(), Port, Suffix.Size);
     firstName(F);
@@ -114,7 +115,7 @@ struct Twins::Pen {
       First = put(First, Suffix.Text, Suffix.Size);
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  void otherInput(const NameForm &F, uint32_t Port) {
+  void otherInput(const CopyNaming &F, uint32_t Port) {
     PortText Suffix(Port);
     Other = inputHead(Other, F.otherSize(NumDigits), Port, Suffix.Size);
     otherName(F);
@@ -127,17 +128,18 @@ struct Twins::Pen {
 // Inputs
 //===----------------------------------------------------------------------===//
 
-template <bool Both>
-LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::input(Pen &P, Endpoint Input) const {
+template <bool WithOther>
+LLVM_ATTRIBUTE_ALWAYS_INLINE bool FastNodeWriter::input(DualCursor &P,
+                                                        Endpoint Input) const {
   const Node &Source = G.node(Input.Node);
-  NameForm F(E, Source);
+  CopyNaming F(E, Source);
   if (!P.takes(F.Name.size()))
     return false;
   if (E.isSplit(Source)) {
     P.firstInput(F, 0);
-    if (Both) {
-      P.Other = Pen::head(P.Other, 3, F.Name.size() + 1 + P.NumDigits);
-      P.Other = Pen::put(P.Other, F.Name);
+    if (WithOther) {
+      P.Other = DualCursor::head(P.Other, 3, F.Name.size() + 1 + P.NumDigits);
+      P.Other = DualCursor::put(P.Other, F.Name);
       *P.Other++ = ':';
       P.number();
     }
@@ -145,7 +147,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::input(Pen &P, Endpoint Input) const {
   }
   if (LLVM_LIKELY(!(Source.Flags & NF_ElidePrimary))) {
     P.firstInput(F, Input.Port);
-    if (Both)
+    if (WithOther)
       P.otherInput(F, Input.Port);
     return true;
   }
@@ -154,12 +156,12 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::input(Pen &P, Endpoint Input) const {
   while (G.node(Real.Node).Flags & NF_ElidePrimary &&
          !E.isSplit(G.node(Real.Node)))
     Real = G.input(Real.Node, 0);
-  NameForm RealForm(E, G.node(Real.Node));
+  CopyNaming RealForm(E, G.node(Real.Node));
   uint32_t Port = E.isSplit(G.node(Real.Node)) ? 0 : Real.Port;
   if (!P.takes(RealForm.Name.size()))
     return false;
   P.firstInput(RealForm, Port);
-  if (!Both)
+  if (!WithOther)
     return true;
   if (Source.Count == Copies::PerReplica) {
     P.otherInput(F, Input.Port);
@@ -167,22 +169,24 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::input(Pen &P, Endpoint Input) const {
   }
   if (RealForm.Local)
     return false;
-  RealForm.Where = Item::None;
+  RealForm.Where = ReplicaSuffix::None;
   P.otherInput(RealForm, Port);
   return true;
 }
 
-template <bool Both>
-LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::control(Pen &P, NodeId Source) const {
+template <bool WithOther>
+LLVM_ATTRIBUTE_ALWAYS_INLINE bool FastNodeWriter::control(DualCursor &P,
+                                                          NodeId Source) const {
   const Node &From = G.node(Source);
   if (From.Flags & NF_ElidePrimary)
     return false;
-  NameForm F(E, From);
-  bool IsEach = !Both && F.Where != Item::None && !(From.Flags & NF_Led);
+  CopyNaming F(E, From);
+  bool IsEach =
+      !WithOther && F.Where != ReplicaSuffix::None && !(From.Flags & NF_Led);
   if (!P.takes(IsEach ? (F.Name.size() + FieldExtra) * Count : F.Name.size()))
     return false;
   P.firstInput(F, ControlPort);
-  if (Both)
+  if (WithOther)
     P.otherInput(F, ControlPort);
   if (IsEach)
     others(P, F);
@@ -191,11 +195,12 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool Twins::control(Pen &P, NodeId Source) const {
 
 /// Control inputs of copy 0, or of a node that exists once, from all copies but
 /// copy 0.
-void Twins::others(Pen &P, const NameForm &F) const {
+void FastNodeWriter::others(DualCursor &P, const CopyNaming &F) const {
   char *Mark;
   for (unsigned R = 1; R < Count; ++R) {
     const auto &Number = E.Numbers[R];
-    P.First = Pen::inputHead(P.First, F.otherSize(Number.Size), ControlPort, 0);
+    P.First = DualCursor::inputHead(P.First, F.otherSize(Number.Size),
+                                    ControlPort, 0);
     P.First = P.numbered(P.First, F, Number.Text, Number.Size, Mark);
   }
 }
@@ -210,43 +215,46 @@ static char *classHeads(char *P, size_t Size) {
   Size += ClassPrefix.size();
   uint64_t List = wire::bytesFieldSize(Size);
   uint64_t Value = wire::bytesFieldSize(List);
-  P = Twins::Pen::head(P, 5, ClassField.size() + wire::bytesFieldSize(Value));
-  P = Twins::Pen::put(P, ClassField);
-  P = Twins::Pen::head(P, 2, Value);
-  P = Twins::Pen::head(P, 1, List);
-  P = Twins::Pen::head(P, 2, Size);
-  return Twins::Pen::put(P, ClassPrefix);
+  P = FastNodeWriter::DualCursor::head(
+      P, 5, ClassField.size() + wire::bytesFieldSize(Value));
+  P = FastNodeWriter::DualCursor::put(P, ClassField);
+  P = FastNodeWriter::DualCursor::head(P, 2, Value);
+  P = FastNodeWriter::DualCursor::head(P, 1, List);
+  P = FastNodeWriter::DualCursor::head(P, 2, Size);
+  return FastNodeWriter::DualCursor::put(P, ClassPrefix);
 }
 static char *stringHeads(char *P, size_t Size) {
   uint64_t Value = wire::bytesFieldSize(Size);
-  P = Twins::Pen::head(P, 5, StringField.size() + wire::bytesFieldSize(Value));
-  P = Twins::Pen::put(P, StringField);
-  P = Twins::Pen::head(P, 2, Value);
-  return Twins::Pen::head(P, 2, Size);
+  P = FastNodeWriter::DualCursor::head(
+      P, 5, StringField.size() + wire::bytesFieldSize(Value));
+  P = FastNodeWriter::DualCursor::put(P, StringField);
+  P = FastNodeWriter::DualCursor::head(P, 2, Value);
+  return FastNodeWriter::DualCursor::head(P, 2, Size);
 }
 
 /// Attributes in the usual form, with one short `_class` at most. Any that
-/// holds something else of a replica takes the long way.
-template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
+/// holds something else of a replica is left to NodeRenderer.
+template <bool WithOther>
+bool FastNodeWriter::attributes(DualCursor &P, NodeId N) const {
   const Node &This = G.node(N);
   StringRef Rest(This.AttrData, This.AttrSize);
   if (!P.takes(Rest.size()))
     return false;
-  bool Rewrites = Both && E.Rewrites[This.Op];
+  bool Rewrites = WithOther && E.Rewrites[This.Op];
   if (!Rewrites && !(This.Flags & (NF_MayHaveClass | NF_MayHaveGraft))) {
     if (!Rest.empty())
-      P.text<Both>(Rest);
+      P.text<WithOther>(Rest);
     return true;
   }
   bool HasClass = false, HasShared = false;
   const char *Begin = Rest.data(); // from here on nothing was written yet
   auto Flush = [&](const char *End) {
     if (End != Begin)
-      P.text<Both>({Begin, static_cast<size_t>(End - Begin)});
+      P.text<WithOther>({Begin, static_cast<size_t>(End - Begin)});
   };
   while (!Rest.empty()) {
     StringRef Entry;
-    if (!usualEntry(Rest, Entry))
+    if (!readUsualEntry(Rest, Entry))
       return false;
     const char *Start = Rest.data();
     Rest = Rest.drop_front(Entry.end() - Start);
@@ -259,20 +267,20 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
         if (HasClass || With == NoNode || !P.takes(Name.size()))
           return false;
         HasClass = true;
-        NameForm F(E, G.node(With));
+        CopyNaming F(E, G.node(With));
         Flush(Start);
         P.First = classHeads(P.First, F.firstSize());
         P.firstName(F);
-        if (Both) {
+        if (WithOther) {
           P.Other = classHeads(P.Other, F.otherSize(P.NumDigits));
           P.otherName(F);
         }
-      } else if (Key.starts_with("_graft_") && !stays(This, Key)) {
+      } else if (Key.starts_with("_graft_") && !staysInOutput(This, Key)) {
         Flush(Start);
       } else {
         continue;
       }
-    } else if (Rewrites && mayDiffer(Key)) {
+    } else if (Rewrites && differsByCopy(Key)) {
       if (Key != "shared_name" || HasShared)
         return false;
       HasShared = true;
@@ -280,12 +288,12 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
       if (!G.isOp(N, op::VarHandleOp) &&
           G.stringAttr(N, Key).value_or("").empty())
         continue;
-      NameForm F(E, This);
+      CopyNaming F(E, This);
       if (!P.takes(F.Name.size()))
         return false;
       Flush(Start);
-      P.First =
-          Pen::put(P.First, {Start, static_cast<size_t>(Entry.end() - Start)});
+      P.First = DualCursor::put(
+          P.First, {Start, static_cast<size_t>(Entry.end() - Start)});
       P.Other = stringHeads(P.Other, F.otherSize(P.NumDigits));
       P.otherName(F);
     } else {
@@ -302,40 +310,41 @@ template <bool Both> bool Twins::attributes(Pen &P, NodeId N) const {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-template <bool Both> bool Twins::renderAs(NodeId N, unsigned Replica) {
+template <bool WithOther>
+bool FastNodeWriter::renderAs(NodeId N, unsigned Replica) {
   const Node &This = G.node(N);
   if (This.NumInputs > MaxFields)
     return false;
-  Pen P{First + Head,
-        Other + Head,
-        Other + Head,
-        Numbers,
-        E.Word.data(),
-        nullptr,
-        0};
-  if (Both) {
+  DualCursor P{First + Head,
+               Other + Head,
+               Other + Head,
+               Numbers,
+               E.Word.data(),
+               nullptr,
+               0};
+  if (WithOther) {
     P.Digits = E.Numbers[Replica].Text;
     P.NumDigits = E.Numbers[Replica].Size;
   }
-  NameForm Own(E, This);
+  CopyNaming Own(E, This);
   StringRef Op = E.OpFields[This.Op];
   if (!P.takes(Own.Name.size() + Op.size()))
     return false;
-  P.First = Pen::head(P.First, 1, Own.firstSize());
+  P.First = DualCursor::head(P.First, 1, Own.firstSize());
   P.firstName(Own);
-  if (Both) {
-    P.Other = Pen::head(P.Other, 1, Own.otherSize(P.NumDigits));
+  if (WithOther) {
+    P.Other = DualCursor::head(P.Other, 1, Own.otherSize(P.NumDigits));
     P.otherName(Own);
   }
-  P.text<Both>(Op);
+  P.text<WithOther>(Op);
   ArrayRef<Endpoint> Inputs = G.inputs(N);
   for (unsigned I = 0; I < This.NumData; ++I)
-    if (!input<Both>(P, Inputs[I]))
+    if (!input<WithOther>(P, Inputs[I]))
       return false;
   for (unsigned I = This.NumData; I < Inputs.size(); ++I)
-    if (!control<Both>(P, Inputs[I].Node))
+    if (!control<WithOther>(P, Inputs[I].Node))
       return false;
-  if (Both && This.Flags & NF_Led) {
+  if (WithOther && This.Flags & NF_Led) {
     if (!P.takes((Own.Name.size() + FieldExtra) * Count))
       return false;
     others(P, Own);
@@ -346,37 +355,38 @@ template <bool Both> bool Twins::renderAs(NodeId N, unsigned Replica) {
   if (Row.Longest > MaxDevice || Device0.size() > MaxDevice)
     return false;
   if (!Device0.empty())
-    P.First = Pen::put(Pen::head(P.First, 4, Device0.size()), Device0);
-  if (Both && !Device1.empty()) {
-    P.Other = Pen::head(P.Other, 4, Device1.size());
+    P.First =
+        DualCursor::put(DualCursor::head(P.First, 4, Device0.size()), Device0);
+  if (WithOther && !Device1.empty()) {
+    P.Other = DualCursor::head(P.Other, 4, Device1.size());
     if (This.Flags & NF_FixedDevice) {
-      P.Other = Pen::put(P.Other, Device1);
+      P.Other = DualCursor::put(P.Other, Device1);
     } else if (Row.IsNumbered) {
-      P.Other = Pen::put(P.Other, Device1.drop_back(P.NumDigits));
+      P.Other = DualCursor::put(P.Other, Device1.drop_back(P.NumDigits));
       P.number();
     } else {
       Device = static_cast<uint32_t>(P.Other - P.OtherBegin);
       HasDevice = true;
-      P.Other = Pen::put(P.Other, Device1);
+      P.Other = DualCursor::put(P.Other, Device1);
     }
   }
-  if (!attributes<Both>(P, N))
+  if (!attributes<WithOther>(P, N))
     return false;
   // Heads end where the bodies begin.
   auto Finish = [](char *Body, const char *End, char *&Begin, size_t &Size) {
     uint64_t Length = End - Body;
     Begin = Body - 1 - wire::varintSize(Length);
-    Pen::head(Begin, 1, Length);
+    DualCursor::head(Begin, 1, Length);
     Size = End - Begin;
   };
   Finish(First + Head, P.First, FirstBegin, FirstSize);
-  if (Both)
+  if (WithOther)
     Finish(Other + Head, P.Other, OtherBegin, OtherSize);
   NumNumbers = P.Number - Numbers;
   return true;
 }
 
-bool Twins::render(NodeId N, unsigned Replica) {
+bool FastNodeWriter::render(NodeId N, unsigned Replica) {
   const Node &This = G.node(N);
   if (E.Program[This.Op] != E.Plain)
     return false;

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The short way for most nodes. Copies differ in numbers at known places and in
-// the device; copy 0 and one other copy are written side by side, in one walk
-// and without counting first. What this does not do, NodeRenderer does.
+// Writes most nodes. Their copies differ in numbers at known places and in the
+// device; copy 0 and one other copy are written side by side, in one walk and
+// without counting first. What this does not do, NodeRenderer does: both write
+// the same bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,15 +16,15 @@
 
 namespace graft {
 
-struct NameForm;
+struct CopyNaming;
 
-class Twins {
+class FastNodeWriter {
 public:
-  explicit Twins(const ReplicaExpander &E)
+  explicit FastNodeWriter(const ReplicaExpander &E)
       : E(E), G(E.G), Count(static_cast<unsigned>(E.Devices.size())) {}
 
   /// Renders copy 0 and copy \p Replica of \p N, or a node that exists once;
-  /// false if it needs the long way, which does not depend on \p Replica.
+  /// false if NodeRenderer is needed, which does not depend on \p Replica.
   bool render(NodeId N, unsigned Replica);
 
   /// What was rendered. A node that exists once has no other copy.
@@ -37,21 +38,21 @@ public:
   }
   size_t headSize() const { return Other + Head - OtherBegin; }
 
-  struct Pen;
+  struct DualCursor;
 
 private:
   /// Bytes of names and attributes of a node; of a device; what a field has
   /// beside its text, at most.
   static constexpr size_t MaxText = 8 << 10, MaxDevice = 1 << 10;
   static constexpr size_t MaxFields = 64, FieldExtra = 64, Head = 8;
-  static constexpr size_t Room =
+  static constexpr size_t BufferSize =
       Head + MaxText + MaxDevice + (MaxFields + 8) * FieldExtra;
 
-  template <bool Both> bool input(Pen &P, Endpoint Input) const;
-  template <bool Both> bool control(Pen &P, NodeId Source) const;
-  void others(Pen &P, const NameForm &F) const;
-  template <bool Both> bool attributes(Pen &P, NodeId N) const;
-  template <bool Both> bool renderAs(NodeId N, unsigned Replica);
+  template <bool WithOther> bool input(DualCursor &P, Endpoint Input) const;
+  template <bool WithOther> bool control(DualCursor &P, NodeId Source) const;
+  void others(DualCursor &P, const CopyNaming &F) const;
+  template <bool WithOther> bool attributes(DualCursor &P, NodeId N) const;
+  template <bool WithOther> bool renderAs(NodeId N, unsigned Replica);
 
   const ReplicaExpander &E;
   const Graph &G;
@@ -60,8 +61,8 @@ private:
   size_t FirstSize = 0, OtherSize = 0, NumNumbers = 0;
   uint32_t Device = 0;
   bool HasDevice = false;
-  char First[Room];
-  char Other[Room];
+  char First[BufferSize];
+  char Other[BufferSize];
   uint32_t Numbers[MaxFields + 8];
 };
 

@@ -16,8 +16,8 @@ constexpr StringLiteral FrameField = "\x0a\x0a"
                                      "frame_name",
                         SeedField = "\x0a\x05seed2";
 
-bool stands(const Item &I, unsigned Replica) {
-  return I.For & (Replica == 0 ? Item::First : Item::Others);
+bool stands(const Segment &I, unsigned Replica) {
+  return I.For & (Replica == 0 ? Segment::First : Segment::Others);
 }
 
 /// A field with a one-byte tag and the length of what is in it.
@@ -45,18 +45,18 @@ uint64_t NodeRenderer::seed2(unsigned Replica) const {
 // Sizes
 //===----------------------------------------------------------------------===//
 
-uint64_t NodeRenderer::rareSize(const Item &I, unsigned Replica) {
+uint64_t NodeRenderer::rareSize(const Segment &I, unsigned Replica) {
   switch (I.What) {
-  case Item::Class:
+  case Segment::Class:
     ClassList = 0;
-    for (const Item &C : Classes)
+    for (const Segment &C : Classes)
       ClassList += fieldSize(lengthOf(C, Replica));
     return fieldSize(ClassField.size() + fieldSize(fieldSize(ClassList)));
-  case Item::String:
+  case Segment::String:
     return fieldSize(stringEntrySize(StringField, lengthOf(I, Replica)));
-  case Item::Frame:
+  case Segment::Frame:
     return fieldSize(stringEntrySize(FrameField, lengthOf(I, Replica)));
-  case Item::Seed:
+  case Segment::Seed:
     return fieldSize(seedEntrySize(seed2(Replica)));
   default: { // an input from each copy
     uint64_t Size = 0;
@@ -71,17 +71,17 @@ uint64_t NodeRenderer::size(unsigned Replica) {
   uint64_t Total = 0, Device = E.deviceOf(N, Replica).size();
   if (Device != 0)
     Device = fieldSize(Device);
-  const Item *I = Items.begin();
+  const Segment *I = Segments.begin();
   for (Part &P : Parts) {
     P.Size = 0;
-    for (const Item *End = Items.begin() + P.End; I != End; ++I) {
+    for (const Segment *End = Segments.begin() + P.End; I != End; ++I) {
       if (!stands(*I, Replica))
         continue;
-      if (I->What == Item::Literal)
+      if (I->What == Segment::Literal)
         P.Size += I->Size;
-      else if (I->What <= Item::Slice && !I->Each)
+      else if (I->What <= Segment::Slice && !I->Each)
         P.Size += fieldSize(lengthOf(*I, Replica));
-      else if (I->What == Item::Device)
+      else if (I->What == Segment::Device)
         P.Size += Device;
       else
         P.Size += rareSize(*I, Replica);
@@ -96,15 +96,15 @@ uint64_t NodeRenderer::size(unsigned Replica) {
 //===----------------------------------------------------------------------===//
 
 template <typename Out>
-LLVM_ATTRIBUTE_ALWAYS_INLINE void NodeRenderer::name(Out &O, const Item &I,
+LLVM_ATTRIBUTE_ALWAYS_INLINE void NodeRenderer::name(Out &O, const Segment &I,
                                                      unsigned Replica) const {
   StringRef Name(I.Data, I.Size);
-  if (I.Where == Item::None || (Replica == 0 && !I.Local)) {
+  if (I.Where == ReplicaSuffix::None || (Replica == 0 && !I.Local)) {
     O.text(Name);
     return;
   }
   const auto &Number = E.Numbers[Replica];
-  if (I.Where == Item::Before) {
+  if (I.Where == ReplicaSuffix::Before) {
     O.text(E.Word);
     O.number(Number.Text, Number.Size);
     O.letter('/');
@@ -118,13 +118,13 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void NodeRenderer::name(Out &O, const Item &I,
 }
 
 template <typename Out>
-LLVM_ATTRIBUTE_ALWAYS_INLINE void NodeRenderer::input(Out &O, const Item &I,
+LLVM_ATTRIBUTE_ALWAYS_INLINE void NodeRenderer::input(Out &O, const Segment &I,
                                                       unsigned Replica) const {
   O.head(bytesTag(3), lengthOf(I, Replica));
   if (I.Port == ControlPort)
     O.letter('^');
   name(O, I, Replica);
-  if (I.What == Item::Slice) {
+  if (I.What == Segment::Slice) {
     if (Replica != 0) {
       const auto &Number = E.Numbers[Replica];
       O.letter(':');
@@ -138,7 +138,8 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void NodeRenderer::input(Out &O, const Item &I,
 }
 
 template <typename Out>
-void NodeRenderer::rareItem(Out &O, const Item &I, unsigned Replica) const {
+void NodeRenderer::rareSegment(Out &O, const Segment &I,
+                               unsigned Replica) const {
   auto StringEntry = [&](StringRef Key) {
     uint64_t Size = lengthOf(I, Replica);
     O.head(bytesTag(5), stringEntrySize(Key, Size));
@@ -148,11 +149,11 @@ void NodeRenderer::rareItem(Out &O, const Item &I, unsigned Replica) const {
     name(O, I, Replica);
   };
   switch (I.What) {
-  case Item::String:
+  case Segment::String:
     return StringEntry(StringField);
-  case Item::Frame:
+  case Segment::Frame:
     return StringEntry(FrameField);
-  case Item::Seed: {
+  case Segment::Seed: {
     uint64_t Seed2 = seed2(Replica);
     char Text[10];
     char *End = wire::putVarint(Text, Seed2);
@@ -171,27 +172,27 @@ void NodeRenderer::rareItem(Out &O, const Item &I, unsigned Replica) const {
 
 template <typename Out>
 Out NodeRenderer::render(Out O, unsigned Replica) const {
-  const Item *I = Items.begin();
+  const Segment *I = Segments.begin();
   for (const Part &P : Parts) {
     O.head(bytesTag(1), P.Size);
-    for (const Item *End = Items.begin() + P.End; I != End; ++I) {
+    for (const Segment *End = Segments.begin() + P.End; I != End; ++I) {
       if (!stands(*I, Replica))
         continue;
       switch (I->What) {
-      case Item::Literal:
+      case Segment::Literal:
         O.text({I->Data, I->Size});
         continue;
-      case Item::Name:
+      case Segment::Name:
         O.head(bytesTag(1), lengthOf(*I, Replica));
         name(O, *I, Replica);
         continue;
-      case Item::Input:
-      case Item::Slice:
+      case Segment::Input:
+      case Segment::Slice:
         if (I->Each)
           break;
         input(O, *I, Replica);
         continue;
-      case Item::Device: {
+      case Segment::Device: {
         StringRef Device = E.deviceOf(N, Replica);
         if (Device.empty())
           continue;
@@ -207,15 +208,15 @@ Out NodeRenderer::render(Out O, unsigned Replica) const {
         }
         continue;
       }
-      case Item::Class:
+      case Segment::Class:
         O.head(bytesTag(5),
                ClassField.size() + fieldSize(fieldSize(ClassList)));
         O.text(ClassField);
         O.head(bytesTag(2), fieldSize(ClassList));
         O.head(bytesTag(1), ClassList);
-        for (const Item &C : Classes) {
+        for (const Segment &C : Classes) {
           O.head(bytesTag(2), lengthOf(C, Replica));
-          if (C.What == Item::Class)
+          if (C.What == Segment::Class)
             O.text(ClassPrefix);
           name(O, C, Replica);
         }
@@ -225,15 +226,15 @@ Out NodeRenderer::render(Out O, unsigned Replica) const {
       }
       // Out of the way, and so that O can be in registers.
       Out Rest = O;
-      rareItem(Rest, *I, Replica);
-      if constexpr (std::is_same_v<Out, RoomOut>)
+      rareSegment(Rest, *I, Replica);
+      if constexpr (std::is_same_v<Out, CursorOut>)
         O = Rest;
     }
   }
   return O;
 }
 
-template RoomOut NodeRenderer::render(RoomOut, unsigned) const;
+template CursorOut NodeRenderer::render(CursorOut, unsigned) const;
 template StreamOut NodeRenderer::render(StreamOut, unsigned) const;
 
 } // namespace graft

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node is taken apart once, into items that say what stands where and for
+// A node is taken apart once, into segments that say what stands where and for
 // which copies; sizes are sums over them, and copies are written from them.
 //
 //===----------------------------------------------------------------------===//
@@ -29,7 +29,7 @@ using wire::bytesTag;
 constexpr llvm::StringLiteral StringField = "\x0a\x0bshared_name";
 
 /// Attributes that copies may have in another form.
-inline bool mayDiffer(llvm::StringRef Key) {
+inline bool differsByCopy(llvm::StringRef Key) {
   return Key == "shared_name" || Key == "seed2" || Key == "frame_name";
 }
 
@@ -52,7 +52,7 @@ inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
 /// copies of a sync-on-read variable are together cannot be seen from them, nor
 /// what an update is in the input whose name runs a refresh, too, nor that a
 /// reduction was asked for.
-inline bool stays(const Node &N, llvm::StringRef Key) {
+inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          Key == LengthsAttr || Key == AssumedAttr ||
          (Key == OriginAttr && N.Count == Copies::Once &&
@@ -60,12 +60,9 @@ inline bool stays(const Node &N, llvm::StringRef Key) {
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);
 }
 
-/// Whether the name of \p N, which has the number inside, has it bare: `<v>/1`.
-inline bool isBare(const Node &N) { return N.Plan == Policy::Replicated; }
-
 /// The entry of the map of attributes that \p Text starts with, in the form
 /// that every writer gives: key first, all lengths short.
-inline bool usualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
+inline bool readUsualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
   if (Text.size() < 5 || Text[0] != bytesTag(5))
     return false;
   size_t Head = 2, Length = static_cast<uint8_t>(Text[1]);
@@ -84,9 +81,9 @@ inline bool usualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
   return true;
 }
 
-/// Writes to room that is large enough, and remembers where the replica's
+/// Writes to a buffer that is large enough, and remembers where the replica's
 /// number and device stand. Small enough to live in registers.
-struct RoomOut {
+struct CursorOut {
   char *P, *Begin;
   /// Where to put what is remembered; null: not needed.
   uint32_t *Numbers, *Devices;
@@ -117,7 +114,7 @@ struct RoomOut {
 
 /// Writes any number of bytes.
 struct StreamOut {
-  Chunk &To;
+  OutputBuffer &To;
 
   void head(char Tag, uint64_t Length) {
     char Buffer[11] = {Tag};
@@ -130,10 +127,25 @@ struct StreamOut {
   void device(llvm::StringRef Text) { To.write(Text); }
 };
 
-/// A piece of a node's bytes. A name has the replica's number in it, if at all,
-/// between `replica_` and `/` before it, or behind `/replica_`, `_` or `/` at
-/// Split.
-struct Item {
+/// How the name of a copy has the number of its replica. Names of programs are
+/// given with `|` at Node::NameSplit; of a local node copy 0 has its number,
+/// too.
+enum class ReplicaSuffix : uint8_t {
+  None,   ///< `w` is `w`: there is one for all replicas.
+  Before, ///< `y` is `replica_1/y`: most nodes.
+  Inside, ///< `w|/Read` is `w/replica_1/Read`: called after a variable.
+  Short,  ///< `replica|/y` is `replica_1/y`: its name went to a merged value.
+  Bare,   ///< `w|/Read` is `w/1/Read`: of a variable with policy `replicated`.
+};
+
+/// What a name has beside the number: `replica_` and `/` in either order, or
+/// one of `_` and `/`.
+constexpr unsigned suffixSize(ReplicaSuffix Where) {
+  return Where >= ReplicaSuffix::Short ? 1 : 9;
+}
+
+/// A piece of a node's bytes.
+struct Segment {
   enum Kind : uint8_t {
     Literal, ///< These bytes.
     Name,    ///< Field 1.
@@ -145,12 +157,6 @@ struct Item {
     Frame,   ///< Field 5: `frame_name`, with the replica's number before it.
     Seed,    ///< Field 5: `seed2`, plus the replica's number.
   };
-  enum Infix : uint8_t { None, Before, Inside, Short, Bare };
-  /// What a name has beside the number: `replica_` and `/` in either order, or
-  /// one of `_` and `/`.
-  static constexpr unsigned infixSize(Infix Where) {
-    return Where >= Short ? 1 : 9;
-  }
   enum Copies : uint8_t { First = 1, Others = 2, All = 3 };
 
   const char *Data;
@@ -161,42 +167,42 @@ struct Item {
   uint32_t Split;
   uint32_t Port; ///< Of an input.
   Kind What;
-  Infix Where;
+  ReplicaSuffix Where;
   Copies For;
   bool Numbered; ///< Copies but copy 0 have their number in it.
   bool Local;    ///< Copy 0 has its number too.
   bool Each;     ///< An input from each copy but copy 0.
 };
 
-/// How the copies of a node are called (see Item).
-struct NameForm {
+/// How the copies of a node are called.
+struct CopyNaming {
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  NameForm(const ReplicaExpander &E, const Node &Source)
+  CopyNaming(const ReplicaExpander &E, const Node &Source)
       : Name(Source.NameData, Source.NameSize) {
     if (E.isOnce(Source))
       return;
     Split = std::min(Source.NameSplit, Source.NameSize);
-    Where = Split == 0       ? Item::Before
-            : isBare(Source) ? Item::Bare
-                             : Item::Inside;
+    Where = Split == 0                          ? ReplicaSuffix::Before
+            : Source.Plan == Policy::Replicated ? ReplicaSuffix::Bare
+                                                : ReplicaSuffix::Inside;
     if (Source.Flags & NF_LocalName) {
       Local = true;
       if (isRenamedLocal(Source, E.Word))
-        Where = Item::Short;
+        Where = ReplicaSuffix::Short;
     }
   }
 
   llvm::StringRef Name;
   uint32_t Split = 0;
-  Item::Infix Where = Item::None;
+  ReplicaSuffix Where = ReplicaSuffix::None;
   bool Local = false;
 
   size_t firstSize() const {
-    return Name.size() + (Local ? Item::infixSize(Where) + 1 : 0);
+    return Name.size() + (Local ? suffixSize(Where) + 1 : 0);
   }
   size_t otherSize(unsigned NumDigits) const {
     return Name.size() +
-           (Where == Item::None ? 0 : Item::infixSize(Where) + NumDigits);
+           (Where == ReplicaSuffix::None ? 0 : suffixSize(Where) + NumDigits);
   }
 };
 
@@ -211,7 +217,7 @@ class NodeRenderer {
 public:
   explicit NodeRenderer(const ReplicaExpander &E)
       : E(E), G(E.G), Count(static_cast<unsigned>(E.Devices.size())) {
-    Items.resize_for_overwrite(32);
+    Segments.resize_for_overwrite(32);
   }
 
   /// Makes \p N the node that is rendered.
@@ -222,41 +228,41 @@ public:
   /// Writes what size() was asked for last, or a copy that is equally large.
   template <typename Out> Out render(Out O, unsigned Replica) const;
   /// At most as many numbers as that are in a copy.
-  size_t maxNumbers() const { return NumItems * (Classes.size() + 1); }
+  size_t maxNumbers() const { return NumSegments * (Classes.size() + 1); }
 
 private:
   // What a node becomes (ExpandNode.cpp).
   LLVM_ATTRIBUTE_ALWAYS_INLINE
-  Item &add(Item::Kind What, llvm::StringRef Text,
-            Item::Copies For = Item::All) {
+  Segment &add(Segment::Kind What, llvm::StringRef Text,
+               Segment::Copies For = Segment::All) {
     auto Size = static_cast<uint32_t>(Text.size());
-    if (NumItems == Items.size())
-      Items.resize_for_overwrite(Items.size() * 2);
-    Item &I = Items[NumItems++];
-    I = {Text.begin(), Size,       Size, Size,  0,     0,
-         What,         Item::None, For,  false, false, false};
+    if (NumSegments == Segments.size())
+      Segments.resize_for_overwrite(Segments.size() * 2);
+    Segment &I = Segments[NumSegments++];
+    I = {Text.begin(),        Size, Size,  Size,  0,    0, What,
+         ReplicaSuffix::None, For,  false, false, false};
     return I;
   }
-  Item &literal(llvm::StringRef Text) { return add(Item::Literal, Text); }
-  void fillName(Item &I, const Node &Source) const;
+  Segment &literal(llvm::StringRef Text) { return add(Segment::Literal, Text); }
+  void fillName(Segment &I, const Node &Source) const;
   /// What stands before the number of a name that has it inside.
-  llvm::StringRef infix(Item::Infix Where) const {
-    return Where == Item::Short  ? llvm::StringRef("_")
-           : Where == Item::Bare ? llvm::StringRef("/")
-                                 : llvm::StringRef(E.InnerWord);
+  llvm::StringRef infix(ReplicaSuffix Where) const {
+    return Where == ReplicaSuffix::Short  ? llvm::StringRef("_")
+           : Where == ReplicaSuffix::Bare ? llvm::StringRef("/")
+                                          : llvm::StringRef(E.InnerWord);
   }
   void stamp();
-  Item &copyName(Item::Kind What, const Node &Source, Item::Copies For,
-                 uint32_t Port = 0);
-  Item &firstName(const Node &Source, Item::Copies For, uint32_t Port);
-  Item &ownName(Item::Kind What, llvm::StringRef Suffix = "");
-  void endPart() { Parts.push_back({NumItems, 0}); }
+  Segment &copyName(Segment::Kind What, const Node &Source, Segment::Copies For,
+                    uint32_t Port = 0);
+  Segment &firstName(const Node &Source, Segment::Copies For, uint32_t Port);
+  Segment &ownName(Segment::Kind What, llvm::StringRef Suffix = "");
+  void endPart() { Parts.push_back({NumSegments, 0}); }
   void slice(const Node &Source);
   void dataInput(Endpoint Input);
-  void firstInput(Endpoint Input, Item::Copies For);
+  void firstInput(Endpoint Input, Segment::Copies For);
   void otherInputs(Endpoint Input);
   void controlInput(NodeId Source);
-  void firstControl(NodeId Source, Item::Copies For);
+  void firstControl(NodeId Source, Segment::Copies For);
   void device();
   void field(unsigned Number, llvm::StringRef Text);
   void attribute(llvm::StringRef Key, llvm::StringRef Value);
@@ -274,19 +280,19 @@ private:
   void scale();
 
   // Sizes and bytes (Render.cpp).
-  size_t lengthOf(const Item &I, unsigned Replica) const {
+  size_t lengthOf(const Segment &I, unsigned Replica) const {
     if (Replica == 0)
       return I.FirstLength;
     return I.Length + (I.Numbered ? E.Numbers[Replica].Size : 0);
   }
   uint64_t seed2(unsigned Replica) const;
-  uint64_t rareSize(const Item &I, unsigned Replica);
+  uint64_t rareSize(const Segment &I, unsigned Replica);
   template <typename Out>
-  void name(Out &O, const Item &I, unsigned Replica) const;
+  void name(Out &O, const Segment &I, unsigned Replica) const;
   template <typename Out>
-  void input(Out &O, const Item &I, unsigned Replica) const;
+  void input(Out &O, const Segment &I, unsigned Replica) const;
   template <typename Out>
-  void rareItem(Out &O, const Item &I, unsigned Replica) const;
+  void rareSegment(Out &O, const Segment &I, unsigned Replica) const;
 
   const ReplicaExpander &E;
   const Graph &G;
@@ -295,12 +301,12 @@ private:
   NodeId N = NoNode;
   const Node *This = nullptr;
   bool PerReplica = false;
-  llvm::SmallVector<Item, 32> Items; ///< The first NumItems.
-  unsigned NumItems = 0;
-  llvm::SmallVector<Item, 4> Classes; ///< Names in `_class`.
-  uint64_t ClassList = 0;             ///< Their size, for the last size().
+  llvm::SmallVector<Segment, 32> Segments; ///< The first NumSegments.
+  unsigned NumSegments = 0;
+  llvm::SmallVector<Segment, 4> Classes; ///< Names in `_class`.
+  uint64_t ClassList = 0;                ///< Their size, for the last size().
   bool HasClasses = false;
-  /// Where the items of each node of the output end, and its size.
+  /// Where the segments of each node of the output end, and its size.
   struct Part {
     unsigned End;
     uint64_t Size;

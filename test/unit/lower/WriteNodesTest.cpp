@@ -23,9 +23,11 @@ void fill(Builder &B) {
   for (unsigned I = 1; I < 600; ++I)
     B.op("Neg", "y" + std::to_string(I), {"y" + std::to_string(I - 1)});
   NodeId Large = B.op("Square", "large", {"y7"});
-  B.G.setStringAttr(Large, "note", std::string(Chunk::Capacity + 17, 'n'));
+  B.G.setStringAttr(Large, "note",
+                    std::string(OutputBuffer::Capacity + 17, 'n'));
   NodeId Middle = B.op("Square", "middle", {"y7"});
-  B.G.setStringAttr(Middle, "note", std::string(Chunk::Capacity / 8 - 90, 'm'));
+  B.G.setStringAttr(Middle, "note",
+                    std::string(OutputBuffer::Capacity / 8 - 90, 'm'));
   B.op("NoOp", "all", {"^y8", "^large", "^y9"});
   B.facts();
   for (NodeId N = 0; N < B.G.size(); ++N)
