@@ -188,12 +188,11 @@ PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
   StringRef Strategy = option("strategy");
   std::vector<std::string> Names = builderNames();
   if (!is_contained(Names, Strategy) && !sys::fs::exists(Strategy)) {
-    std::string Near = nearest(Strategy, Names);
-    Diags.error("", ("unknown strategy '" + Strategy + "'" +
-                     (Near.empty() ? Twine("; use " + join(Names, ", ") +
-                                           " or a strategy file")
-                                   : "; did you mean '" + Near + "'?"))
-                        .str());
+    Diags.error(
+        "", ("unknown strategy '" + Strategy + "'" +
+             didYouMean(Strategy, Names,
+                        "; use " + join(Names, ", ") + " or a strategy file"))
+                .str());
     return PassResult::Failure;
   }
   bool IsPlain = (Strategy == "all-reduce" || Strategy == "ps") &&

@@ -134,9 +134,8 @@ bool CheckCopies::collectUpdates(NodeId Var,
 NodeId CheckCopies::insert(StringRef Op, StringRef Suffix,
                            ArrayRef<Endpoint> Inputs, const AttrRun &Attrs,
                            Copies Count) {
-  Last = G->insertNode(Prefix + Suffix.str(), Op, Inputs, Last, Attrs);
-  G->node(Last).Kind = Inserted::Check;
-  G->node(Last).Count = Count;
+  Last = G->insertNode(Prefix + Suffix.str(), Op, Inputs, Last, Attrs,
+                       Inserted::Check, Count);
   return Last;
 }
 
@@ -223,9 +222,9 @@ PassResult CheckCopies::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Unchanged;
   }
   NodeId Assert = check(Smallest);
-  NodeId Gate = G->insertNode(CheckName, op::NoOp,
-                              Endpoint{Assert, ControlPort}, Assert, {});
-  G->node(Gate).Kind = Inserted::Gate;
+  NodeId Gate =
+      G->insertNode(CheckName, op::NoOp, Endpoint{Assert, ControlPort}, Assert,
+                    {}, Inserted::Gate);
   for (NodeId Update : Updates)
     G->addControlInput(Update, Gate);
   return PassResult::Changed;

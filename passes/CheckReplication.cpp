@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The certificate. Compares the program with the graph that was read: what was
-// inserted, erased by its meaning on true values, must give the input back edge
+// inserted, erased by its meaning on global values, must give the input back edge
 // for edge, and the replication types, inferred from scratch, must prove that
 // the erasure changes nothing (lib/certify/compare/Certificate.h).
 //

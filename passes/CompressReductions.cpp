@@ -81,10 +81,8 @@ private:
 NodeId CompressReductions::add(const Twine &Suffix, StringRef Op,
                                ArrayRef<Endpoint> Inputs, AttrRun &Attrs) {
   Attrs.boolean(CompressAttr, true);
-  NodeId N =
-      G->insertNode((G->name(This) + Suffix).str(), Op, Inputs, This, Attrs);
-  G->node(N).Kind = Inserted::Compress;
-  G->node(N).Count = Copies::PerReplica;
+  NodeId N = G->insertNode((G->name(This) + Suffix).str(), Op, Inputs, This,
+                           Attrs, Inserted::Compress, Copies::PerReplica);
   G->node(N).Flags |= NF_LocalName;
   return N;
 }
@@ -172,9 +170,8 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   if (Power != 0) {
     NodeId Scale =
         G->insertNode((G->name(N) + "/scale").str(), "_Scale", From, From.Node,
-                      AttrRun().type("T", Type).integer("power", Power));
-    G->node(Scale).Kind = Inserted::Scale;
-    G->node(Scale).Count = Copies::PerReplica;
+                      AttrRun().type("T", Type).integer("power", Power),
+                      Inserted::Scale, Copies::PerReplica);
     G->node(Scale).Flags |= NF_LocalName;
     From = {Scale, 0};
   }
@@ -197,10 +194,8 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   // What is assumed of the source holds of what it was scaled to.
   if (Assumed)
     Sum.integer(AssumedAttr, *Assumed + Power);
-  NodeId All =
-      G->insertNode((G->name(N) + "/sum").str(), "_Reduce", Sent, N, Sum);
-  G->node(All).Kind = Inserted::Reduce;
-  G->node(All).Count = Copies::PerReplica;
+  NodeId All = G->insertNode((G->name(N) + "/sum").str(), "_Reduce", Sent, N,
+                             Sum, Inserted::Reduce, Copies::PerReplica);
   SmallVector<Endpoint, 2> Inputs{{All, 0}};
   if (Var != NoNode) {
     Endpoint Lost[] = {From, {cast("/residual/sent", Sent, Narrow, Type), 0}};

@@ -185,9 +185,8 @@ bool FuseReductions::findMembers(Module &M) {
 NodeId FuseReductions::add(const Twine &Name, StringRef Op,
                            ArrayRef<Endpoint> Inputs, NodeId After,
                            const AttrRun &Attrs, bool IsLocal) {
-  NodeId N = G->insertNode(Name.str(), Op, Inputs, After, Attrs);
-  G->node(N).Kind = Inserted::Pack;
-  G->node(N).Count = Copies::PerReplica;
+  NodeId N = G->insertNode(Name.str(), Op, Inputs, After, Attrs, Inserted::Pack,
+                           Copies::PerReplica);
   if (IsLocal)
     G->node(N).Flags |= NF_LocalName;
   return N;

@@ -9,7 +9,7 @@
 //                                       y/Relu = Relu(y/MatMul)
 //
 // TensorFlow does the same before it runs a graph, so the step stays what it
-// is: this is a normal form of the input. The certificate takes its picture of
+// is: this is a normal form of the input. The certificate takes its snapshot of
 // the input behind this pass; that the normal form computes what the input does
 // is tested against TensorFlow by itself. Functions that others call (the map
 // function of a dataset, what is marked _noinline) are left alone, and the

@@ -86,8 +86,8 @@ NodeId InsertAccumulators::variableFor(NodeId Sum) const {
 NodeId InsertAccumulators::insert(const Twine &Name, StringRef Op,
                                   ArrayRef<Endpoint> Inputs, NodeId After,
                                   const AttrRun &Attrs) {
-  NodeId N = G->insertNode(Name.str(), Op, Inputs, After, Attrs);
-  G->node(N).Kind = Inserted::Accumulate;
+  NodeId N =
+      G->insertNode(Name.str(), Op, Inputs, After, Attrs, Inserted::Accumulate);
   G->setDevice(N, Device);
   return N;
 }

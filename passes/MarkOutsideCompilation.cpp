@@ -214,9 +214,8 @@ void MarkOutsideCompilation::sayUnmet(const Pattern &P) {
     std::vector<std::string> Known;
     for (const OpDef &Def : allOps())
       Known.push_back(Def.Name);
-    std::string Near = nearest(Text, Known);
     D->error("", "types: TensorFlow has no op '" + Text + "'" +
-                     (Near.empty() ? "" : "; did you mean '" + Near + "'?"));
+                     didYouMean(Text, Known));
   }
 }
 

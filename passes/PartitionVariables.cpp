@@ -26,6 +26,7 @@
 #include "lib/graph/PerOp.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/rewrite/VariableRules.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -57,6 +58,9 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
+  static std::vector<NodeId> findMarked(const Graph &G);
+  void report(const Graph &G, const PartitionedVariable &Of,
+              DiagnosticEngine &Diags);
   bool addWanted(const Graph &G, const VariableIndex &Vars, StringRef Text,
                  PartitionPlan &Plan, DiagnosticEngine &Diags);
 };
@@ -86,12 +90,8 @@ bool PartitionVariables::addWanted(const Graph &G, const VariableIndex &Vars,
     auto [Name, How] = Rule.split('=');
     NodeId Var = G.find(Name);
     if (Var == NoNode || !isVariableOp(G.opName(Var))) {
-      std::vector<std::string> Names;
-      for (NodeId V : Vars.variables())
-        Names.push_back(G.name(V).str());
-      std::string Near = nearest(Name, Names);
       Diags.error("", ("partition: no variable is called '" + Name + "'" +
-                       (Near.empty() ? "" : "; did you mean '" + Near + "'?"))
+                       similarVariable(G, Vars, Name))
                           .str());
       return false;
     }
@@ -110,18 +110,41 @@ bool PartitionVariables::addWanted(const Graph &G, const VariableIndex &Vars,
   return true;
 }
 
-PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
-  Graph &G = M.graph();
-  StringRef Text = option("partition");
+/// The variables that have a `_graft_partition`.
+std::vector<NodeId> PartitionVariables::findMarked(const Graph &G) {
   PerOp IsVariable(
       G, [](StringRef Op, const OpDef *) { return isVariableOp(Op); });
-  SmallVector<NodeId, 16> Marked;
+  std::vector<NodeId> Marked;
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
     if (IsVariable[This] && !This.isDead() && This.Flags & NF_MayHaveGraft &&
         G.hasAttr(N, PartitionAttr))
       Marked.push_back(N);
   }
+  return Marked;
+}
+
+void PartitionVariables::report(const Graph &G, const PartitionedVariable &Of,
+                                DiagnosticEngine &Diags) {
+  ++Statistics["variables partitioned"];
+  Statistics["parts"] += Of.parts();
+  if (!Diags.wantsRemarks())
+    return;
+  std::string How = printPartition(Of.Cut);
+  Diags
+      .remark("partition", Of.Name,
+              formatv("in {0} parts along axis {1}: {2}{3}", Of.parts(),
+                      Of.Cut.Axis, StringRef(How).split(':').second,
+                      Of.Leader == Of.Var ? std::string()
+                                          : ", as '" + G.name(Of.Leader).str() +
+                                                "', whose slot it is"))
+      .Facts = {{"partition", How}};
+}
+
+PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
+  Graph &G = M.graph();
+  StringRef Text = option("partition");
+  std::vector<NodeId> Marked = findMarked(G);
   if (Marked.empty() && Text.empty())
     return PassResult::Unchanged;
   VariableIndex Vars(G);
@@ -140,22 +163,8 @@ PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Failure;
   for (NodeId Var : Marked)
     G.removeAttr(Var, PartitionAttr);
-  for (const CutVariable &Of : Plan.variables()) {
-    ++Statistics["variables partitioned"];
-    Statistics["parts"] += Of.parts();
-    if (!Diags.wantsRemarks())
-      continue;
-    std::string How = printPartition(Of.Cut);
-    Diags
-        .remark("partition", Of.Name,
-                formatv("in {0} parts along axis {1}: {2}{3}", Of.parts(),
-                        Of.Cut.Axis, StringRef(How).split(':').second,
-                        Of.Leader == Of.Var
-                            ? std::string()
-                            : ", as '" + G.name(Of.Leader).str() +
-                                  "', whose slot it is"))
-        .Facts = {{"partition", How}};
-  }
+  for (const PartitionedVariable &Of : Plan.variables())
+    report(G, Of, Diags);
   if (Plan.variables().empty())
     return Marked.empty() ? PassResult::Unchanged : PassResult::Changed;
   PartitionEditor Editor(M, Vars, Plan);

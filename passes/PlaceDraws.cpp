@@ -13,7 +13,7 @@
 //     d = StatelessRandomUniform*(shape, AddV2*(seed, i))
 //
 // A draw without such rows (the offset of a crop, the noise of a schedule) is
-// one for the whole batch. Where it reads true values only, but per replica, it
+// one for the whole batch. Where it reads global values only, but per replica, it
 // is made once, with the seed of the input:
 //
 //     d = RandomUniform*(Shape*(w))     →     d = RandomUniform(Shape*(w))
@@ -67,10 +67,9 @@ private:
 Endpoint PlaceDraws::add(const Twine &Name, StringRef Op,
                          ArrayRef<Endpoint> Inputs, const AttrRun &Attrs,
                          Copies Count) {
-  NodeId N = G->insertNode(Name.str(), Op, Inputs, MeshNode, Attrs);
-  G->node(N).Kind =
-      Op == "_ToReplicas" ? Inserted::Split : Inserted::Definition;
-  G->node(N).Count = Count;
+  NodeId N = G->insertNode(
+      Name.str(), Op, Inputs, MeshNode, Attrs,
+      Op == "_ToReplicas" ? Inserted::Split : Inserted::Definition, Count);
   return {N, 0};
 }
 
@@ -150,7 +149,7 @@ PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
   bool Changed = false;
   SmallVector<NodeId, 4> Rows;
   for (NodeId N : Draws) {
-    // True values everywhere, and no size that is that of a replica's rows.
+    // Global values everywhere, and no size that is that of a replica's rows.
     if (all_of(G->dataInputs(N),
                [&](Endpoint E) { return Facts.Types.type(E).isTrue(); })) {
       if (Roles[G->node(N).Op] == Stateful && !Loops) {

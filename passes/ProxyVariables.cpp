@@ -29,6 +29,9 @@
 // follow: in a loop, by an op that the table does not know, through another
 // handle, or by two updates of a run without an order. A remark says so.
 //
+// The file is long because the search for what cannot have proxies is as large
+// as the edit.
+//
 // Relies on: variables shared (share-variables).
 //
 //===----------------------------------------------------------------------===//
@@ -198,12 +201,10 @@ bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
 NodeId ProxyVariables::insert(const Twine &Name, StringRef Op,
                               ArrayRef<Endpoint> Inputs, NodeId After,
                               const AttrRun &Attrs, Copies Count) {
-  NodeId N = G->insertNode(Name.str(), Op, Inputs, After, Attrs);
-  Node &New = G->node(N);
-  New.Kind = Inserted::Proxy;
-  New.Count = Count;
+  NodeId N = G->insertNode(Name.str(), Op, Inputs, After, Attrs,
+                           Inserted::Proxy, Count);
   if (Count == Copies::PerReplica)
-    New.Flags |= NF_LocalName;
+    G->node(N).Flags |= NF_LocalName;
   return N;
 }
 

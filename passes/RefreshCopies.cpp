@@ -119,20 +119,17 @@ NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
   Name.truncate(Length);
   Assign.type(IsHandle ? "dtype" : "T", Type);
   NodeId N = G->insertNode(Name, IsHandle ? op::AssignVariableOp : op::Assign,
-                           {Endpoint{Of, 0}, Endpoint{Value, 0}}, Var, Assign);
-  Node &New = G->node(N);
-  New.Kind = Inserted::Refresh;
-  New.Count = Copies::PerReplica;
+                           {Endpoint{Of, 0}, Endpoint{Value, 0}}, Var, Assign,
+                           Inserted::Refresh, Copies::PerReplica);
   if (Of == Var)
-    New.Flags |= NF_ElidePrimary;
+    G->node(N).Flags |= NF_ElidePrimary;
   ++Statistics["variables refreshed"];
   return N;
 }
 
 NodeId RefreshCopies::group(StringRef Name, ArrayRef<Endpoint> Waits) {
-  NodeId N = G->insertNode(Name, op::NoOp, Waits, Waits.back().Node, {});
-  G->node(N).Kind = Inserted::Gate;
-  return N;
+  return G->insertNode(Name, op::NoOp, Waits, Waits.back().Node, {},
+                       Inserted::Gate);
 }
 
 void RefreshCopies::addToLocalInit(Module &M, NodeId All) {

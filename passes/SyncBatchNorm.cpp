@@ -28,11 +28,13 @@
 //     dx = d - FusedBatchNorm*(x, c*ds/n, c*do/n, m, v)
 //
 // as FusedBatchNormGrad in inference takes m and v for constants: d = c*dy, and
-// what is missing is the part of dx through them. The variance is of centred
+// what is missing is the part of dx through them. The variance is of centered
 // values, as a difference of two sums would cancel.
 //
 // A node whose other outputs (the reserve spaces) go somewhere else than to its
 // gradient stays as it is, and insert-reductions warns.
+//
+// The file is long because statistics and gradient are written out op by op.
 //
 // Relies on: lib/infer/types/Types.h, which says which nodes have local
 // statistics; lib/certify/forms/BatchNormCheck.h is what certifies it.
@@ -99,12 +101,9 @@ bool isGradient(StringRef Op) { return Op.starts_with(op::FusedBatchNormGrad); }
 
 Endpoint SyncBatchNorm::add(StringRef Suffix, StringRef Op,
                             ArrayRef<Endpoint> Inputs, const AttrRun &Attrs) {
-  NodeId New =
-      G->insertNode((G->name(N) + "/" + Suffix).str(), Op, Inputs, N, Attrs);
-  Node &Made = G->node(New);
-  Made.Kind = Inserted::Definition;
-  Made.Count = Copies::PerReplica;
-  Made.Device = G->node(N).Device;
+  NodeId New = G->insertNode((G->name(N) + "/" + Suffix).str(), Op, Inputs, N,
+                             Attrs, Inserted::Definition, Copies::PerReplica);
+  G->node(New).Device = G->node(N).Device;
   return {New, 0};
 }
 

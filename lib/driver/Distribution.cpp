@@ -30,10 +30,9 @@ Error checkWord(StringRef Flag, StringRef Value,
                 const std::vector<std::string> &Known, StringRef Noun) {
   if (is_contained(Known, Value))
     return Error::success();
-  std::string Near = nearest(Value, Known);
-  return failure(Flag + ": unknown " + Noun + " '" + Value + "'" +
-                 (Near.empty() ? "; give one of " + join(Known, ", ")
-                               : "; did you mean '" + Near + "'?"));
+  return failure(
+      Flag + ": unknown " + Noun + " '" + Value + "'" +
+      didYouMean(Value, Known, "; give one of " + join(Known, ", ")));
 }
 
 std::optional<uint64_t> parseSize(StringRef Text, uint64_t Limit) {

@@ -149,10 +149,8 @@ bool Run::explain() {
     for (NodeId N = 0; N < G.size(); ++N)
       if (G.isLive(N))
         Names.push_back(originName(G, N).str());
-    std::string Near = nearest(Name, Names);
     Diags.error("", "--explain: the graph has no node '" + Name + "'" +
-                        (Near.empty() ? "; give the name of one"
-                                      : "; did you mean '" + Near + "'?"));
+                        didYouMean(Name, Names, "; give the name of one"));
     Good = false;
   }
   return Good;

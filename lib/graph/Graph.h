@@ -23,6 +23,7 @@
 #include "lib/support/NameTable.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/iterator_range.h"
@@ -313,11 +314,13 @@ public:
                  llvm::ArrayRef<Endpoint> Inputs, NodeId After);
   /// \p Name, or \p Name with the first free suffix `_1`, `_2`, ...
   std::string uniqueName(llvm::StringRef Name) const;
-  /// Adds a node with \p Attrs under the name uniqueName(\p Name). \p Inputs
-  /// lie outside of the graph.
+  /// Adds a node with \p Attrs under the name uniqueName(\p Name), which is
+  /// there for \p Kind and has \p Count copies. \p Inputs lie outside of the
+  /// graph.
   NodeId insertNode(llvm::StringRef Name, llvm::StringRef Op,
                     llvm::ArrayRef<Endpoint> Inputs, NodeId After,
-                    const AttrRun &Attrs);
+                    const AttrRun &Attrs, Inserted Kind = Inserted::No,
+                    Copies Count = Copies::Once);
   void rename(NodeId N, llvm::StringRef NewName);
   /// Gives \p N the op \p Op; its inputs and attributes stay as they are.
   void setOp(NodeId N, llvm::StringRef Op);
@@ -342,6 +345,9 @@ public:
   void setTypeAttr(NodeId N, llvm::StringRef Key, unsigned Type);
   void setStringAttr(NodeId N, llvm::StringRef Key, llvm::StringRef Value);
   void removeAttr(NodeId N, llvm::StringRef Key);
+  /// Drops the entries of the `_class` of \p N for which \p Stays does not
+  /// hold. Returns whether there were any.
+  bool keepClasses(NodeId N, llvm::function_ref<bool(llvm::StringRef)> Stays);
 
   /// Replaces field \p Index of otherFields() by \p Field, tag included.
   void setOtherField(size_t Index, llvm::StringRef Field) {

@@ -16,7 +16,7 @@ namespace graft {
 
 NodeId Graph::insertNode(StringRef Name, StringRef Op,
                          ArrayRef<Endpoint> Inputs, NodeId After,
-                         const AttrRun &Attrs) {
+                         const AttrRun &Attrs, Inserted Kind, Copies Count) {
   NodeId N = size();
   StringRef Saved = save(Name);
   if (Names.insert(N, Saved, hashBytes(Saved), nameOf()) != N) {
@@ -30,6 +30,8 @@ NodeId Graph::insertNode(StringRef Name, StringRef Op,
   New.AttrData = LastRun.data();
   New.AttrSize = static_cast<uint32_t>(LastRun.size());
   New.Flags |= Attrs.flags();
+  New.Kind = Kind;
+  New.Count = Count;
   New.FirstEdge = static_cast<uint32_t>(EdgeSources.size());
   for (Endpoint E : Inputs) {
     assert((E.isControl() || New.NumData == New.NumInputs) &&
@@ -40,6 +42,21 @@ NodeId Graph::insertNode(StringRef Name, StringRef Op,
     New.NumData += !E.isControl();
   }
   return N;
+}
+
+bool Graph::keepClasses(NodeId N, function_ref<bool(StringRef)> Stays) {
+  auto Entries = stringListAttr(N, "_class");
+  if (!Entries)
+    return false;
+  size_t Before = Entries->size();
+  llvm::erase_if(*Entries, [&](StringRef Entry) { return !Stays(Entry); });
+  if (Entries->size() == Before)
+    return false;
+  if (Entries->empty())
+    removeAttr(N, "_class");
+  else
+    setAttr(N, "_class", encodeStringListAttr(*Entries));
+  return true;
 }
 
 void Graph::replaceOtherFields(unsigned Number, StringRef Field) {

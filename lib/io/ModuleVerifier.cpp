@@ -224,7 +224,7 @@ bool isLocalCopy(const Graph &G, StringRef Name, StringRef Word) {
 }
 
 /// Whether \p Name is there for a loader of the output: in a program whose
-/// expansion is next, a node without a true value gives its name away. \p Word
+/// expansion is next, a node without a global value gives its name away. \p Word
 /// is in the names of copies.
 bool resolves(const Module &M, StringRef Name, StringRef Word) {
   const Graph &G = M.graph();
@@ -243,7 +243,7 @@ std::string danglingKey(const Place &P, StringRef Name) {
   return P.Where + ": " + Name.str();
 }
 
-/// The initializers that the collections declare initialise all copies.
+/// The initializers that the collections declare initialize all copies.
 void verifyDeclaredInitializers(const Module &M, StringRef Word,
                                 DiagnosticEngine &Diags) {
   const Graph &G = M.graph();

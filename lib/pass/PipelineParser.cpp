@@ -49,8 +49,6 @@ private:
 
   /// \p Message, the whole text, and a caret under its part [Start, End).
   Error fail(size_t Start, size_t End, const Twine &Message) const;
-  static std::string didYouMean(StringRef Word,
-                                const std::vector<std::string> &Known);
 
   StringRef Text;
   const PassRegistry &Registry;
@@ -67,12 +65,6 @@ Error Parser::fail(size_t Start, size_t End, const Twine &Message) const {
     Marks.append(End - Start - 1, '~');
   return createStringError(inconvertibleErrorCode(),
                            Message + "\n  " + Shown + "\n  " + Marks);
-}
-
-std::string Parser::didYouMean(StringRef Word,
-                               const std::vector<std::string> &Known) {
-  std::string Near = nearest(Word, Known);
-  return Near.empty() ? "" : "; did you mean '" + Near + "'?";
 }
 
 StringRef Parser::takeName() {

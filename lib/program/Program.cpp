@@ -52,9 +52,7 @@ bool combinesReplicas(const Graph &G, NodeId N) {
 NodeId insertPick(Graph &G, StringRef Name, Endpoint E, NodeId After) {
   AttrRun Attrs;
   Attrs.type("T", G.outputType(E.Node, E.Port)).string("combine", "pick");
-  NodeId N = G.insertNode(Name, "_FromReplicas", E, After, Attrs);
-  G.node(N).Kind = Inserted::Merge;
-  return N;
+  return G.insertNode(Name, "_FromReplicas", E, After, Attrs, Inserted::Merge);
 }
 
 StringRef originName(const Graph &G, NodeId N) {

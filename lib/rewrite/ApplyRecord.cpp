@@ -6,6 +6,8 @@
 
 #include "lib/rewrite/ApplyRecord.h"
 
+#include "lib/rewrite/VariableRules.h"
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -78,13 +80,8 @@ bool Apply::match() {
   for (const VariableStrategy &V : Record.Variables) {
     NodeId Var = G.find(V.Variable);
     if (Var == NoNode || !isVariableOp(G.opName(Var))) {
-      std::vector<std::string> Names;
-      for (NodeId Other : Vars.variables())
-        Names.push_back(G.name(Other).str());
-      std::string Near = nearest(V.Variable, Names);
-      Good = fail(
-          V, "the graph has no such variable" +
-                 (Near.empty() ? Twine() : "; did you mean '" + Near + "'?"));
+      Good = fail(V, "the graph has no such variable" +
+                         similarVariable(G, Vars, V.Variable));
       continue;
     }
     if (!Entries.try_emplace(Var, &V).second)

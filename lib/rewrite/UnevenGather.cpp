@@ -22,10 +22,8 @@ void gatherByLengths(Graph &G, NodeId N, int64_t Rank,
   auto Add = [&](StringRef Suffix, StringRef Op, ArrayRef<Endpoint> Inputs,
                  AttrRun Attrs) {
     Attrs.boolean(LengthsAttr, true);
-    NodeId New =
-        G.insertNode((G.name(N) + Suffix).str(), Op, Inputs, X.Node, Attrs);
-    G.node(New).Kind = Inserted::Gather;
-    G.node(New).Count = Copies::PerReplica;
+    NodeId New = G.insertNode((G.name(N) + Suffix).str(), Op, Inputs, X.Node,
+                              Attrs, Inserted::Gather, Copies::PerReplica);
     G.node(New).Flags |= NF_LocalName;
     return Endpoint{New, 0};
   };

@@ -135,16 +135,19 @@ bool applyVariableRules(Graph &G, const VariableIndex &Vars, StringRef Text,
   }
   for (const Rule &R : Rules)
     if (!R.Matched) {
-      std::vector<std::string> Names;
-      for (NodeId Var : Vars.variables())
-        Names.push_back(G.name(Var).str());
-      std::string Near = nearest(R.Glob, Names);
-      Diags.error("",
-                  "--variable: no variable is called '" + R.Glob + "'" +
-                      (Near.empty() ? "" : "; did you mean '" + Near + "'?"));
+      Diags.error("", "--variable: no variable is called '" + R.Glob + "'" +
+                          similarVariable(G, Vars, R.Glob));
       return false;
     }
   return giveSlots(G, Vars, Plans, Named, Diags);
+}
+
+std::string similarVariable(const Graph &G, const VariableIndex &Vars,
+                            StringRef Name) {
+  std::vector<std::string> Names;
+  for (NodeId Var : Vars.variables())
+    Names.push_back(G.name(Var).str());
+  return didYouMean(Name, Names);
 }
 
 bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags) {

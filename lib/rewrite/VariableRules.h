@@ -25,6 +25,10 @@ bool applyVariableRules(Graph &G, const VariableIndex &Vars,
                         llvm::StringRef Rules, llvm::DenseSet<NodeId> &Named,
                         DiagnosticEngine &Diags);
 
+/// "; did you mean 'X'?" if a variable has nearly the name \p Name.
+std::string similarVariable(const Graph &G, const VariableIndex &Vars,
+                            llvm::StringRef Name);
+
 /// The same for what the VariableDefs of \p M declare: a synchronization other
 /// than AUTO, or an aggregation other than NONE, which alone leaves the policy
 /// to be \p Default.

@@ -26,7 +26,7 @@ struct LinkSpeeds {
   /// root of 16 lanes moves 15.75 GB/s less its headers.
   double Inside = 12e9;
   /// Seconds that a message is on its way: TCP between two machines of one
-  /// data centre.
+  /// data center.
   double Latency = 50e-6;
   /// Seconds that a machine's processors take for one message of a session.
   double PerMessage = 5e-6;

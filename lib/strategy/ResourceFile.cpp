@@ -172,13 +172,10 @@ Error ResourceReader::checkKeys(const Value &Map, StringRef What,
     const Value &Key = Map.Items[I];
     if (Key.Kind != Value::Scalar)
       return failure(Map, What + " has a key that is not a word");
-    if (!is_contained(Known, Key.Text)) {
-      std::string Near = nearest(Key.Text, Known);
-      return failure(Key,
-                     What + " has the unknown key '" + Key.Text + "'" +
-                         (Near.empty() ? "; it may have " + join(Known, ", ")
-                                       : "; did you mean '" + Near + "'?"));
-    }
+    if (!is_contained(Known, Key.Text))
+      return failure(Key, What + " has the unknown key '" + Key.Text + "'" +
+                              didYouMean(Key.Text, Known,
+                                         "; it may have " + join(Known, ", ")));
     if (is_contained(Seen, Key.Text))
       return failure(Key, What + " has '" + Key.Text + "' twice");
     Seen.push_back(Key.Text);

@@ -96,8 +96,9 @@ std::string escapeControls(StringRef Text) {
   return Out;
 }
 
-std::string nearest(StringRef Word,
-                    const std::vector<std::string> &Candidates) {
+std::string didYouMean(StringRef Word,
+                       const std::vector<std::string> &Candidates,
+                       const Twine &Otherwise) {
   unsigned Limit = std::max<unsigned>(1, Word.size() / 3);
   std::string Best;
   for (const std::string &Candidate : Candidates) {
@@ -109,7 +110,7 @@ std::string nearest(StringRef Word,
         break;
     }
   }
-  return Best;
+  return Best.empty() ? Otherwise.str() : "; did you mean '" + Best + "'?";
 }
 
 } // namespace graft

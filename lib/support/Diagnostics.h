@@ -8,6 +8,7 @@
 #define GRAFT_LIB_SUPPORT_DIAGNOSTICS_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 
 #include <functional>
 #include <string>
@@ -99,10 +100,12 @@ private:
 /// that are no UTF-8.
 std::string escapeControls(llvm::StringRef Text);
 
-/// The candidate nearest to \p Word by edit distance, or an empty string when
-/// none is near enough to be meant (a third of the word's length).
-std::string nearest(llvm::StringRef Word,
-                    const std::vector<std::string> &Candidates);
+/// "; did you mean 'X'?" with the candidate nearest to \p Word by edit
+/// distance, or \p Otherwise when none is near enough to be meant (a third of
+/// the word's length).
+std::string didYouMean(llvm::StringRef Word,
+                       const std::vector<std::string> &Candidates,
+                       const llvm::Twine &Otherwise = "");
 
 } // namespace graft
 

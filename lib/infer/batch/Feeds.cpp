@@ -116,9 +116,8 @@ Feed *Chooser::find(StringRef Name) {
     for (const Feed &F : Feeds)
       Known.push_back(feedName(G, F.At));
     Name.consume_back(":0");
-    std::string Near = nearest(Name, Known);
     Diags.error("", ("--feed: the graph has no tensor '" + Name + "'" +
-                     (Near.empty() ? "" : "; did you mean '" + Near + "'?"))
+                     didYouMean(Name, Known))
                         .str());
     return nullptr;
   }

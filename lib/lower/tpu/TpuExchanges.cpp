@@ -265,16 +265,15 @@ void lowerOutside(Graph &G, NodeId N, const std::string &Host) {
   size_t Size = Name.size();
   Name += "/all";
   Endpoint Source = G.input(N, 0);
-  NodeId Result =
-      G.insertNode(Name, "_FromReplicas", Source, Source.Node, Merge);
-  G.node(Result).Kind = Inserted::Merge;
+  NodeId Result = G.insertNode(Name, "_FromReplicas", Source, Source.Node,
+                               Merge, Inserted::Merge);
   G.setDevice(Result, Host);
   if (int64_t Power = G.intAttr(N, "power").value_or(0); Power != 0) {
     Name.truncate(Size);
     Name += "/scale";
     Result = G.insertNode(Name, "_Scale", Endpoint{Result, 0}, Result,
-                          AttrRun().type("T", Type).integer("power", Power));
-    G.node(Result).Kind = Inserted::Scale;
+                          AttrRun().type("T", Type).integer("power", Power),
+                          Inserted::Scale);
     G.setDevice(Result, Host);
   }
   for (StringRef Key : {"combine", "power", "axis", "uneven", "_graft_assumed"})

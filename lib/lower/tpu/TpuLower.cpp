@@ -95,22 +95,10 @@ void Lowering::keepNames() {
 
 /// Colocation does not cross the border of the computation.
 void Lowering::dropClasses(NodeId N) {
-  auto Names = G.stringListAttr(N, "_class");
-  if (!Names)
-    return;
-  SmallVector<StringRef, 2> Kept;
-  for (StringRef Entry : *Names) {
-    StringRef Name = Entry;
+  G.keepClasses(N, [&](StringRef Name) {
     NodeId With = Name.consume_front("loc:@") ? G.find(Name) : NoNode;
-    if (With != NoNode && Step.isMember(With) == Step.isMember(N))
-      Kept.push_back(Entry);
-  }
-  if (Kept.size() == Names->size())
-    return;
-  if (Kept.empty())
-    G.removeAttr(N, "_class");
-  else
-    G.setAttr(N, "_class", encodeStringListAttr(Kept));
+    return With != NoNode && Step.isMember(With) == Step.isMember(N);
+  });
 }
 
 void Lowering::describe() {
@@ -169,9 +157,8 @@ void Lowering::connect(const TpuForm &Form) {
     }
   for (auto &[N, Name] : Named) {
     G.rename(N, G.uniqueName(Form.Cluster + "/" + Name));
-    NodeId Outer =
-        G.insertNode(Name, op::NoOp, Endpoint{Ran, ControlPort}, N, {});
-    G.node(Outer).Kind = Inserted::Identity;
+    G.insertNode(Name, op::NoOp, Endpoint{Ran, ControlPort}, N, {},
+                 Inserted::Identity);
   }
 }
 

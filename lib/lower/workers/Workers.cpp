@@ -12,7 +12,7 @@
 //     y = MatMul*(x, w)                  y = MatMul(x, w)
 //
 // A node whose value is local is `replica_I/<name>`, as it would be in one
-// graph for all of them; variables and all that has the true value have the
+// graph for all of them; variables and all that has the global value have the
 // input's names.
 //
 //===----------------------------------------------------------------------===//

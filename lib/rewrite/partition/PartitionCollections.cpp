@@ -39,8 +39,8 @@ void PartitionEditor::keepNamed() {
 
 /// A tensor with the value of part \p Part, by the declared read \p Snapshot of
 /// the variable.
-NodeId PartitionEditor::snapshotOf(const CutVariable &Of, StringRef Snapshot,
-                                   unsigned Part) {
+NodeId PartitionEditor::snapshotOf(const PartitionedVariable &Of,
+                                   StringRef Snapshot, unsigned Part) {
   auto Declared = G.findEndpoint(Snapshot);
   auto It = Declared ? PartReads.find(Declared->Node) : PartReads.end();
   if (It != PartReads.end())
@@ -72,8 +72,8 @@ static StringRef declaredName(StringRef Bytes) {
 void PartitionEditor::declareParts() {
   if (!M.metaGraph())
     return;
-  StringMap<const CutVariable *> ByName;
-  for (const CutVariable &Of : Plan.variables())
+  StringMap<const PartitionedVariable *> ByName;
+  for (const PartitionedVariable &Of : Plan.variables())
     ByName[Of.Name] = &Of;
   std::vector<std::pair<std::string, tensorflow::CollectionDef>> Changed;
   for (const auto &[Key, Collection] : M.metaGraph()->collection_def()) {
@@ -83,7 +83,7 @@ void PartitionEditor::declareParts() {
     bool Any = false;
     for (const std::string &Bytes : Collection.bytes_list().value()) {
       // Other collections hold other messages, which have no such name here.
-      const CutVariable *Of = ByName.lookup(declaredName(Bytes));
+      const PartitionedVariable *Of = ByName.lookup(declaredName(Bytes));
       tensorflow::VariableDef V;
       if (Of && !V.ParseFromString(Bytes))
         Of = nullptr;
@@ -108,7 +108,7 @@ void PartitionEditor::declareParts() {
 }
 
 tensorflow::VariableDef PartitionEditor::declare(tensorflow::VariableDef V,
-                                                 const CutVariable &Of,
+                                                 const PartitionedVariable &Of,
                                                  unsigned Part) {
   NodeId Var = Clones[Of.Var][Part];
   auto *Slice = V.mutable_save_slice_info_def();
@@ -135,7 +135,7 @@ tensorflow::VariableDef PartitionEditor::declare(tensorflow::VariableDef V,
   auto Initializer = G.findEndpoint(V.initializer_name());
   if (!Initializer)
     return V;
-  // Another op may initialise several variables; it still does.
+  // Another op may initialize several variables; it still does.
   if (auto It = Clones.find(Initializer->Node); It != Clones.end())
     V.set_initializer_name(G.name(It->second[Part]).str());
   if (auto It = SplitOf.find(Initializer->Node);

@@ -16,7 +16,7 @@ using namespace llvm;
 namespace graft {
 
 /// `w 10 4 0,5:0,4`: as TensorFlow writes slices, after a name.
-static std::string sliceText(const Graph &G, const CutVariable &Of,
+static std::string sliceText(const Graph &G, const PartitionedVariable &Of,
                              unsigned Part) {
   std::string Text = G.name(Of.Var).str(), Slice;
   for (auto [Axis, Size] : enumerate(Of.Shape)) {
@@ -28,7 +28,7 @@ static std::string sliceText(const Graph &G, const CutVariable &Of,
   return Text + " " + Slice;
 }
 
-void PartitionEditor::makeParts(const CutVariable &Of) {
+void PartitionEditor::makeParts(const PartitionedVariable &Of) {
   StringRef Name = G.name(Of.Var);
   StringRef Shared = G.stringAttr(Of.Var, "shared_name").value_or("");
   bool IsHandle = G.isOp(Of.Var, op::VarHandleOp);
@@ -78,14 +78,14 @@ void PartitionEditor::finish(NodeId Alias) {
 
 void PartitionEditor::run() {
   keepNamed();
-  for (const CutVariable &Of : Plan.variables()) {
+  for (const PartitionedVariable &Of : Plan.variables()) {
     findSaved(Of);
     findRestored(Of);
     makeParts(Of);
   }
-  for (const CutVariable &Of : Plan.variables())
+  for (const PartitionedVariable &Of : Plan.variables())
     Gone[G.name(Of.Var)] = Of.Var;
-  for (const CutVariable &Of : Plan.variables())
+  for (const PartitionedVariable &Of : Plan.variables())
     for (auto [I, Part] : enumerate(Clones[Of.Var]))
       if (auto Class = G.stringListAttr(Part, "_class")) {
         std::vector<std::string> Names;
@@ -96,7 +96,7 @@ void PartitionEditor::run() {
                       SmallVector<StringRef, 2>(Names.begin(), Names.end())));
       }
   rewriteRestores();
-  for (const CutVariable &Of : Plan.variables()) {
+  for (const PartitionedVariable &Of : Plan.variables()) {
     Old.push_back(Of.Var);
     finish(Of.Var);
   }
@@ -115,53 +115,53 @@ void PartitionEditor::run() {
 }
 
 void PartitionEditor::rewriteUser(NodeId N) {
-  const CutVariable *Of = nullptr;
-  CutUse Kind = CutUse::Value;
+  const PartitionedVariable *Of = nullptr;
+  PartitionedUse Kind = PartitionedUse::Value;
   for (auto [I, E] : enumerate(G.dataInputs(N))) {
-    const CutVariable *Its = Plan.find(E);
+    const PartitionedVariable *Its = Plan.find(E);
     if (!Its)
       continue;
-    CutUse This = classifyCutUse(G, Vars, {N, static_cast<unsigned>(I)});
-    if (!Of || This != CutUse::Value) {
+    PartitionedUse This = classifyUse(G, Vars, {N, static_cast<unsigned>(I)});
+    if (!Of || This != PartitionedUse::Value) {
       Of = Its;
       Kind = This;
       enterContext(E);
     }
-    if (This != CutUse::Value)
+    if (This != PartitionedUse::Value)
       break;
   }
   switch (Kind) {
-  case CutUse::Alias:
+  case PartitionedUse::Alias:
     return cloneAlias(N, *Of);
-  case CutUse::Update:
+  case PartitionedUse::Update:
     return rewriteUpdate(N);
-  case CutUse::Read:
+  case PartitionedUse::Read:
     return rewriteRead(N, *Of);
-  case CutUse::Lookup: {
+  case PartitionedUse::Lookup: {
     SmallVector<Endpoint, 8> Params;
     for (unsigned I = 0; I < Of->parts(); ++I)
       Params.push_back(partOf(G.input(N, 0), I));
     return rewriteLookup(N, *Of, Params);
   }
-  case CutUse::DenseLookup:
+  case PartitionedUse::DenseLookup:
     return rewriteDenseLookup(N, *Of);
-  case CutUse::Shape:
+  case PartitionedUse::Shape:
     return becomeShape(N, *Of, "out_type");
-  case CutUse::Initialized:
+  case PartitionedUse::Initialized:
     return rewriteInitialized(N, *Of);
-  case CutUse::Effect:
+  case PartitionedUse::Effect:
     return rewriteEffect(N, *Of);
-  case CutUse::Value:
+  case PartitionedUse::Value:
     // Entries of a saver take the parts themselves.
     if (!isSaved(N))
       readValues(N);
     return;
-  case CutUse::Unknown:
+  case PartitionedUse::Unknown:
     llvm_unreachable("refused by the plan");
   }
 }
 
-void PartitionEditor::cloneAlias(NodeId N, const CutVariable &Of) {
+void PartitionEditor::cloneAlias(NodeId N, const PartitionedVariable &Of) {
   Nodes Parts;
   for (unsigned I = 0; I < Of.parts(); ++I)
     Parts.push_back(cloneForPart(N, readName(Of, N, I), I));
@@ -173,8 +173,8 @@ void PartitionEditor::cloneAlias(NodeId N, const CutVariable &Of) {
 
 /// Reads of the parts that run when \p N, which reads or looks at the whole
 /// value, would.
-PartitionEditor::Nodes PartitionEditor::partReads(NodeId N,
-                                                  const CutVariable &Of) {
+PartitionEditor::Nodes
+PartitionEditor::partReads(NodeId N, const PartitionedVariable &Of) {
   Nodes Parts;
   for (unsigned I = 0; I < Of.parts(); ++I)
     Parts.push_back(cloneForPart(N, readName(Of, N, I), I));
@@ -188,7 +188,7 @@ static SmallVector<Endpoint, 8> outputsOf(ArrayRef<NodeId> Nodes) {
   return Result;
 }
 
-void PartitionEditor::rewriteRead(NodeId N, const CutVariable &Of) {
+void PartitionEditor::rewriteRead(NodeId N, const PartitionedVariable &Of) {
   if (G.isOp(N, op::Identity))
     readLate(N, Of);
   Nodes Parts = partReads(N, Of);
@@ -218,7 +218,7 @@ SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
 
 /// Users of \p N, an Identity of a reference, that run after an update read the
 /// value of that time: see PartitionPlan::isAfterUpdate.
-void PartitionEditor::readLate(NodeId N, const CutVariable &Of) {
+void PartitionEditor::readLate(NodeId N, const PartitionedVariable &Of) {
   for (Use U : G.uses(N)) {
     if (U.Index >= G.node(U.User).NumData || !Plan.isAfterUpdate(U.User) ||
         G.isOp(U.User, op::Merge) || isSaved(U.User))
@@ -248,8 +248,8 @@ void PartitionEditor::readLate(NodeId N, const CutVariable &Of) {
 void PartitionEditor::readValues(NodeId N) {
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
-    const CutVariable *Of = Plan.find(E);
-    if (!Of || classifyCutUse(G, Vars, {N, I}) != CutUse::Value)
+    const PartitionedVariable *Of = Plan.find(E);
+    if (!Of || classifyUse(G, Vars, {N, I}) != PartitionedUse::Value)
       continue;
     enterContext(E);
     AttrRun Attrs;
@@ -267,7 +267,8 @@ void PartitionEditor::readValues(NodeId N) {
   }
 }
 
-void PartitionEditor::rewriteInitialized(NodeId N, const CutVariable &Of) {
+void PartitionEditor::rewriteInitialized(NodeId N,
+                                         const PartitionedVariable &Of) {
   Endpoint All;
   for (unsigned I = 0; I < Of.parts(); ++I) {
     Endpoint One{cloneForPart(N, G.name(N) + "/part_" + Twine(I), I), 0};
@@ -280,7 +281,7 @@ void PartitionEditor::rewriteInitialized(NodeId N, const CutVariable &Of) {
   }
 }
 
-void PartitionEditor::rewriteEffect(NodeId N, const CutVariable &Of) {
+void PartitionEditor::rewriteEffect(NodeId N, const PartitionedVariable &Of) {
   SmallVector<Endpoint, 8> Waits;
   for (unsigned I = 0; I < Of.parts(); ++I)
     Waits.push_back(
@@ -289,7 +290,8 @@ void PartitionEditor::rewriteEffect(NodeId N, const CutVariable &Of) {
 }
 
 /// A lookup that no part can do for itself looks at the whole value.
-void PartitionEditor::rewriteDenseLookup(NodeId N, const CutVariable &Of) {
+void PartitionEditor::rewriteDenseLookup(NodeId N,
+                                         const PartitionedVariable &Of) {
   AttrRun Read;
   Read.type("dtype", Of.Type);
   SmallVector<Endpoint, 8> Values;
@@ -313,7 +315,7 @@ void PartitionEditor::rewriteDenseLookup(NodeId N, const CutVariable &Of) {
 }
 
 /// \p N, which asks for the shape, gets the constant that it is.
-void PartitionEditor::becomeShape(NodeId N, const CutVariable &Of,
+void PartitionEditor::becomeShape(NodeId N, const PartitionedVariable &Of,
                                   StringRef TypeAttr) {
   unsigned Type = G.typeAttr(N, TypeAttr).value_or(DT_INT32);
   AttrRun Attrs;
@@ -331,7 +333,7 @@ void PartitionEditor::becomeShape(NodeId N, const CutVariable &Of,
 void PartitionEditor::rewriteUpdate(NodeId N) {
   readValues(N);
   const UpdateDef Def = Vars.update(G, N);
-  const CutVariable &Of = *Plan.find(G.input(N, 0));
+  const PartitionedVariable &Of = *Plan.find(G.input(N, 0));
   SmallVector<Endpoint, 8> Values, Ids;
   auto Known = PartValues.find(N);
   auto Grad = static_cast<uint8_t>(Def.Grad);

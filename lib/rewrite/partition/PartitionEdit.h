@@ -40,14 +40,14 @@ private:
 
   /// An entry of a SaveV2 that is the value of a variable.
   struct SavedEntry {
-    unsigned Index;        ///< Of the entry.
-    const CutVariable *Of; ///< The variable.
-    Endpoint From;         ///< A reference, or a read.
+    unsigned Index;                ///< Of the entry.
+    const PartitionedVariable *Of; ///< The variable.
+    Endpoint From;                 ///< A reference, or a read.
   };
   /// An output of a RestoreV2 that only gives a variable its value.
   struct RestoredEntry {
     unsigned Index;
-    const CutVariable *Of;
+    const PartitionedVariable *Of;
     NodeId Assign;
   };
 
@@ -74,7 +74,8 @@ private:
   }
   /// The clone of \p Read, a read of \p Of, that reads part \p Part is called
   /// after the part where \p Read is called after the variable.
-  std::string readName(const CutVariable &Of, NodeId Read, unsigned Part) const;
+  std::string readName(const PartitionedVariable &Of, NodeId Read,
+                       unsigned Part) const;
   /// What `constant` nodes wait for, so that they run where \p Handle is
   /// there: nothing outside of conditionals and loops.
   void enterContext(Endpoint Handle);
@@ -102,20 +103,21 @@ private:
   // Users (PartitionEdit.cpp)
   //===--------------------------------------------------------------------===//
 
-  void makeParts(const CutVariable &Of);
+  void makeParts(const PartitionedVariable &Of);
   void finish(NodeId Alias);
   void rewriteUser(NodeId N);
-  void cloneAlias(NodeId N, const CutVariable &Of);
-  void rewriteRead(NodeId N, const CutVariable &Of);
+  void cloneAlias(NodeId N, const PartitionedVariable &Of);
+  void rewriteRead(NodeId N, const PartitionedVariable &Of);
   void readValues(NodeId N);
-  void readLate(NodeId N, const CutVariable &Of);
+  void readLate(NodeId N, const PartitionedVariable &Of);
   llvm::SmallVector<Endpoint, 8> waitsOf(NodeId N, unsigned Index) const;
-  void rewriteInitialized(NodeId N, const CutVariable &Of);
-  void rewriteEffect(NodeId N, const CutVariable &Of);
-  void rewriteDenseLookup(NodeId N, const CutVariable &Of);
-  void becomeShape(NodeId N, const CutVariable &Of, llvm::StringRef TypeAttr);
+  void rewriteInitialized(NodeId N, const PartitionedVariable &Of);
+  void rewriteEffect(NodeId N, const PartitionedVariable &Of);
+  void rewriteDenseLookup(NodeId N, const PartitionedVariable &Of);
+  void becomeShape(NodeId N, const PartitionedVariable &Of,
+                   llvm::StringRef TypeAttr);
   void rewriteUpdate(NodeId N);
-  Nodes partReads(NodeId N, const CutVariable &Of);
+  Nodes partReads(NodeId N, const PartitionedVariable &Of);
   void removeOld();
 
   //===--------------------------------------------------------------------===//
@@ -127,21 +129,23 @@ private:
     Endpoint Flat, Part, Local;
     unsigned Type; ///< Of the indices.
   };
-  Route route(NodeId N, Endpoint Ids, const CutVariable &Of);
+  Route route(NodeId N, Endpoint Ids, const PartitionedVariable &Of);
   Endpoint partition(NodeId N, const llvm::Twine &Suffix, Endpoint Data,
-                     Endpoint Part, unsigned Type, const CutVariable &Of);
+                     Endpoint Part, unsigned Type,
+                     const PartitionedVariable &Of);
   /// Makes the lookup \p N one of the parts, which \p Params are.
-  void rewriteLookup(NodeId N, const CutVariable &Of,
+  void rewriteLookup(NodeId N, const PartitionedVariable &Of,
                      llvm::ArrayRef<Endpoint> Params);
   /// The gradients and indices of each part for the sparse update \p N.
-  void splitRows(NodeId N, const CutVariable &Of,
+  void splitRows(NodeId N, const PartitionedVariable &Of,
                  llvm::SmallVectorImpl<Endpoint> &Values,
                  llvm::SmallVectorImpl<Endpoint> &Ids);
   /// Whether \p U looks up rows along the axis that is cut.
-  bool isLookup(Use U, const CutVariable &Of) const;
+  bool isLookup(Use U, const PartitionedVariable &Of) const;
   /// Users of the read \p N, all of which look up rows along the axis that is
   /// cut, or ask for the shape. Nothing if there are others.
-  llvm::SmallVector<NodeId, 4> lookupsOf(NodeId N, const CutVariable &Of) const;
+  llvm::SmallVector<NodeId, 4> lookupsOf(NodeId N,
+                                         const PartitionedVariable &Of) const;
 
   //===--------------------------------------------------------------------===//
   // Checkpoints (PartitionSavers.cpp)
@@ -152,13 +156,14 @@ private:
     std::vector<std::string> Names, Slices;
   };
   /// By entry, the variable that is cut.
-  using EntryMap = llvm::SmallDenseMap<unsigned, const CutVariable *>;
+  using EntryMap = llvm::SmallDenseMap<unsigned, const PartitionedVariable *>;
 
   SaverEntries *entriesOf(NodeId N);
-  bool canExpand(NodeId N, unsigned Index, const CutVariable &Of);
-  void findSaved(const CutVariable &Of);
-  bool findSavedFrom(Endpoint Value, Endpoint From, const CutVariable &Of);
-  void findRestored(const CutVariable &Of);
+  bool canExpand(NodeId N, unsigned Index, const PartitionedVariable &Of);
+  void findSaved(const PartitionedVariable &Of);
+  bool findSavedFrom(Endpoint Value, Endpoint From,
+                     const PartitionedVariable &Of);
+  void findRestored(const PartitionedVariable &Of);
   void expandEntries(NodeId N, const EntryMap &Of);
   void rewriteRestores();
   void rewriteSaves();
@@ -174,8 +179,8 @@ private:
   void keepNamed();
   void declareParts();
   tensorflow::VariableDef declare(tensorflow::VariableDef V,
-                                  const CutVariable &Of, unsigned Part);
-  NodeId snapshotOf(const CutVariable &Of, llvm::StringRef Snapshot,
+                                  const PartitionedVariable &Of, unsigned Part);
+  NodeId snapshotOf(const PartitionedVariable &Of, llvm::StringRef Snapshot,
                     unsigned Part);
 
   Module &M;

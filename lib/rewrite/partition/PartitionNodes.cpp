@@ -89,8 +89,8 @@ void PartitionEditor::becomeIdentity(NodeId N, Endpoint Value, unsigned Type) {
   become(N, op::Identity, Value, Attrs);
 }
 
-std::string PartitionEditor::readName(const CutVariable &Of, NodeId Read,
-                                      unsigned Part) const {
+std::string PartitionEditor::readName(const PartitionedVariable &Of,
+                                      NodeId Read, unsigned Part) const {
   StringRef Name = G.name(Read), Var = G.name(Of.Var);
   std::string Mark = ("part_" + Twine(Part)).str();
   if (Name.size() > Var.size() && Name.starts_with(Var) &&

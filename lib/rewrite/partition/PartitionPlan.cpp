@@ -18,37 +18,37 @@ using namespace llvm;
 
 namespace graft {
 
-CutUse classifyCutUse(const Graph &G, const VariableIndex &Vars, Use U) {
+PartitionedUse classifyUse(const Graph &G, const VariableIndex &Vars, Use U) {
   StringRef Op = G.opName(U.User);
   bool IsHandle =
       G.isOp(Vars.variableOf(G.input(U.User, U.Index)), op::VarHandleOp);
   if (Vars.isUpdate(G, U.User) && U.Index < Vars.update(G, U.User).NumVars)
-    return CutUse::Update;
+    return PartitionedUse::Update;
   if (Vars.variableOf({U.User, 0}) != NoNode && U.Index == 0)
-    return StringSwitch<CutUse>(Op)
+    return StringSwitch<PartitionedUse>(Op)
         .Cases(op::Identity, op::RefIdentity, op::Switch, op::RefSwitch,
-               CutUse::Alias)
-        .Cases(op::Enter, op::RefEnter, CutUse::Alias)
-        .Default(CutUse::Unknown);
+               PartitionedUse::Alias)
+        .Cases(op::Enter, op::RefEnter, PartitionedUse::Alias)
+        .Default(PartitionedUse::Unknown);
   if (Op == op::IsVariableInitialized || Op == op::VarIsInitializedOp)
-    return CutUse::Initialized;
+    return PartitionedUse::Initialized;
   if (Op == op::DestroyResourceOp || Op == op::DisableCopyOnRead)
-    return CutUse::Effect;
+    return PartitionedUse::Effect;
   if (IsHandle)
-    return StringSwitch<CutUse>(Op)
-        .Case(op::ReadVariableOp, CutUse::Read)
+    return StringSwitch<PartitionedUse>(Op)
+        .Case(op::ReadVariableOp, PartitionedUse::Read)
         .Case(op::ResourceGather,
               G.intAttr(U.User, "batch_dims").value_or(0) == 0
-                  ? CutUse::Lookup
-                  : CutUse::DenseLookup)
-        .Case(op::ResourceGatherNd, CutUse::DenseLookup)
-        .Case(op::VariableShape, CutUse::Shape)
-        .Default(CutUse::Unknown);
+                  ? PartitionedUse::Lookup
+                  : PartitionedUse::DenseLookup)
+        .Case(op::ResourceGatherNd, PartitionedUse::DenseLookup)
+        .Case(op::VariableShape, PartitionedUse::Shape)
+        .Default(PartitionedUse::Unknown);
   // What takes a reference in place and is none of the above is not known. A
   // Merge does not wait for all that it reads.
   if (!G.opDef(U.User) || G.isRefInput(U.User, U.Index) || Op == op::Merge)
-    return CutUse::Unknown;
-  return Op == op::Identity ? CutUse::Read : CutUse::Value;
+    return PartitionedUse::Unknown;
+  return Op == op::Identity ? PartitionedUse::Read : PartitionedUse::Value;
 }
 
 bool PartitionPlan::fail(NodeId N, const Twine &Why) {
@@ -57,7 +57,7 @@ bool PartitionPlan::fail(NodeId N, const Twine &Why) {
 }
 
 bool PartitionPlan::add(NodeId Var, const Partition &Cut, NodeId Leader) {
-  if (const CutVariable *Old = findVariable(Var)) {
+  if (const PartitionedVariable *Old = findVariable(Var)) {
     if (Old->Cut == Cut)
       return true;
     return fail(Var,
@@ -87,7 +87,7 @@ bool PartitionPlan::add(NodeId Var, const Partition &Cut, NodeId Leader) {
                     .str());
   if (is_contained(Shape->Dims, 0))
     return fail(Var, "has no elements; leave it whole");
-  CutVariable &New = Cuts.emplace_back();
+  PartitionedVariable &New = Cuts.emplace_back();
   New.Var = Var;
   New.Name = G.name(Var).str();
   New.Leader = Leader;
@@ -104,7 +104,7 @@ bool PartitionPlan::add(NodeId Var, const Partition &Cut, NodeId Leader) {
 }
 
 /// The other variables of \p Update are cut like \p Of.
-bool PartitionPlan::addSlotsOf(NodeId Update, const CutVariable &Of) {
+bool PartitionPlan::addSlotsOf(NodeId Update, const PartitionedVariable &Of) {
   // add() may move what Of refers to.
   Partition Cut = Of.Cut;
   SmallVector<int64_t, 4> Shape = Of.Shape;
@@ -130,7 +130,7 @@ bool PartitionPlan::addSlots(NodeId Var) {
   bool Good = true;
   SmallVector<NodeId, 8> Updates;
   Vars.forEachUse(G, Var, [&](Use U) {
-    if (classifyCutUse(G, Vars, U) == CutUse::Update &&
+    if (classifyUse(G, Vars, U) == PartitionedUse::Update &&
         Vars.update(G, U.User).NumVars > 1)
       Updates.push_back(U.User);
   });
@@ -149,7 +149,7 @@ static bool hasShape(const Graph &G, Endpoint E, ArrayRef<int64_t> Shape) {
 }
 
 /// Refuses the users of \p Of that nothing is known to do with parts.
-bool PartitionPlan::check(const CutVariable &Of) {
+bool PartitionPlan::check(const PartitionedVariable &Of) {
   bool Good = true;
   auto Refuse = [&](NodeId N, const Twine &Why) {
     Good = fail(N, Why + "; leave variable '" + G.name(Of.Var) +
@@ -159,8 +159,8 @@ bool PartitionPlan::check(const CutVariable &Of) {
     if (!Good)
       return;
     StringRef Op = G.opName(U.User);
-    CutUse Kind = classifyCutUse(G, Vars, U);
-    if (Kind == CutUse::Unknown)
+    PartitionedUse Kind = classifyUse(G, Vars, U);
+    if (Kind == PartitionedUse::Unknown)
       return Refuse(
           U.User,
           Op + " uses a variable in a way that has no partitioned form");
@@ -170,12 +170,12 @@ bool PartitionPlan::check(const CutVariable &Of) {
       return Type == DT_INT32 || Type == DT_INT64;
     };
     const char *NoIndices = "its indices are not known to be integers";
-    if (Kind == CutUse::Lookup) {
+    if (Kind == PartitionedUse::Lookup) {
       if (!HasIndices(1))
         Refuse(U.User, NoIndices);
       return;
     }
-    if (Kind != CutUse::Update)
+    if (Kind != PartitionedUse::Update)
       return;
     const UpdateDef &Def = Vars.update(G, U.User);
     if (Def.Kind == UpdateKind::Count ||
@@ -207,12 +207,12 @@ bool passesMemoryOn(StringRef Op) {
 /// Marks what runs after an update of a reference: it is reached from there.
 void PartitionPlan::findAfterUpdates() {
   SmallVector<NodeId, 32> Found;
-  for (const CutVariable &Of : Cuts) {
+  for (const PartitionedVariable &Of : Cuts) {
     if (G.isOp(Of.Var, op::VarHandleOp))
       continue;
     After.resize(G.size());
     Vars.forEachUse(G, Of.Var, [&](Use U) {
-      if (classifyCutUse(G, Vars, U) == CutUse::Update)
+      if (classifyUse(G, Vars, U) == PartitionedUse::Update)
         Found.push_back(U.User);
     });
   }
@@ -227,7 +227,7 @@ void PartitionPlan::findAfterUpdates() {
 
 /// Warns where the memory of \p Of, which \p Read gives, is passed on to what
 /// runs after an update.
-void PartitionPlan::checkViews(NodeId Read, const CutVariable &Of) {
+void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
   SmallVector<NodeId, 8> Views{Read};
   DenseSet<NodeId> Seen;
   while (!Views.empty()) {
@@ -258,13 +258,13 @@ bool PartitionPlan::complete() {
   for (size_t I = 0; I < Cuts.size();)
     if (!addSlots(Cuts[I++].Var))
       return false;
-  if (!all_of(Cuts, [&](const CutVariable &Of) { return check(Of); }))
+  if (!all_of(Cuts, [&](const PartitionedVariable &Of) { return check(Of); }))
     return false;
   findAfterUpdates();
-  for (const CutVariable &Of : Cuts)
+  for (const PartitionedVariable &Of : Cuts)
     if (!After.empty() && !G.isOp(Of.Var, op::VarHandleOp))
       Vars.forEachUse(G, Of.Var, [&](Use U) {
-        if (classifyCutUse(G, Vars, U) == CutUse::Read)
+        if (classifyUse(G, Vars, U) == PartitionedUse::Read)
           checkViews(U.User, Of);
       });
   return true;

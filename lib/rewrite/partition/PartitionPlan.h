@@ -17,7 +17,7 @@
 namespace graft {
 
 /// One variable that is cut into parts.
-struct CutVariable {
+struct PartitionedVariable {
   NodeId Var = NoNode;
   std::string Name;
   NodeId Leader = NoNode; ///< The variable that was asked for: slots follow it.
@@ -36,7 +36,7 @@ struct CutVariable {
 };
 
 /// What an op does with a variable, as far as parts are concerned.
-enum class CutUse : uint8_t {
+enum class PartitionedUse : uint8_t {
   Alias,       ///< Passes the handle or reference on.
   Update,      ///< Changes every element, or rows.
   Read,        ///< Gives the value.
@@ -50,7 +50,7 @@ enum class CutUse : uint8_t {
 };
 
 /// What \p U does with the handle or reference of a variable.
-CutUse classifyCutUse(const Graph &G, const VariableIndex &Vars, Use U);
+PartitionedUse classifyUse(const Graph &G, const VariableIndex &Vars, Use U);
 
 /// Whether \p Op may pass on the memory of its first input.
 bool passesMemoryOn(llvm::StringRef Op);
@@ -69,9 +69,9 @@ public:
   /// Adds slots and looks at all users. False after an error.
   bool complete();
 
-  llvm::ArrayRef<CutVariable> variables() const { return Cuts; }
+  llvm::ArrayRef<PartitionedVariable> variables() const { return Cuts; }
   /// The variable that \p E is the handle or reference of, if it is cut.
-  const CutVariable *find(Endpoint E) const {
+  const PartitionedVariable *find(Endpoint E) const {
     NodeId Var = Vars.variableOf(E);
     auto It = Var == NoNode ? Index.end() : Index.find(Var);
     return It == Index.end() ? nullptr : &Cuts[It->second];
@@ -82,7 +82,7 @@ public:
   /// variable's own memory.
   bool isAfterUpdate(NodeId N) const { return N < After.size() && After[N]; }
   /// The variable \p Var, if it is cut.
-  const CutVariable *findVariable(NodeId Var) const {
+  const PartitionedVariable *findVariable(NodeId Var) const {
     auto It = Index.find(Var);
     return It == Index.end() ? nullptr : &Cuts[It->second];
   }
@@ -90,16 +90,16 @@ public:
 private:
   bool add(NodeId Var, const Partition &Cut, NodeId Leader);
   bool addSlots(NodeId Var);
-  bool addSlotsOf(NodeId Update, const CutVariable &Of);
-  bool check(const CutVariable &Of);
+  bool addSlotsOf(NodeId Update, const PartitionedVariable &Of);
+  bool check(const PartitionedVariable &Of);
   void findAfterUpdates();
-  void checkViews(NodeId Read, const CutVariable &Of);
+  void checkViews(NodeId Read, const PartitionedVariable &Of);
   bool fail(NodeId N, const llvm::Twine &Why);
 
   const Graph &G;
   const VariableIndex &Vars;
   DiagnosticEngine &Diags;
-  std::vector<CutVariable> Cuts;
+  std::vector<PartitionedVariable> Cuts;
   llvm::DenseMap<NodeId, unsigned> Index;
   llvm::BitVector After; ///< By node: see isAfterUpdate.
 };

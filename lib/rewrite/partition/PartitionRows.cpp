@@ -24,7 +24,7 @@ using namespace llvm;
 namespace graft {
 
 PartitionEditor::Route PartitionEditor::route(NodeId N, Endpoint Ids,
-                                              const CutVariable &Of) {
+                                              const PartitionedVariable &Of) {
   unsigned Type = G.outputType(Ids.Node, Ids.Port);
   Route R;
   R.Type = Type;
@@ -77,13 +77,13 @@ PartitionEditor::Route PartitionEditor::route(NodeId N, Endpoint Ids,
 
 Endpoint PartitionEditor::partition(NodeId N, const Twine &Suffix,
                                     Endpoint Data, Endpoint Part, unsigned Type,
-                                    const CutVariable &Of) {
+                                    const PartitionedVariable &Of) {
   AttrRun Attrs;
   Attrs.type("T", Type).integer("num_partitions", Of.parts());
   return {add(N, Suffix, op::DynamicPartition, {Data, Part}, Attrs), 0};
 }
 
-void PartitionEditor::rewriteLookup(NodeId N, const CutVariable &Of,
+void PartitionEditor::rewriteLookup(NodeId N, const PartitionedVariable &Of,
                                     ArrayRef<Endpoint> Params) {
   Endpoint Ids = G.input(N, 1);
   auto LookUp = [&](unsigned I, Endpoint Where) {
@@ -128,7 +128,7 @@ void PartitionEditor::rewriteLookup(NodeId N, const CutVariable &Of,
   become(N, op::Reshape, {All, Shape}, Reshape);
 }
 
-void PartitionEditor::splitRows(NodeId N, const CutVariable &Of,
+void PartitionEditor::splitRows(NodeId N, const PartitionedVariable &Of,
                                 SmallVectorImpl<Endpoint> &Values,
                                 SmallVectorImpl<Endpoint> &Ids) {
   const UpdateDef &Def = Vars.update(G, N);
@@ -170,7 +170,7 @@ void PartitionEditor::splitRows(NodeId N, const CutVariable &Of,
   }
 }
 
-bool PartitionEditor::isLookup(Use U, const CutVariable &Of) const {
+bool PartitionEditor::isLookup(Use U, const PartitionedVariable &Of) const {
   StringRef Op = G.opName(U.User);
   if (Of.Cut.Axis != 0 || U.Index != 0 ||
       (Op != op::Gather && Op != op::GatherV2))
@@ -187,8 +187,8 @@ bool PartitionEditor::isLookup(Use U, const CutVariable &Of) const {
          Axis->HasInts && Axis->Ints.size() == 1 && Axis->Ints[0] == 0;
 }
 
-SmallVector<NodeId, 4> PartitionEditor::lookupsOf(NodeId N,
-                                                  const CutVariable &Of) const {
+SmallVector<NodeId, 4>
+PartitionEditor::lookupsOf(NodeId N, const PartitionedVariable &Of) const {
   SmallVector<NodeId, 4> Found;
   bool Looks = false;
   for (Use U : G.uses(N)) {

@@ -78,7 +78,7 @@ struct Slice {
 
 /// The slice that \p Text is: of the whole of \p Of where it is empty. Nothing
 /// if it does not have the shape of \p Of.
-std::optional<Slice> parseSlice(StringRef Text, const CutVariable &Of) {
+std::optional<Slice> parseSlice(StringRef Text, const PartitionedVariable &Of) {
   Slice S;
   if (Text.empty()) {
     S.Shape = S.Sizes = Of.Shape;
@@ -108,7 +108,7 @@ std::optional<Slice> parseSlice(StringRef Text, const CutVariable &Of) {
   return S;
 }
 
-std::string printSlice(Slice S, const CutVariable &Of, unsigned Part) {
+std::string printSlice(Slice S, const PartitionedVariable &Of, unsigned Part) {
   S.Offsets[Of.Cut.Axis] += Of.Offsets[Part];
   S.Sizes[Of.Cut.Axis] = Of.Cut.Sizes[Part];
   std::string Text;
@@ -135,7 +135,7 @@ PartitionEditor::SaverEntries *PartitionEditor::entriesOf(NodeId N) {
 
 /// Whether entry \p Index of the saver or restorer \p N can be cut like \p Of.
 bool PartitionEditor::canExpand(NodeId N, unsigned Index,
-                                const CutVariable &Of) {
+                                const PartitionedVariable &Of) {
   SaverEntries *Its = entriesOf(N);
   return Its && Index < Its->Slices.size() &&
          parseSlice(Its->Slices[Index], Of);
@@ -144,7 +144,7 @@ bool PartitionEditor::canExpand(NodeId N, unsigned Index,
 /// Notes the entries of savers that \p Value is, and whether all its users
 /// are such.
 bool PartitionEditor::findSavedFrom(Endpoint Value, Endpoint From,
-                                    const CutVariable &Of) {
+                                    const PartitionedVariable &Of) {
   bool All = true;
   for (Use U : G.uses(Value.Node)) {
     if (U.Index >= G.node(U.User).NumData)
@@ -159,13 +159,13 @@ bool PartitionEditor::findSavedFrom(Endpoint Value, Endpoint From,
   return All;
 }
 
-void PartitionEditor::findSaved(const CutVariable &Of) {
-  SmallVector<std::pair<Endpoint, CutUse>, 8> From;
+void PartitionEditor::findSaved(const PartitionedVariable &Of) {
+  SmallVector<std::pair<Endpoint, PartitionedUse>, 8> From;
   Vars.forEachUse(G, Of.Var, [&](Use U) {
-    CutUse Kind = classifyCutUse(G, Vars, U);
-    if (Kind == CutUse::Read)
+    PartitionedUse Kind = classifyUse(G, Vars, U);
+    if (Kind == PartitionedUse::Read)
       From.push_back({{U.User, 0}, Kind});
-    else if (Kind == CutUse::Value && G.isOp(U.User, op::SaveV2))
+    else if (Kind == PartitionedUse::Value && G.isOp(U.User, op::SaveV2))
       From.push_back({G.input(U.User, U.Index), Kind});
   });
   llvm::sort(From, [](const auto &A, const auto &B) {
@@ -175,7 +175,7 @@ void PartitionEditor::findSaved(const CutVariable &Of) {
   From.erase(std::unique(From.begin(), From.end()), From.end());
   for (auto [Value, Kind] : From) {
     findSavedFrom(Value, Value, Of);
-    if (Kind != CutUse::Read)
+    if (Kind != PartitionedUse::Read)
       continue;
     // A place in front of the saver.
     for (Use U : G.uses(Value.Node))
@@ -187,7 +187,7 @@ void PartitionEditor::findSaved(const CutVariable &Of) {
 }
 
 /// Notes the outputs of RestoreV2 of which \p Of is assigned all.
-void PartitionEditor::findRestored(const CutVariable &Of) {
+void PartitionEditor::findRestored(const PartitionedVariable &Of) {
   SmallVector<NodeId, 4> Assigns;
   Vars.forEachUse(G, Of.Var, [&](Use U) {
     if (U.Index == 0 && Vars.update(G, U.User).Kind == UpdateKind::Assign)
@@ -231,7 +231,7 @@ void PartitionEditor::expandEntries(NodeId N, const EntryMap &Of) {
   std::string Types;
   SmallVector<unsigned, 4> OldTypes = G.typeListAttr(N, "dtypes");
   for (unsigned I = 0; I < Its.Names.size(); ++I) {
-    const CutVariable *Cut = Of.lookup(I);
+    const PartitionedVariable *Cut = Of.lookup(I);
     auto Whole = Cut ? parseSlice(Its.Slices[I], *Cut) : std::nullopt;
     for (unsigned P = 0; P < (Cut ? Cut->parts() : 1); ++P) {
       Names.push_back(Its.Names[I]);
@@ -268,7 +268,7 @@ void PartitionEditor::rewriteRestores() {
     uint32_t Next = 0;
     for (unsigned I = 0; I < entriesOf(N)->Names.size(); ++I) {
       Ports.push_back(Next);
-      const CutVariable *Cut = Of.lookup(I);
+      const PartitionedVariable *Cut = Of.lookup(I);
       Next += Cut ? Cut->parts() : 1;
     }
     expandEntries(N, Of);
@@ -292,7 +292,8 @@ void PartitionEditor::rewriteSaves() {
     SmallVector<Endpoint, 16> Inputs;
     for (auto [I, E] : enumerate(G.dataInputs(N))) {
       unsigned Index = static_cast<unsigned>(I) - SaveArgs;
-      const CutVariable *Cut = I < SaveArgs ? nullptr : Of.lookup(Index);
+      const PartitionedVariable *Cut =
+          I < SaveArgs ? nullptr : Of.lookup(Index);
       if (!Cut) {
         Inputs.push_back(E);
         continue;

@@ -1,0 +1,246 @@
+//===- lib/rewrite/Fetches.cpp - what may be asked for of a step ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/Fetches.h"
+
+#include "lib/ops/OpRule.h"
+#include "lib/io/ModuleVerifier.h"
+#include "lib/ops/Ops.h"
+
+#include "tensorflow/core/framework/variable.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace llvm;
+
+namespace graft {
+
+bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E) {
+  if (!Facts.Types.anyStates())
+    return false;
+  RType Type = Facts.Types.number(E);
+  return Type.isVarying() && Type.Cause != NoNode &&
+         G.node(Type.Cause).Plan == Policy::SyncOnRead;
+}
+
+bool Fetches::isScalar(Endpoint E) const {
+  auto Shape = Facts.Dims.shape(E);
+  return Shape && Shape->empty();
+}
+
+/// Whether \p E is a scalar over all rows, as a loss is.
+bool Fetches::sumsUpBatch(Endpoint E) const {
+  return Facts.Types.natural(E).isPartial() && isScalar(E);
+}
+
+bool Fetches::addNamed(const Module &M, StringRef List,
+                       DiagnosticEngine &Diags) {
+  SmallVector<StringRef, 4> Names;
+  List.split(Names, ';', -1, false);
+  for (StringRef Name : Names) {
+    auto E = G.findEndpoint(Name);
+    if (!E || E->isControl()) {
+      std::vector<std::string> Known;
+      for (NodeId N = 0; N < G.numInputNodes(); ++N)
+        Known.push_back(G.name(N).str());
+      Diags.error("", "--fetch: the graph has no tensor '" + Name.str() + "'" +
+                          didYouMean(Name, Known));
+      return false;
+    }
+    // An operation without outputs is run, not read.
+    if (E->Port == 0 && Facts.Dims.numOutputs(E->Node) == 0)
+      continue;
+    if (!Facts.Dims.validPort(*E)) {
+      Diags.error(G.name(E->Node),
+                  "--fetch: there is no output " + std::to_string(E->Port));
+      return false;
+    }
+    if (isInLoop(E->Node)) {
+      Diags.error(G.name(E->Node),
+                  "--fetch: this tensor is in a loop, where it has a "
+                  "different value in each iteration");
+      return false;
+    }
+    Found[{E->Node, E->Port}] = true;
+  }
+  const tensorflow::MetaGraphDef *Meta = M.metaGraph();
+  if (!Meta)
+    return true;
+  auto Add = [&](StringRef Name) {
+    auto E = G.findEndpoint(Name);
+    if (E && !E->isControl() && Facts.Dims.validPort(*E) && !isInLoop(E->Node))
+      Found.try_emplace({E->Node, E->Port}, false);
+  };
+  // Hash-ordered maps of protobuf only fill the sorted map above.
+  for (const auto &[Key, Collection] : Meta->collection_def()) {
+    for (const std::string &Name : Collection.node_list().value())
+      if (Name.find(':') != std::string::npos)
+        Add(Name);
+    // Who asks for a variable's initial value means that of all replicas.
+    tensorflow::VariableDef Variable;
+    if (!Picks && holdsVariables(Key))
+      for (const std::string &Bytes : Collection.bytes_list().value())
+        if (Variable.ParseFromString(Bytes))
+          Add(Variable.initial_value_name());
+  }
+  for (const auto &[Key, Signature] : Meta->signature_def())
+    for (const auto &[Output, Info] : Signature.outputs())
+      Add(Info.name());
+  return true;
+}
+
+/// Whether the equal numbers of \p N are picked although nobody named them. A
+/// variable is read without a replica.
+bool Fetches::isWorthPicking(NodeId N) const {
+  return Picks && isScalar({N, 0}) && none_of(G.dataInputs(N), [&](Endpoint E) {
+           return Facts.Vars.variableOf(E) != NoNode;
+         });
+}
+
+/// Whether a feed of a known number of rows is split.
+bool Fetches::hasStaticBatch() const {
+  return any_of(Facts.Order, [&](NodeId N) {
+    if (!G.isOp(N, "_ToReplicas"))
+      return false;
+    auto Shape = Facts.Dims.shape({N, 0});
+    auto Axis = static_cast<size_t>(G.intAttr(N, "axis").value_or(0));
+    return Shape && Axis < Shape->size() &&
+           Facts.Dims.table().number((*Shape)[Axis]) != UnknownSize;
+  });
+}
+
+/// The nodes to which the batch was lost on the way, nothing being known of
+/// their values or shapes, and where that met tensors that all replicas read.
+std::vector<bool> Fetches::findLost() const {
+  std::vector<bool> Lost(G.size());
+  if (!hasStaticBatch())
+    return Lost;
+  auto IsOpen = [&](Endpoint E) {
+    return Facts.Types.number(E).isVarying() && !Facts.Dims.shape(E) &&
+           G.outputType(E.Node, E.Port) != DT_VARIANT;
+  };
+  auto MaySay = [&](Endpoint E) {
+    auto Shape = Facts.Dims.shape(E);
+    return Lost[E.Node] ||
+           (Facts.Types.type(E).isReplicated() && (!Shape || !Shape->empty()));
+  };
+  for (NodeId N : Facts.Order) {
+    bool Open = G.node(N).Count == Copies::PerReplica &&
+                any_of(seq(0u, Facts.Dims.numOutputs(N)),
+                       [&](unsigned Port) { return IsOpen({N, Port}); });
+    // A rule of its own knows what an op takes.
+    if (Open && (ruleOf(G.opName(N)).Type == TypeRule::None ||
+                 any_of(G.dataInputs(N), IsOpen)))
+      Lost[N] = any_of(G.dataInputs(N), MaySay) || G.isOp(N, op::EnsureShape);
+  }
+  return Lost;
+}
+
+void Fetches::addSinks() {
+  std::vector<bool> IsLost = findLost();
+  for (NodeId N : Facts.Order) {
+    // Nobody can fetch what is in a loop.
+    if (isInLoop(N) || G.node(N).Count != Copies::PerReplica ||
+        G.node(N).Kind != Inserted::No || G.node(N).Flags & NF_LocalName ||
+        Facts.Vars.isUpdate(G, N))
+      continue;
+    bool Aggregates = !hasNoAggregate(G, Facts, {N, 0});
+    if (G.anyUse(N, [&](Use U) {
+          return U.Index < G.node(U.User).NumData &&
+                 G.node(U.User).Count == Copies::PerReplica;
+        })) {
+      // Who asks for the variable, as a VariableDef does, means all copies. And
+      // a scalar over all rows, such as a loss to which a penalty is added, is
+      // what people fetch. Merged, it costs nothing unless they do.
+      if ((Facts.Types.usesState(N) && Aggregates) ||
+          (sumsUpBatch({N, 0}) && Facts.Dims.numOutputs(N) == 1 &&
+           G.outputType(N, 0) != DT_VARIANT))
+        Found.try_emplace({N, 0}, false);
+      continue;
+    }
+    if (Facts.Vars.variableOf({N, 0}) != NoNode || G.isOp(N, op::Const) ||
+        !Aggregates)
+      continue;
+    if (IsLost[N])
+      Lost.push_back(N);
+    for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
+      if (isResult({N, Port}))
+        Found.try_emplace({N, Port}, false);
+  }
+}
+
+/// Whether \p E, which no replica reads, is a result that is merged. A shape
+/// vector that is part batch, or rows that no rule relates, or a tensor of
+/// which not even the rank is known, or that others only wait for, has no value
+/// to give: it loses its name, and whoever asks for it is told.
+bool Fetches::isResult(Endpoint E) const {
+  RType Number = Facts.Types.number(E);
+  return (isWorthPicking(E.Node) || !Number.isTrue()) &&
+         G.outputType(E.Node, E.Port) != DT_VARIANT &&
+         (!Number.isVarying() ||
+          (!Facts.Types.type(E).Symbolic && Facts.Dims.shape(E) &&
+           Facts.Dims.batchAxis(E) < 0 && !G.hasUses(E.Node)));
+}
+
+void Fetches::addHeads() {
+  enum : uint8_t { LeadsToLoss = 1, MeetsVariable = 2 };
+  std::vector<uint8_t> Marks(G.size());
+  for (const auto &[Tensor, Named] : Found) {
+    Endpoint E{Tensor.first, Tensor.second};
+    if (sumsUpBatch(E))
+      Marks[E.Node] = LeadsToLoss;
+  }
+  // Weights and what is made of them are numbers that every replica has.
+  BitVector Seen(G.size()), OfVariable(G.size());
+  auto IsWeight = [&](Endpoint E) {
+    if (!Facts.Types.number(E).isTrue() || isScalar(E))
+      return false;
+    SmallVector<NodeId, 8> Path = {E.Node};
+    while (!Path.empty()) {
+      NodeId N = Path.back();
+      bool First = !Seen[N];
+      Seen.set(N);
+      if (First && Facts.Vars.variableOf({N, 0}) != NoNode)
+        OfVariable.set(N);
+      else if (First)
+        for (Endpoint From : G.dataInputs(N))
+          if (!Seen[From.Node] && Facts.Types.number(From).isTrue())
+            Path.push_back(From.Node);
+      if (Path.back() != N)
+        continue;
+      Path.pop_back();
+      if (any_of(G.dataInputs(N),
+                 [&](Endpoint From) { return OfVariable[From.Node]; }))
+        OfVariable.set(N);
+    }
+    return bool(OfVariable[E.Node]);
+  };
+  for (NodeId N : reverse(Facts.Order)) {
+    if (Marks[N] == 0 || G.node(N).Count != Copies::PerReplica)
+      continue;
+    uint8_t Leads = Marks[N];
+    if (any_of(G.dataInputs(N), IsWeight))
+      Leads |= MeetsVariable;
+    for (Endpoint E : G.dataInputs(N))
+      Marks[E.Node] |= Leads;
+    if (Marks[N] != LeadsToLoss || G.node(N).Kind != Inserted::No ||
+        G.node(N).Flags & NF_LocalName || Facts.Vars.isUpdate(G, N) ||
+        Facts.Types.usesState(N) || Facts.Dims.numOutputs(N) != 1 ||
+        isInLoop(N))
+      continue;
+    RType Type = Facts.Types.number({N, 0});
+    unsigned DataType = G.outputType(N, 0);
+    bool HoldsRows = !Type.Zero && Type.Order != RType::AnyOrder;
+    if (HoldsRows && !Type.isTrue() && !Type.isVarying() && !Type.Symbolic &&
+        DataType != DT_VARIANT && DataType != DT_RESOURCE &&
+        Facts.Dims.shape({N, 0}))
+      Found.try_emplace({N, 0}, false);
+  }
+}
+
+} // namespace graft

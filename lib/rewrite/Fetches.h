@@ -1,0 +1,77 @@
+//===- lib/rewrite/Fetches.h - what may be asked for of a step --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which tensors of a program somebody may fetch, so that their names must stand
+// for the global value: those that are named, results that nothing reads, and
+// what leads to a loss.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_REWRITE_FETCHES_H
+#define GRAFT_LIB_REWRITE_FETCHES_H
+
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/support/Diagnostics.h"
+
+#include <map>
+
+namespace graft {
+
+/// Whether \p E is read from a sync-on-read variable without aggregation.
+bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E);
+
+class Fetches {
+public:
+  /// With \p Picks also numbers that are equal on all replicas.
+  Fetches(const Graph &G, const ProgramFacts &Facts, bool Picks)
+      : G(G), Facts(Facts), Picks(Picks),
+        Loops(LoopInfo::find(G, Facts.Order)) {}
+
+  /// Adds tensors of collections and signatures, initial values, and \p List,
+  /// separated by `;`. False after an error.
+  bool addNamed(const Module &M, llvm::StringRef List, DiagnosticEngine &Diags);
+  /// Adds results that nothing reads, or only unreplicated ops read, and
+  /// scalars that sum up the batch.
+  void addSinks();
+  /// Adds what is computed between the last variable and a loss (predictions,
+  /// errors of each example), as far as it is proved: who trains fetches it. A
+  /// loss is what sums up the batch in a scalar; gradients lead to none but
+  /// through a reduction. What only has the size of the batch (the zero state
+  /// of a recurrent network) is fed as often as it is fetched, and nobody reads
+  /// a merged value: it has no name.
+  void addHeads();
+
+  /// To whether the user named it.
+  const std::map<std::pair<NodeId, uint32_t>, bool> &tensors() const {
+    return Found;
+  }
+  /// Results to which the size of the batch was lost on the way.
+  llvm::ArrayRef<NodeId> lost() const { return Lost; }
+  /// Whether \p E is fetched although it is equal on all replicas.
+  bool isPicked(Endpoint E) const {
+    return Picks && Found.count({E.Node, E.Port}) &&
+           Facts.Vars.variableOf(E) == NoNode;
+  }
+
+private:
+  bool isInLoop(NodeId N) const { return Loops && Loops->givesInside(N); }
+  bool isScalar(Endpoint E) const;
+  bool sumsUpBatch(Endpoint E) const;
+  bool isWorthPicking(NodeId N) const;
+  bool hasStaticBatch() const;
+  std::vector<bool> findLost() const;
+  bool isResult(Endpoint E) const;
+
+  const Graph &G;
+  const ProgramFacts &Facts;
+  bool Picks;
+  std::unique_ptr<LoopInfo> Loops; ///< Null without.
+  std::map<std::pair<NodeId, uint32_t>, bool> Found;
+  std::vector<NodeId> Lost;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_REWRITE_FETCHES_H
