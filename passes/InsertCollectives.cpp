@@ -25,6 +25,8 @@
 // `workers` is for one graph in each process, where nothing is added for
 // others. Rows that are only fetched stay a concat.
 //
+// The file is long because all forms share one reading of a reduction.
+//
 // Relies on: shapes that are equal on all replicas, which the types prove. Rows
 // of which each replica has another number (uneven) are gathered by their
 // lengths (lib/program/forms/LengthGather.h), or by adding.
@@ -98,6 +100,8 @@ private:
   void collective(NodeId N, int64_t InstanceKey);
   void pick(NodeId N, int64_t InstanceKey);
   bool merges(NodeId N) const;
+  std::vector<NodeId> findExchanges(bool &AnyHint) const;
+  void giveForm(NodeId N, bool Add, int64_t Rank, int64_t &InstanceKey);
   void findHints(Module &M, ArrayRef<NodeId> Found);
   DenseMap<NodeId, int64_t> findUneven(Module &M, ArrayRef<NodeId> Found);
   StringRef nameOf(NodeId N, StringRef Suffix);
@@ -173,14 +177,12 @@ void InsertCollectives::add(NodeId N) {
   if (This.Assumed)
     Merge.integer(AssumedAttr, *This.Assumed);
   NodeId Result = G->insertNode(nameOf(N, "/all"), "_FromReplicas", Source,
-                                Source.Node, Merge);
-  G->node(Result).Kind = Kind;
+                                Source.Node, Merge, Kind);
   if (This.Power != 0) {
     AttrRun Scale;
     Scale.type("T", This.Type).integer("power", This.Power);
     Result = G->insertNode(nameOf(N, "/scale"), "_Scale", Endpoint{Result, 0},
-                           Result, Scale);
-    G->node(Result).Kind = Inserted::Scale;
+                           Result, Scale, Inserted::Scale);
   }
   becomeIdentity(N, Endpoint{Result, 0});
 }
@@ -222,9 +224,9 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
   G->node(Member).Kind = Kind;
   G->node(Member).Count = Copies::PerReplica;
   G->node(Member).Flags |= NF_LocalName;
-  NodeId Gate = G->insertNode(nameOf(N, "/gate"), op::NoOp,
-                              Endpoint{Member, ControlPort}, Member, {});
-  G->node(Gate).Kind = Inserted::Gate;
+  NodeId Gate =
+      G->insertNode(nameOf(N, "/gate"), op::NoOp, Endpoint{Member, ControlPort},
+                    Member, {}, Inserted::Gate);
   return {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}};
 }
 
@@ -252,9 +254,8 @@ void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
   gatherByLengths(*G, N, Rank, [&](Endpoint E, StringRef Suffix) {
     This.Type = G->outputType(E.Node, E.Port);
     NodeId Place = G->insertNode(nameOf(N, Suffix), op::Identity, E, E.Node,
-                                 AttrRun().type("T", This.Type));
-    G->node(Place).Kind = Inserted::Gather;
-    G->node(Place).Count = Copies::PerReplica;
+                                 AttrRun().type("T", This.Type),
+                                 Inserted::Gather, Copies::PerReplica);
     G->setInputs(Place, member(Place, InstanceKey++));
     return Endpoint{Place, 0};
   });
@@ -264,10 +265,10 @@ void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
 /// What exists once becomes what every worker has of a collective.
 void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
   std::array<Endpoint, 2> Inputs = member(N, InstanceKey);
-  NodeId Result = G->insertNode(nameOf(N, "/local"), op::Identity, Inputs,
-                                Inputs[0].Node, AttrRun().type("T", This.Type));
-  G->node(Result).Kind = G->node(Inputs[0].Node).Kind;
-  G->node(Result).Count = Copies::PerReplica;
+  NodeId Result =
+      G->insertNode(nameOf(N, "/local"), op::Identity, Inputs, Inputs[0].Node,
+                    AttrRun().type("T", This.Type),
+                    G->node(Inputs[0].Node).Kind, Copies::PerReplica);
   for (StringRef Key : {StringRef("power"), StringRef("axis"), AssumedAttr})
     G->removeAttr(N, Key);
   G->setOp(N, "_FromReplicas");
@@ -323,6 +324,55 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
   return Result;
 }
 
+/// The reductions and gathers, by name, and what workers merge. \p AnyHint
+/// becomes true if a variable asks for a kind of collective.
+std::vector<NodeId> InsertCollectives::findExchanges(bool &AnyHint) const {
+  enum : uint8_t { Other, Exchange, Merge, Variable };
+  PerOp Roles(*G, [&](StringRef Op, const OpDef *) {
+    return Op == "_Reduce" || Op == "_Gather" ? Exchange
+           : Workers && Op == "_FromReplicas" ? Merge
+           : isVariableOp(Op)                 ? Variable
+                                              : Other;
+  });
+  std::vector<NodeId> Found;
+  for (NodeId N = 0; N < G->size(); ++N) {
+    uint8_t Role = Roles[G->node(N)];
+    if (Role == Other || !G->isLive(N))
+      continue;
+    if (Role == Variable) {
+      if (!AnyHint && G->node(N).Flags & NF_MayHaveGraft) {
+        auto Sync = synchronizerOf(*G, N);
+        AnyHint = Sync && Sync->Spec != Synchronizer::Auto;
+      }
+    } else if (Role == Exchange || merges(N)) {
+      Found.push_back(N);
+    }
+  }
+  llvm::sort(Found,
+             [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
+  return Found;
+}
+
+/// Gives \p N, which was read, its form. \p Rank is not 0 if its rows are
+/// gathered unevenly.
+void InsertCollectives::giveForm(NodeId N, bool Add, int64_t Rank,
+                                 int64_t &InstanceKey) {
+  // What is computed once is no collective: its result is in one place.
+  bool IsOnce = G->node(N).Count == Copies::Once;
+  if (Rank == 0 && !Workers && (Add || !This.HasCollective || IsOnce)) {
+    add(N);
+    count(Added, "added");
+    return;
+  }
+  if (Rank != 0)
+    gatherUneven(N, Rank, InstanceKey);
+  else if (IsOnce)
+    pick(N, InstanceKey++);
+  else
+    collective(N, InstanceKey++);
+  count(Collectives, "collectives");
+}
+
 PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   StringRef How = option("reduction");
@@ -336,28 +386,8 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   Replicas = Devices.replicas();
   // One worker adds nothing.
   Workers &= Replicas > 1;
-  enum : uint8_t { Other, Exchange, Merge, Variable };
-  PerOp Exchanges(*G, [&](StringRef Op, const OpDef *) {
-    return Op == "_Reduce" || Op == "_Gather" ? Exchange
-           : Workers && Op == "_FromReplicas" ? Merge
-           : isVariableOp(Op)                 ? Variable
-                                              : Other;
-  });
-  std::vector<NodeId> Found;
   bool AnyHint = false;
-  for (NodeId N = 0; N < G->size(); ++N) {
-    uint8_t Role = Exchanges[G->node(N)];
-    if (Role == Other || !G->isLive(N))
-      continue;
-    if (Role == Variable) {
-      if (!AnyHint && G->node(N).Flags & NF_MayHaveGraft) {
-        auto Sync = synchronizerOf(*G, N);
-        AnyHint = Sync && Sync->Spec != Synchronizer::Auto;
-      }
-    } else if (Role == Exchange || merges(N)) {
-      Found.push_back(N);
-    }
-  }
+  std::vector<NodeId> Found = findExchanges(AnyHint);
   if (Found.empty())
     return PassResult::Unchanged;
   // Adding needs nothing of the servers of several tasks.
@@ -367,8 +397,6 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
               });
   bool Add =
       How == "add" || (How == "auto" && Adds) || (How == "workers" && !Workers);
-  llvm::sort(Found,
-             [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
   int64_t InstanceKey = 1;
   if (AnyHint && !Add)
     findHints(M, Found);
@@ -390,20 +418,7 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
                       "; move its readers out of the step");
       return PassResult::Failure;
     }
-    // What is computed once is no collective: its result is in one place.
-    if (Workers && G->node(N).Count == Copies::Once) {
-      pick(N, InstanceKey++);
-      count(Collectives, "collectives");
-    } else if (auto Rows = Uneven.find(N); Rows != Uneven.end()) {
-      gatherUneven(N, Rows->second, InstanceKey);
-      count(Collectives, "collectives");
-    } else if (Add || !This.HasCollective || G->node(N).Count == Copies::Once) {
-      add(N);
-      count(Added, "added");
-    } else {
-      collective(N, InstanceKey++);
-      count(Collectives, "collectives");
-    }
+    giveForm(N, Add, Uneven.lookup(N), InstanceKey);
   }
   return PassResult::Changed;
 }

@@ -72,6 +72,8 @@ private:
   void nameCopies(NodeId Var);
   void mirrorInitialValue(NodeId Var);
   bool stepWrites(NodeId Var) const;
+  std::vector<NodeId> spreadVariables(std::vector<NodeId> &Rest) const;
+  bool mirror(NodeId Var, DiagnosticEngine &Diags);
   template <typename Fn> void forEachUse(NodeId Var, Fn F) const {
     Vars->forEachUse(*G, Var, F);
   }
@@ -158,12 +160,10 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   Attrs.strings("_class", Name);
   Name = G->name(Var);
   Name += "/Initializer/Identity";
-  NodeId N = G->insertNode(Name, op::Identity, Value, Assign, Attrs);
-  Node &New = G->node(N);
-  New.Kind = Inserted::Identity;
-  New.Count = Copies::PerReplica;
-  New.Flags |= NF_ElidePrimary;
-  New.NameSplit = G->node(Var).NameSplit;
+  NodeId N = G->insertNode(Name, op::Identity, Value, Assign, Attrs,
+                           Inserted::Identity, Copies::PerReplica);
+  G->node(N).Flags |= NF_ElidePrimary;
+  G->node(N).NameSplit = G->node(Var).NameSplit;
   G->setInput(Assign, 1, {N, 0});
 }
 
@@ -181,10 +181,8 @@ void MirrorVariables::readReferences(NodeId Var) {
     Attrs.type("T", G->outputType(Reference.Node, Reference.Port));
     SmallString<128> Name(G->name(Var));
     Name += "/read";
-    NodeId N =
-        G->insertNode(Name, op::Identity, Reference, Reference.Node, Attrs);
-    G->node(N).Kind = Inserted::Identity;
-    G->node(N).Count = Copies::PerReplica;
+    NodeId N = G->insertNode(Name, op::Identity, Reference, Reference.Node,
+                             Attrs, Inserted::Identity, Copies::PerReplica);
     G->node(N).NameSplit = G->node(Var).NameSplit;
     G->setInput(U.User, U.Index, {N, 0});
   }
@@ -199,9 +197,61 @@ bool MirrorVariables::stepWrites(NodeId Var) const {
   return Written;
 }
 
+/// Makes the variables per-replica that replicas use, with all that depends on
+/// them, and returns these; \p Rest gets those that stay once. A variable that
+/// becomes per-replica may make others so: slots by their update op, the source
+/// of a copy by the copy.
+std::vector<NodeId>
+MirrorVariables::spreadVariables(std::vector<NodeId> &Rest) const {
+  for (NodeId Var : Vars->variables()) {
+    Policy Plan = G->node(Var).Plan;
+    if (G->node(Var).Count == Copies::Once &&
+        (Plan == Policy::Mirrored || Plan == Policy::SyncOnRead ||
+         Plan == Policy::Replicated))
+      Rest.push_back(Var);
+  }
+  std::vector<NodeId> Found, New;
+  do {
+    New.clear();
+    erase_if(Rest, [&](NodeId Var) {
+      bool Uses = replicasUse(Var);
+      if (Uses)
+        New.push_back(Var);
+      return Uses;
+    });
+    for (NodeId Var : New)
+      G->node(Var).Count = Copies::PerReplica;
+    spreadCopies(*G, *Vars, New);
+    append_range(Found, New);
+  } while (!New.empty());
+  llvm::sort(Found);
+  return Found;
+}
+
+/// Makes the names, the initial value and the readers of the per-replica
+/// variable \p Var those of copies. False after an error.
+bool MirrorVariables::mirror(NodeId Var, DiagnosticEngine &Diags) {
+  if (!checkCopyNames(Var, Diags) || !checkWrites(*G, *Vars, Var, Diags))
+    return false;
+  nameCopies(Var);
+  mirrorInitialValue(Var);
+  if (G->node(Var).Plan == Policy::SyncOnRead && !G->isOp(Var, op::VarHandleOp))
+    readReferences(Var);
+  count(Mirrored, "variables mirrored");
+  if (Diags.wantsRemarks())
+    Diags
+        .remark("variable", G->name(Var),
+                formatv("{0} on {1} replicas{2}", policyName(G->node(Var).Plan),
+                        Replicas,
+                        stepWrites(Var) ? "" : "; the step does not write it"))
+        .Facts = {{"policy", policyName(G->node(Var).Plan).str()}};
+  return true;
+}
+
 PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
+  Replicas = Devices.replicas();
   bool HasRules = !option("rules").empty(); // or slots that were changed
   if (Devices.Node == NoNode && !HasRules)
     return PassResult::Unchanged;
@@ -220,48 +270,11 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   if (Has(Policy::Shared) && Has(Policy::Mirrored) &&
       !slotsFollow(*G, Index, HasRules, Diags))
     return PassResult::Failure;
-  std::vector<NodeId> Waiting, Found;
-  for (NodeId Var : Index.variables()) {
-    Policy Plan = G->node(Var).Plan;
-    if (G->node(Var).Count == Copies::Once &&
-        (Plan == Policy::Mirrored || Plan == Policy::SyncOnRead ||
-         Plan == Policy::Replicated))
-      Waiting.push_back(Var);
-  }
-  // A variable that becomes per-replica may make others so: slots by their
-  // update op, the source of a copy by the copy.
-  for (bool Changed = true; Changed;) {
-    std::vector<NodeId> New, Rest;
-    for (NodeId Var : Waiting)
-      (replicasUse(Var) ? New : Rest).push_back(Var);
-    for (NodeId Var : New)
-      G->node(Var).Count = Copies::PerReplica;
-    spreadCopies(*G, Index, New);
-    Found.insert(Found.end(), New.begin(), New.end());
-    Waiting = std::move(Rest);
-    Changed = !New.empty();
-  }
-  llvm::sort(Found);
-  Replicas = Devices.replicas();
-  for (NodeId Var : Found) {
-    if (!checkCopyNames(Var, Diags) || !checkWrites(*G, *Vars, Var, Diags))
+  std::vector<NodeId> Rest, Found = spreadVariables(Rest);
+  for (NodeId Var : Found)
+    if (!mirror(Var, Diags))
       return PassResult::Failure;
-    nameCopies(Var);
-    mirrorInitialValue(Var);
-    if (G->node(Var).Plan == Policy::SyncOnRead &&
-        !G->isOp(Var, op::VarHandleOp))
-      readReferences(Var);
-    count(Mirrored, "variables mirrored");
-    if (Diags.wantsRemarks())
-      Diags
-          .remark(
-              "variable", G->name(Var),
-              formatv("{0} on {1} replicas{2}", policyName(G->node(Var).Plan),
-                      Replicas,
-                      stepWrites(Var) ? "" : "; the step does not write it"))
-          .Facts = {{"policy", policyName(G->node(Var).Plan).str()}};
-  }
-  for (NodeId Var : Waiting)
+  for (NodeId Var : Rest)
     if (Diags.wantsRemarks())
       Diags
           .remark("variable", G->name(Var),

@@ -63,45 +63,25 @@ static bool stays(const Graph &G, NodeId With) {
 static bool dropClasses(Graph &G, NodeId N, function_ref<bool(NodeId)> Stays) {
   if (NodeId With = G.colocatedWith(N); With != NoNode && Stays(With))
     return false;
-  auto Class = G.attr(N, "_class");
-  auto List =
-      Class ? findField(*Class, AttrList, wire::Type::Bytes) : std::nullopt;
-  if (!List)
-    return false;
-  SmallVector<StringRef, 2> Kept;
-  bool Dropped = false;
-  wire::Field Item;
-  for (wire::Reader R(List->Bytes); R.next(Item);) {
-    if (Item.Number != ListString)
-      continue;
-    StringRef Name = Item.Bytes;
-    if (!Name.consume_front(ClassPrefix) || Stays(G.find(Name)))
-      Kept.push_back(Item.Bytes);
-    else
-      Dropped = true;
-  }
-  if (!Dropped)
-    return false;
-  if (Kept.empty())
-    G.removeAttr(N, "_class");
-  else
-    G.setAttr(N, "_class", encodeStringListAttr(Kept));
-  return true;
+  return G.keepClasses(N, [&](StringRef Name) {
+    return !Name.consume_front(ClassPrefix) || Stays(G.find(Name));
+  });
 }
 
-namespace {
-
-/// Nodes of the input that exist once. TensorFlow wants on one device whatever
-/// is colocated, by however many steps.
-class OnceNodes {
+/// TensorFlow wants on one device whatever is colocated, by however many steps.
+class Placement {
 public:
-  OnceNodes(Graph &G, const Mesh &Devices) : G(G), Devices(Devices) {}
+  Placement(Graph &G, const Mesh &Devices)
+      : G(G), Devices(Devices), Host(hostDevice(Devices.Devices[0])),
+        HasHost(Host != Devices.Devices[0]), AnyDevice(HasHost) {}
 
-  bool moveWithVariables(NodeId N);
-  void settle(NodeId N);
+  void placeOnce(NodeId N);
+  void placeCopies(NodeId N);
+  /// Decides what depends on where others are.
+  void finish();
 
-  unsigned Dropped = 0;
-  bool Moved = false;
+  unsigned Dropped = 0; ///< Nodes that lost a colocation.
+  bool Changed = false;
 
 private:
   /// Of copy 0, if there are several.
@@ -122,11 +102,20 @@ private:
       It->second = canBeOneDevice(G.device(N), device(With));
     return It->second;
   }
+  bool moveWithVariables(NodeId N);
   bool mayMove(NodeId N) const;
   NodeId next(NodeId N) const;
+  void settle(NodeId N);
+  bool anyDestination() const;
+  void placeWithUsers();
 
   Graph &G;
   const Mesh &Devices;
+  std::string Host;
+  bool HasHost;           ///< Replica 0 is somewhere else than its host.
+  bool AnyDevice;         ///< A node that exists once may have to go.
+  bool HasShared = false; ///< And so, maybe, a destination.
+  std::vector<NodeId> Placed, WithClass; ///< Of those that exist once.
   /// By device of a node, and of what it goes with (and whether that has
   /// several copies).
   DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
@@ -134,10 +123,8 @@ private:
   DenseMap<NodeId, NodeId> Root;
 };
 
-} // namespace
-
 /// Moves \p N to copy 0 of a variable that it uses in place.
-bool OnceNodes::moveWithVariables(NodeId N) {
+bool Placement::moveWithVariables(NodeId N) {
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     NodeId Pick = G.input(N, I).Node;
     const Node &This = G.node(Pick);
@@ -155,7 +142,7 @@ bool OnceNodes::moveWithVariables(NodeId N) {
 }
 
 /// Whether it is all the same where \p N is.
-bool OnceNodes::mayMove(NodeId N) const {
+bool Placement::mayMove(NodeId N) const {
   const OpDef *Def = G.opDef(N);
   if (!Def || Def->isStateful() || G.node(N).Flags & NF_FixedDevice)
     return false;
@@ -168,7 +155,7 @@ bool OnceNodes::mayMove(NodeId N) const {
 }
 
 /// What \p N is colocated with in the first place, itself if with nothing.
-NodeId OnceNodes::next(NodeId N) const {
+NodeId Placement::next(NodeId N) const {
   const Node &This = G.node(N);
   if (This.Count != Copies::Once || This.Kind != Inserted::No ||
       !(This.Flags & NF_MayHaveClass))
@@ -184,7 +171,7 @@ NodeId OnceNodes::next(NodeId N) const {
 }
 
 /// Makes \p N, and what it is colocated with, agree in their devices.
-void OnceNodes::settle(NodeId N) {
+void Placement::settle(NodeId N) {
   // Mostly it goes with one node, which goes with none, and they agree.
   if (NodeId With = G.colocatedWith(N);
       With != NoNode && !(G.node(With).Flags & NF_MayHaveClass) &&
@@ -204,7 +191,7 @@ void OnceNodes::settle(NodeId N) {
     NodeId Its = Root.lookup(next(Each));
     if (!agree(Each, Its) && mayMove(Each)) {
       G.setDevice(Each, device(Its));
-      Moved = true;
+      Changed = true;
     }
     Dropped += dropClasses(G, Each, [&](NodeId With) {
       return With == NoNode || (agree(Each, With) && agree(Each, Its));
@@ -232,7 +219,7 @@ static bool keepWithTables(Graph &G) {
 }
 
 /// Whether a shared variable has a destination.
-static bool anyDestination(const Graph &G) {
+bool Placement::anyDestination() const {
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
     if (This.Plan != Policy::Shared || This.isDead() ||
@@ -244,9 +231,9 @@ static bool anyDestination(const Graph &G) {
   return false;
 }
 
-/// Moves \p Placed, each after what it reads, to where they are read: the sum
-/// of the gradients is made where the variable is.
-static void placeWithUsers(Graph &G, ArrayRef<NodeId> Placed) {
+/// Moves what was placed, each after what it reads, to where it is read: the
+/// sum of the gradients is made where the variable is.
+void Placement::placeWithUsers() {
   for (NodeId N : reverse(Placed)) {
     uint32_t Device = 0;
     bool Several = false;
@@ -263,64 +250,61 @@ static void placeWithUsers(Graph &G, ArrayRef<NodeId> Placed) {
   }
 }
 
+void Placement::placeOnce(NodeId N) {
+  const Node &This = G.node(N);
+  // Device 0 is none.
+  if (This.Kind == Inserted::No || This.Kind == Inserted::Mesh) {
+    AnyDevice |= This.Device != 0;
+    Changed |= This.Device != 0 && moveWithVariables(N);
+  } else if (This.Device == 0) {
+    G.setDevice(N, Host);
+    Placed.push_back(N);
+    Changed = true;
+  }
+  if (This.Flags & NF_MayHaveClass)
+    WithClass.push_back(N);
+  HasShared |= This.Plan == Policy::Shared;
+}
+
+void Placement::placeCopies(NodeId N) {
+  const Node &This = G.node(N);
+  if (This.Flags & NF_FixedDevice)
+    return;
+  // A split is written once, and a TPU runs nothing but its computation.
+  if (This.Kind == Inserted::Split && HasHost) {
+    G.setDevice(N, Host);
+    G.node(N).Flags |= NF_FixedDevice;
+    Changed = true;
+  } else if (This.Flags & NF_MayHaveClass) {
+    Dropped += dropClasses(G, N, [&](NodeId With) { return stays(G, With); });
+  }
+}
+
+void Placement::finish() {
+  if (HasShared && anyDestination())
+    placeWithUsers();
+  // Nothing goes anywhere if only copies have devices.
+  if (AnyDevice)
+    for (NodeId N : WithClass)
+      settle(N);
+  Changed |= Dropped != 0;
+}
+
 PassResult Place::run(Module &M, DiagnosticEngine &) {
   Graph &G = M.graph();
   Mesh Devices = readMesh(G);
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
   bool Changed = keepWithTables(G);
-  std::string Host = hostDevice(Devices.Devices[0]);
-  uint64_t *Dropped = nullptr;
-  bool HasShared = false; // and so, maybe, a destination
-  std::vector<NodeId> Placed;
-  OnceNodes Once(G, Devices);
-  std::vector<NodeId> WithClass; // of those
-  bool AnyDevice = Host != Devices.Devices[0];
-  for (NodeId N = 0; N < G.size(); ++N) {
-    const Node &This = G.node(N);
-    if (This.Count == Copies::Once) {
-      if (This.isDead())
-        continue;
-      // Device 0 is none.
-      if (This.Kind != Inserted::No && This.Kind != Inserted::Mesh) {
-        if (This.Device == 0) {
-          G.setDevice(N, Host);
-          Placed.push_back(N);
-          Changed = true;
-        }
-      } else if (This.Device != 0) {
-        AnyDevice = true;
-        Changed |= Once.moveWithVariables(N);
-      }
-      if (This.Flags & NF_MayHaveClass)
-        WithClass.push_back(N);
-      HasShared |= This.Plan == Policy::Shared;
-      continue;
-    }
-    // A split is written once, and a TPU runs nothing but its computation.
-    if (This.Kind == Inserted::Split && !This.isDead() &&
-        Host != Devices.Devices[0] && !(This.Flags & NF_FixedDevice)) {
-      G.setDevice(N, Host);
-      G.node(N).Flags |= NF_FixedDevice;
-      Changed = true;
-    }
-    if ((This.Flags & (NF_Dead | NF_FixedDevice | NF_MayHaveClass)) !=
-        NF_MayHaveClass)
-      continue;
-    if (dropClasses(G, N, [&](NodeId With) { return stays(G, With); })) {
-      count(Dropped, "colocations dropped");
-      Changed = true;
-    }
-  }
-  if (HasShared && anyDestination(G))
-    placeWithUsers(G, Placed);
-  // Nothing goes anywhere if only copies have devices.
-  for (NodeId N : AnyDevice ? ArrayRef(WithClass) : ArrayRef<NodeId>())
-    Once.settle(N);
-  Changed |= Once.Dropped != 0 || Once.Moved;
-  for (; Once.Dropped; --Once.Dropped)
-    count(Dropped, "colocations dropped");
-  return Changed ? PassResult::Changed : PassResult::Unchanged;
+  Placement Nodes(G, Devices);
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (!G.node(N).isDead())
+      G.node(N).Count == Copies::Once ? Nodes.placeOnce(N)
+                                      : Nodes.placeCopies(N);
+  Nodes.finish();
+  if (Nodes.Dropped != 0)
+    Statistics["colocations dropped"] += Nodes.Dropped;
+  return Changed || Nodes.Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 
 } // namespace

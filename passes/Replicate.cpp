@@ -23,6 +23,9 @@
 // With batch=per-replica, every replica takes a batch from the queue or the
 // iterator, see lib/infer/batch/OwnBatch.h.
 //
+// The file is long because each thing that cannot be replicated is refused with
+// words of its own.
+//
 // Relies on: symbolic dimensions (lib/infer/sizes/Dims.h). Variables and their
 // updates stay once; mirror-variables and share-variables decide them.
 //
@@ -32,7 +35,6 @@
 #include "lib/graph/PerOp.h"
 #include "lib/infer/batch/Feeds.h"
 #include "lib/infer/batch/FullBatch.h"
-#include "lib/infer/batch/LocalSizes.h"
 #include "lib/infer/batch/OwnBatch.h"
 #include "lib/infer/batch/SampledRows.h"
 #include "lib/infer/batch/SparseFeeds.h"
@@ -44,6 +46,7 @@
 #include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
+#include "lib/rewrite/LocalConstants.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -78,9 +81,7 @@ private:
   bool makeMesh();
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
-  bool mayHoldRows() const;
   bool settleSizes();
-  bool localiseConstants(llvm::ArrayRef<NodeId> Order, const DimAnalysis &Dims);
   bool refuseOnceInLoops(const VariableIndex &Vars);
   void split(NodeId Source, uint32_t Port, int Axis, int Batch = -1);
   void dropStaleShapes();
@@ -178,11 +179,9 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
   if (Batch >= 0)
     Attrs.integer(RowsAttr, Batch);
   NodeId N = G->insertNode((G->name(Source) + "/split").str(), "_ToReplicas",
-                           Endpoint{Source, Port}, Source, Attrs);
+                           Endpoint{Source, Port}, Source, Attrs,
+                           Inserted::Split, Copies::PerReplica);
   G->replaceUses({Source, Port}, {N, 0}, N);
-  Node &New = G->node(N);
-  New.Kind = Inserted::Split;
-  New.Count = Copies::PerReplica;
   Seeds.push_back(N);
   ++Statistics["splits"];
 }
@@ -257,9 +256,8 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
     Attrs.type("T", G->outputType(N, 0))
         .string("combine", "concat")
         .integer("axis", F.Axis);
-    NodeId Merged =
-        G->insertNode(Name, "_FromReplicas", Endpoint{N, 0}, N, Attrs);
-    G->node(Merged).Kind = Inserted::Merge;
+    NodeId Merged = G->insertNode(Name, "_FromReplicas", Endpoint{N, 0}, N,
+                                  Attrs, Inserted::Merge);
     for (Use U : G->uses(N))
       if (G->node(U.User).Kind == Inserted::Split && U.Index == 0)
         G->setInput(U.User, 0, {Merged, 0});
@@ -267,51 +265,11 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
   return true;
 }
 
-/// Whether constants may hold the number of rows of what is split: a feed has
-/// that number, a shape without -1 says of how many rows a tensor is, or they
-/// are contracted with rows. (What else may say so is rare, and then the
-/// certificate refuses the program.)
-bool Replicate::mayHoldRows() const {
-  auto IsStatic = [&](NodeId Seed) {
-    auto Shape = sourceShape(*G, G->input(Seed, 0));
-    return !Shape ||
-           (!Shape->UnknownRank && Shape->Dims[*G->intAttr(Seed, "axis")] >= 0);
-  };
-  if (any_of(Seeds, IsStatic))
-    return true;
-  enum : uint8_t { Plain, Reshapes, Contracts };
-  PerOp Roles(*G, [](StringRef Op, const OpDef *) {
-    return Op == op::Reshape ? Reshapes
-           : Op == op::MatMul || Op.starts_with(op::BatchMatMul) ||
-                   Op == op::Einsum
-               ? Contracts
-               : Plain;
-  });
-  for (NodeId N = 0; N < G->size(); ++N) {
-    const Node &This = G->node(N);
-    if (This.isDead() || Roles[This] == Plain || This.NumData < 2)
-      continue;
-    if (Roles[This] == Contracts) {
-      if (any_of(G->dataInputs(N),
-                 [&](Endpoint E) { return G->isOp(E.Node, op::Const); }))
-        return true;
-      continue;
-    }
-    NodeId Shape = G->input(N, 1).Node;
-    auto Sizes =
-        G->isOp(Shape, op::Const) ? constValue(*G, Shape) : std::nullopt;
-    if (Sizes && any_of(Sizes->Ints, [](int64_t Size) { return Size > 1; }) &&
-        !is_contained(Sizes->Ints, -1))
-      return true;
-  }
-  return false;
-}
-
 /// Decides what follows from sizes: whether the feeds are a batch at all, and
 /// which numbers are those of its rows.
 bool Replicate::settleSizes() {
   // What every replica takes for itself has the sizes of the input.
-  bool HoldsRows = !Seeds.empty() && mayHoldRows();
+  bool HoldsRows = !Seeds.empty() && mayHoldRows(*G, Seeds);
   FullBatch Full(*G, Feeds);
   bool MayBeFull = !Seeds.empty() && Full.mayBe();
   if (!HoldsRows && !MayBeFull) {
@@ -325,99 +283,16 @@ bool Replicate::settleSizes() {
   if (MayBeFull && Full.refuse(Dims, *Diags))
     return false;
   warnOfRanks(*G, Feeds, *Diags);
-  return !HoldsRows || localiseConstants(Order, Dims);
-}
-
-bool Replicate::localiseConstants(ArrayRef<NodeId> Order,
-                                  const DimAnalysis &Dims) {
-  const DimTable &Table = Dims.table();
-  int64_t Replicas = static_cast<int64_t>(Devices.size());
-  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Order);
-  for (NodeId Seed : Seeds)
-    if (auto Shape = Dims.shape({Seed, 0})) {
-      int64_t Rows = Table.number((*Shape)[*G->intAttr(Seed, "axis")]);
-      if (Rows == UnknownSize)
-        continue;
-      StaticBatch = true;
-      if (Rows % Replicas != 0) {
-        Diags->error(G->name(G->input(Seed, 0).Node),
-                     formatv("a batch of {0} rows is not divisible by {1} "
-                             "replicas",
-                             Rows, Replicas));
-        return false;
-      }
-    }
-  for (const DimAnalysis::Conflict &C : Dims.conflicts()) {
-    if (!StaticBatch)
-      break;
-    Diags->error(
-        G->name(C.Node),
-        "two sizes that must be equal here scale differently with the batch (" +
-            Dims.describe(C.A) + " and " + Dims.describe(C.B) +
-            "): it is not clear which of them is the batch size; name the "
-            "feeds with --feed");
+  if (!HoldsRows)
+    return true;
+  auto Split = [&](NodeId N, int Axis) { split(N, 0, Axis); };
+  LocalConstants Constants(*G, Dims, Devices.size(), Split, *Diags);
+  if (!Constants.run(Order, std::vector<NodeId>(Seeds)))
     return false;
-  }
-  for (NodeId N : Order) {
-    if (isVariableOp(G->opName(N)) && Dims.batchAxis({N, 0}) >= 0) {
-      Diags->error(G->name(N), "the variable has a row for each example of the "
-                               "batch, which cannot be split");
-      return false;
-    }
-    if ((Loops && isLocalHandleOp(G->opName(N))) || G->isOp(N, op::EnsureShape))
-      localiseElements(*G, N, Dims, Devices.size());
-    if (!G->isOp(N, op::Const))
-      continue;
-    if (int Axis = Dims.batchAxis({N, 0}); Axis >= 0) {
-      if (!Loops || !Loops->isInLoop(N)) {
-        split(N, 0, Axis);
-        continue;
-      }
-      if (!shrinkSplat(*G, N, Dims, Devices.size())) {
-        Diags->error(G->name(N),
-                     "this constant has a row for each example of "
-                     "the batch and is in a loop, where rows "
-                     "cannot be split; make it outside of the loop");
-        return false;
-      }
-      Seeds.push_back(N);
-      ++Statistics["constants made local"];
-      continue;
-    }
-    auto Value = Dims.value({N, 0});
-    if (!Value || !Dims.isSymbolic({N, 0}))
-      continue;
-    auto Tensor = constValue(*G, N);
-    if (!Tensor)
-      continue;
-    bool Local = false;
-    for (size_t I = 0; I < Value->size(); ++I) {
-      auto S = Table.sym((*Value)[I]);
-      for (int P = 0; S && P < S->globalPower(); ++P) {
-        if (Tensor->Ints[I] % Replicas != 0) {
-          Diags->error(G->name(N),
-                       formatv("{0} is a multiple of the batch size, and it is "
-                               "not divisible by {1} replicas",
-                               Tensor->Ints[I], Replicas));
-          return false;
-        }
-        Tensor->Ints[I] /= Replicas;
-        Local = true;
-      }
-    }
-    if (!Local)
-      continue;
-    StaticBatch = true;
-    G->setAttr(N, OriginalAttr, *G->attr(N, "value"));
-    SmallVector<int64_t, 1> Shape(Tensor->Shape.Dims.begin(),
-                                  Tensor->Shape.Dims.end());
-    G->setAttr(N, "value", encodeIntTensor(Tensor->Type, Shape, Tensor->Ints));
-    G->node(N).Count = Copies::PerReplica;
-    Seeds.push_back(N);
-    ++Statistics["constants made local"];
-    if (Diags->wantsRemarks())
-      Diags->remark("constant", G->name(N),
-                    "holds the size of the batch, now that of one replica");
+  StaticBatch = Constants.isStatic();
+  if (ArrayRef<NodeId> Local = Constants.local(); !Local.empty()) {
+    append_range(Seeds, Local);
+    Statistics["constants made local"] += Local.size();
   }
   return true;
 }

@@ -75,6 +75,8 @@ private:
   void keepOnHost(NodeId Var);
   void cache(NodeId Var, Endpoint Read);
   void separate();
+  bool place(NodeId Var, const Mesh &Devices, bool &Moved);
+  void placeUsers();
 
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
@@ -104,9 +106,8 @@ void ShareVariables::cache(NodeId Var, Endpoint Read) {
   Attrs.type("T", G->outputType(Read.Node, Read.Port));
   SmallString<128> Name(G->name(Var));
   Name += "/Read/Identity";
-  NodeId N = G->insertNode(Name, op::Identity, Read, Read.Node, Attrs);
-  G->node(N).Kind = Inserted::Identity;
-  G->node(N).Count = Copies::PerReplica;
+  NodeId N = G->insertNode(Name, op::Identity, Read, Read.Node, Attrs,
+                           Inserted::Identity, Copies::PerReplica);
   for (Use U : Readers)
     G->setInput(U.User, U.Index, {N, 0});
 }
@@ -183,33 +184,68 @@ void ShareVariables::separate() {
     if ((This.Flags & (NF_Dead | NF_MayHaveClass)) != NF_MayHaveClass ||
         This.Device == 0)
       continue;
-    auto List = G->stringListAttr(N, "_class");
-    if (!List)
-      continue;
-    SmallVector<StringRef, 2> Kept;
-    for (StringRef Class : *List) {
-      StringRef Name = Class;
+    G->keepClasses(N, [&](StringRef Name) {
       NodeId With = Name.consume_front("loc:@") ? G->find(Name) : NoNode;
-      bool Differs = With != NoNode && G->node(With).Device != This.Device &&
-                     (G->node(With).Device != 0 ||
-                      G->node(With).Count == Copies::PerReplica);
-      if (Differs && This.Count == Copies::Once &&
-          !(This.Flags & NF_FixedDevice) && !isVariableOp(G->opName(N)) &&
-          isShared(G->node(With).Plan)) {
+      if (With == NoNode || G->node(With).Device == This.Device ||
+          (G->node(With).Device == 0 && G->node(With).Count == Copies::Once))
+        return true;
+      bool Moves = This.Count == Copies::Once &&
+                   !(This.Flags & NF_FixedDevice) &&
+                   !isVariableOp(G->opName(N)) && isShared(G->node(With).Plan);
+      if (Moves)
         G->setDevice(N, G->device(With));
-        Differs = false;
-      }
-      if (!Differs)
-        Kept.push_back(Class);
-    }
-    if (Kept.size() == List->size())
-      continue;
-    std::string Value = encodeStringListAttr(Kept);
-    if (Kept.empty())
-      G->removeAttr(N, "_class");
-    else
-      G->setAttr(N, "_class", Value);
+      return Moves;
+    });
   }
+}
+
+/// Puts the shared variable \p Var where its synchronizer or its policy asks
+/// for it; \p Moved becomes true if a synchronizer does. False after an error.
+bool ShareVariables::place(NodeId Var, const Mesh &Devices, bool &Moved) {
+  Policy Plan = G->node(Var).Plan;
+  if (G->node(Var).Count == Copies::PerReplica) {
+    Diags->error(G->name(Var),
+                 ("has policy " + policyName(Plan) +
+                  " but is per-replica; share it or mirror it, not both")
+                     .str());
+    return false;
+  }
+  bool OnHost = Plan == Policy::Host;
+  std::string Device = G->device(Var).str();
+  auto Destination = destinationOf(*G, Var, Devices, *Diags);
+  if (!Destination)
+    return false;
+  Moved |= !Destination->empty();
+  if (!Destination->empty())
+    Device = *Destination;
+  else if (OnHost)
+    Device = hostOf(Device);
+  else if (Device.empty() || Device == "/device:CPU:0")
+    Device = Devices.Devices[0];
+  G->setDevice(Var, Device);
+  ++Statistics["variables shared"];
+  if (Diags->wantsRemarks())
+    Diags
+        ->remark("variable", G->name(Var),
+                 (OnHost ? "one on the host, " : "shared by all replicas on ") +
+                     Device)
+        .Facts = {{"policy", policyName(Plan).str()}};
+  if (OnHost)
+    keepOnHost(Var);
+  return true;
+}
+
+/// Puts what uses shared variables in place where they are.
+void ShareVariables::placeUsers() {
+  for (NodeId N = 0; N < G->size(); ++N)
+    for (unsigned I = 0; I < G->node(N).NumData; ++I) {
+      NodeId Var = Vars->variableOf(G->input(N, I));
+      if (Var == NoNode || !isShared(G->node(Var).Plan) ||
+          !Vars->usesInPlace(*G, N, I))
+        continue;
+      G->setDevice(N, G->device(Var));
+      G->node(N).Flags |= NF_FixedDevice;
+    }
 }
 
 PassResult ShareVariables::run(Module &M, DiagnosticEngine &D) {
@@ -226,63 +262,21 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Unchanged;
   VariableIndex Index(*G);
   Vars = &Index;
-  bool Changed = false;
   if (!giveSynchronizers())
     return PassResult::Failure;
   bool Synchronized = any_of(Vars->variables(), [&](NodeId Var) {
     return synchronizerOf(*G, Var).has_value();
   });
-  if (Synchronized && !slotsFollow(*G, Index, Changed, D))
+  bool SlotsChanged = false, Moved = false;
+  if (Synchronized && !slotsFollow(*G, Index, SlotsChanged, D))
     return PassResult::Failure;
-  bool Moved = false;
-  for (NodeId Var : Vars->variables()) {
-    if (!IsShared(Var))
-      continue;
-    StringRef Plan = policyName(G->node(Var).Plan);
-    if (G->node(Var).Count == Copies::PerReplica) {
-      Diags->error(G->name(Var),
-                   ("has policy " + Plan +
-                    " but is per-replica; share it or mirror it, not both")
-                       .str());
+  for (NodeId Var : Vars->variables())
+    if (IsShared(Var) && !place(Var, Devices, Moved))
       return PassResult::Failure;
-    }
-    bool OnHost = G->node(Var).Plan == Policy::Host;
-    std::string Device = G->device(Var).str();
-    auto Destination = destinationOf(*G, Var, Devices, D);
-    if (!Destination)
-      return PassResult::Failure;
-    Moved |= !Destination->empty();
-    if (!Destination->empty())
-      Device = *Destination;
-    else if (OnHost)
-      Device = hostOf(Device);
-    else if (Device.empty() || Device == "/device:CPU:0")
-      Device = Devices.Devices[0];
-    G->setDevice(Var, Device);
-    Changed = true;
-    ++Statistics["variables shared"];
-    if (Diags->wantsRemarks())
-      Diags
-          ->remark(
-              "variable", G->name(Var),
-              (OnHost ? "one on the host, " : "shared by all replicas on ") +
-                  Device)
-          .Facts = {{"policy", Plan.str()}};
-    if (OnHost)
-      keepOnHost(Var);
-  }
-  for (NodeId N = 0; N < G->size(); ++N)
-    for (unsigned I = 0; I < G->node(N).NumData; ++I) {
-      NodeId Var = Vars->variableOf(G->input(N, I));
-      if (Var == NoNode || !IsShared(Var) || !Vars->usesInPlace(*G, N, I))
-        continue;
-      G->setDevice(N, G->device(Var));
-      G->node(N).Flags |= NF_FixedDevice;
-      Changed = true;
-    }
+  placeUsers();
   if (Moved)
     separate();
-  return Changed ? PassResult::Changed : PassResult::Unchanged;
+  return PassResult::Changed;
 }
 
 } // namespace

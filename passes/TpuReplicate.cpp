@@ -21,6 +21,9 @@
 // A replicated program says all that itself: its step is the computation
 // (lib/lower/tpu/TpuProgram.h), and this is its lowering.
 //
+// The file is long because it has an option for each argument of tpu.replicate,
+// which are read and checked here.
+//
 // Relies on: nothing, or on a finished program.
 //
 //===----------------------------------------------------------------------===//
@@ -127,6 +130,9 @@ private:
   }
   const DimAnalysis &dims();
   void warnStatic();
+  bool findMembers();
+  bool addVariables();
+  void splitInputs();
 
   static constexpr int Copy = -1;
   Graph *G = nullptr;
@@ -410,6 +416,45 @@ bool TpuReplicate::readSums() {
   return true;
 }
 
+/// Finds the members of the computation, up to what it captures.
+bool TpuReplicate::findMembers() {
+  TpuMemberOptions Rules;
+  for (StringRef Text : list("captures")) {
+    bool IsOp = Text.consume_front("^");
+    if (IsOp && G->find(Text) == NoNode)
+      return fail("", "captures: the graph has no op '" + Text + "'");
+    auto E = IsOp ? Endpoint{G->find(Text), ControlPort}
+                  : tensor("captures", Text).value_or(Endpoint());
+    if (E.Node == NoNode)
+      return false;
+    Rules.Captures.push_back(E);
+  }
+  auto Include = list("include");
+  Rules.Include.assign(Include.begin(), Include.end());
+  for (auto [Tensor, Axis] : Feeds)
+    if (Axis != Copy)
+      Rules.SplitFeeds.push_back({Tensor.first, Tensor.second});
+  return findTpuMembers(*G, C, Rules, *Diags);
+}
+
+bool TpuReplicate::addVariables() {
+  std::vector<TpuVariableRule> Variables;
+  for (const char *Option :
+       {"mirrored-variables", "replicated-variables", "packed-variables"})
+    for (StringRef Text : list(Option))
+      Variables.push_back({Option, Text.str(), *Option == 'm', *Option == 'p'});
+  return addTpuVariables(*G, C, Variables, *Diags);
+}
+
+void TpuReplicate::splitInputs() {
+  for (auto [E, Axis] : Splits) {
+    auto It = find_if(C.Inputs, [&, E = E](const TpuInput &I) {
+      return I.Read == E && I.Values[0] == E;
+    });
+    It->Values = splitForReplicas(*G, E, C.Replicas, Axis, C.Device);
+  }
+}
+
 PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
@@ -427,43 +472,13 @@ PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
                : PassResult::Failure;
   }
   if (!readMetadata(M) || !readFeeds() || !readInputs() || !readShapes() ||
-      !readOutputs())
-    return PassResult::Failure;
-  TpuMemberOptions Rules;
-  for (StringRef Text : list("captures")) {
-    bool IsOp = Text.consume_front("^");
-    if (IsOp && G->find(Text) == NoNode) {
-      fail("", "captures: the graph has no op '" + Text + "'");
-      return PassResult::Failure;
-    }
-    auto E = IsOp ? Endpoint{G->find(Text), ControlPort}
-                  : tensor("captures", Text).value_or(Endpoint());
-    if (E.Node == NoNode)
-      return PassResult::Failure;
-    Rules.Captures.push_back(E);
-  }
-  auto Include = list("include");
-  Rules.Include.assign(Include.begin(), Include.end());
-  for (auto [Tensor, Axis] : Feeds)
-    if (Axis != Copy)
-      Rules.SplitFeeds.push_back({Tensor.first, Tensor.second});
-  if (!findTpuMembers(*G, C, Rules, D) ||
+      !readOutputs() || !findMembers() ||
       !readCombine(!option("combine").empty()))
     return PassResult::Failure;
   warnStatic();
-  std::vector<TpuVariableRule> Variables;
-  for (const char *Option :
-       {"mirrored-variables", "replicated-variables", "packed-variables"})
-    for (StringRef Text : list(Option))
-      Variables.push_back({Option, Text.str(), *Option == 'm', *Option == 'p'});
-  if (!readSums() || !addTpuVariables(*G, C, Variables, D))
+  if (!readSums() || !addVariables())
     return PassResult::Failure;
-  for (auto [E, Axis] : Splits) {
-    auto It = find_if(C.Inputs, [&, E = E](const TpuInput &I) {
-      return I.Read == E && I.Values[0] == E;
-    });
-    It->Values = splitForReplicas(*G, E, C.Replicas, Axis, C.Device);
-  }
+  splitInputs();
   if (!padTpuInputs(*G, C, D))
     return PassResult::Failure;
   Statistics["members"] += C.Members.size();

@@ -1,0 +1,151 @@
+//===- lib/rewrite/LocalConstants.cpp - constants that hold the batch -----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/LocalConstants.h"
+
+#include "lib/graph/PerOp.h"
+#include "lib/infer/batch/LocalSizes.h"
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
+  auto IsStatic = [&](NodeId Split) {
+    auto Shape = sourceShape(G, G.input(Split, 0));
+    return !Shape ||
+           (!Shape->UnknownRank && Shape->Dims[*G.intAttr(Split, "axis")] >= 0);
+  };
+  if (any_of(Splits, IsStatic))
+    return true;
+  enum : uint8_t { Plain, Reshapes, Contracts };
+  PerOp Roles(G, [](StringRef Op, const OpDef *) {
+    return Op == op::Reshape ? Reshapes
+           : Op == op::MatMul || Op.starts_with(op::BatchMatMul) ||
+                   Op == op::Einsum
+               ? Contracts
+               : Plain;
+  });
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (This.isDead() || Roles[This] == Plain || This.NumData < 2)
+      continue;
+    if (Roles[This] == Contracts) {
+      if (any_of(G.dataInputs(N),
+                 [&](Endpoint E) { return G.isOp(E.Node, op::Const); }))
+        return true;
+      continue;
+    }
+    NodeId Shape = G.input(N, 1).Node;
+    auto Sizes = G.isOp(Shape, op::Const) ? constValue(G, Shape) : std::nullopt;
+    if (Sizes && any_of(Sizes->Ints, [](int64_t Size) { return Size > 1; }) &&
+        !is_contained(Sizes->Ints, -1))
+      return true;
+  }
+  return false;
+}
+
+/// Whether the batch can be split as its sizes say.
+bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
+  for (NodeId N : Splits)
+    if (auto Shape = Dims.shape({N, 0})) {
+      int64_t Rows = Dims.table().number((*Shape)[*G.intAttr(N, "axis")]);
+      if (Rows == UnknownSize)
+        continue;
+      Static = true;
+      if (Rows % Replicas != 0)
+        return fail(
+            G.input(N, 0).Node,
+            formatv("a batch of {0} rows is not divisible by {1} replicas",
+                    Rows, Replicas)
+                .str());
+    }
+  if (!Static || Dims.conflicts().empty())
+    return true;
+  const DimAnalysis::Conflict &C = Dims.conflicts().front();
+  return fail(
+      C.Node,
+      "two sizes that must be equal here scale differently with the batch (" +
+          Dims.describe(C.A) + " and " + Dims.describe(C.B) +
+          "): it is not clear which of them is the batch size; name the "
+          "feeds with --feed");
+}
+
+/// The constant \p N has the examples of the batch along \p Axis.
+bool LocalConstants::localizeRows(NodeId N, int Axis) {
+  if (!Loops || !Loops->isInLoop(N)) {
+    Split(N, Axis);
+    return true;
+  }
+  Local.push_back(N);
+  return shrinkSplat(G, N, Dims, Replicas) ||
+         fail(N, "this constant has a row for each example of the batch and is "
+                 "in a loop, where rows cannot be split; make it outside of "
+                 "the loop");
+}
+
+/// Divides the elements of the constant \p N that are sizes of the batch.
+bool LocalConstants::localizeSizes(NodeId N) {
+  auto Sizes = Dims.value({N, 0});
+  if (!Sizes || !Dims.isSymbolic({N, 0}))
+    return true;
+  auto Tensor = constValue(G, N);
+  if (!Tensor)
+    return true;
+  bool HoldsBatch = false;
+  for (size_t I = 0; I < Sizes->size(); ++I) {
+    auto S = Dims.table().sym((*Sizes)[I]);
+    for (int P = 0; S && P < S->globalPower(); ++P) {
+      if (Tensor->Ints[I] % Replicas != 0)
+        return fail(N, formatv("{0} is a multiple of the batch size, and it is "
+                               "not divisible by {1} replicas",
+                               Tensor->Ints[I], Replicas)
+                           .str());
+      Tensor->Ints[I] /= Replicas;
+      HoldsBatch = true;
+    }
+  }
+  if (!HoldsBatch)
+    return true;
+  Static = true;
+  G.setAttr(N, OriginalAttr, *G.attr(N, "value"));
+  SmallVector<int64_t, 1> Shape(Tensor->Shape.Dims.begin(),
+                                Tensor->Shape.Dims.end());
+  G.setAttr(N, "value", encodeIntTensor(Tensor->Type, Shape, Tensor->Ints));
+  G.node(N).Count = Copies::PerReplica;
+  Local.push_back(N);
+  if (Diags.wantsRemarks())
+    Diags.remark("constant", G.name(N),
+                 "holds the size of the batch, now that of one replica");
+  return true;
+}
+
+bool LocalConstants::run(ArrayRef<NodeId> Order, ArrayRef<NodeId> Splits) {
+  if (!checkSizes(Splits))
+    return false;
+  Loops = LoopInfo::find(G, Order);
+  for (NodeId N : Order) {
+    if (isVariableOp(G.opName(N)) && Dims.batchAxis({N, 0}) >= 0)
+      return fail(N, "the variable has a row for each example of the batch, "
+                     "which cannot be split");
+    if ((Loops && isLocalHandleOp(G.opName(N))) || G.isOp(N, op::EnsureShape))
+      localiseElements(G, N, Dims, Replicas);
+    if (!G.isOp(N, op::Const))
+      continue;
+    int Axis = Dims.batchAxis({N, 0});
+    if (!(Axis >= 0 ? localizeRows(N, Axis) : localizeSizes(N)))
+      return false;
+  }
+  return true;
+}
+
+} // namespace graft

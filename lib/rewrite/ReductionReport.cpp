@@ -1,0 +1,221 @@
+//===- lib/rewrite/ReductionReport.cpp - what is told of reductions -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/ReductionReport.h"
+
+#include "lib/infer/facts/LocalRuns.h"
+#include "lib/infer/rules/BatchNormReads.h"
+#include "lib/rewrite/UnprovedWrites.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+ReductionReport::ReductionReport(const Graph &G, const ProgramFacts &Before,
+                                 DiagnosticEngine &Diags)
+    : G(G), Diags(Diags) {
+  DenseSet<std::pair<NodeId, NodeId>> Seen;
+  for (auto [N, I] : Before.Types.unprovedWrites()) {
+    NodeId Cause = Before.Types.type(G.input(N, I)).Cause;
+    NodeId Var = Before.Vars.variableOf(G.input(N, 0));
+    if (Cause != NoNode && Seen.insert({Cause, Var}).second)
+      ++Spoiled[Cause];
+  }
+}
+
+/// Adds why nothing is known of \p Cause, and maybe of how many variables.
+void ReductionReport::note(Diagnostic &D, const ProgramFacts &Facts,
+                           NodeId Cause, bool HowMany) const {
+  if (Cause == NoNode)
+    return;
+  std::string Text = Facts.Types.reason(Cause);
+  if (unsigned Count = Spoiled.lookup(Cause); HowMany && Count > 1)
+    Text += formatv("; this affects {0} variables", Count);
+  D.Notes.push_back({G.name(Cause).str(), Text});
+}
+
+void ReductionReport::warnRepair(const ProgramFacts &Facts,
+                                 const Repair &R) const {
+  if (!R.Text.empty())
+    note(Diags.unproved("fallback", G.name(R.Source.Node), R.Text), Facts,
+         R.Cause, true);
+}
+
+void ReductionReport::refuseDrifts(const ProgramFacts &Facts) const {
+  const TypeAnalysis &Types = Facts.Types;
+  if (Types.unprovedWrites().empty())
+    return;
+  LocalRuns Local(G, Facts);
+  MapVector<NodeId, std::pair<SetVector<NodeId>, std::pair<NodeId, unsigned>>>
+      Writes;
+  for (auto [N, I] : Types.unprovedWrites())
+    if (!Types.usesState(N) && Local.drifts(N, I)) {
+      auto &[Variables, First] = Writes[Types.type(G.input(N, I)).Cause];
+      if (Variables.empty())
+        First = {N, I};
+      Variables.insert(Facts.Vars.variableOf(G.input(N, 0)));
+    }
+  for (const auto &[Cause, Its] : Writes) {
+    const auto &[Variables, First] = Its;
+    auto [N, I] = First;
+    Endpoint E = G.input(N, I);
+    bool Locally = Types.localPredicate(N).has_value();
+    note(Diags.error(
+             G.name(N),
+             formatv(
+                 "{0}, so the copies of variable '{1}'{2} would not stay "
+                 "equal; {3}",
+                 Locally ? "runs under a predicate that replicas may disagree "
+                           "on"
+                         : "writes a different value on each replica",
+                 G.name(Variables.front()),
+                 Variables.size() == 1
+                     ? ""
+                     : formatv(" and of {0} more", Variables.size() - 1).str(),
+                 !Locally && isFloating(G.outputType(E.Node, E.Port))
+                     ? "reduce the written value by hand"
+                     : "write a value that is equal on all replicas, or give "
+                       "its policy with --variable")
+                 .str()),
+         Facts, Cause);
+  }
+}
+
+void ReductionReport::remarkDemands(const TypeAnalysis &Types) const {
+  for (const Demand &D : Types.demands()) {
+    if (D.Kind == Demand::Scale)
+      continue;
+    StringRef Scale = D.Power == 0    ? "sum"
+                      : D.Power == -1 ? "mean"
+                                      : "scaled sum";
+    if (D.Kind == Demand::Gather)
+      Scale = D.Power == 0 ? "rows" : "rows, mean";
+    Diags
+        .remark("reduction", G.name(D.Source.Node),
+                formatv("{0} is {1}: {2} over the replicas, for '{3}'",
+                        Types.natural(D.Source).str(),
+                        D.Kind == Demand::Gather ? "gathered" : "reduced",
+                        Scale, G.name(D.Because)))
+        .Facts = {{"type", Types.natural(D.Source).str()},
+                  {"scale", std::to_string(D.Power)},
+                  {"for", G.name(D.Because).str()}};
+  }
+}
+
+/// A write that leaves the copies of a variable as its policy asks.
+void ReductionReport::warnAsked(const ProgramFacts &Facts, NodeId N,
+                                unsigned I) const {
+  NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
+  if (G.node(G.input(N, I).Node).Kind == Inserted::Merge)
+    return; // aggregateWrites() told
+  bool OnRead = G.node(Var).Plan == Policy::SyncOnRead;
+  RType Type = Facts.Types.number(G.input(N, I));
+  Diagnostic &D = Diags.unproved(
+      "policy", G.name(Var),
+      OnRead
+          ? formatv("'{0}' gives each copy a value that is {1}, so the {2} of "
+                    "the copies is not proved to be the value of the "
+                    "single-device step",
+                    G.name(N), Type.str(),
+                    aggregationName(
+                        aggregationOf(G, Var).value_or(Aggregation::None)))
+                .str()
+          : formatv("'{0}' gives each copy the value of its own replica, so "
+                    "copies differ; give --variable={1}={2},sum, mean or "
+                    "only-first-replica if that is not meant",
+                    G.name(N), G.name(Var), policyName(Policy::Mirrored))
+                .str());
+  if (Type.isVarying())
+    note(D, Facts, Type.Cause);
+}
+
+/// One warning for a cause, however many writes it spoils.
+void ReductionReport::warnWrites(const ProgramFacts &Facts) const {
+  SmallVector<NodeId, 4> Causes;
+  for (auto [N, I] : Facts.Types.unprovedWrites()) {
+    NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
+    if (Facts.Types.usesState(N)) {
+      warnAsked(Facts, N, I);
+      continue;
+    }
+    if (Cause != NoNode && is_contained(Causes, Cause))
+      continue;
+    Causes.push_back(Cause);
+    note(Diags.unproved("write", G.name(N),
+                        formatv("input {0} is not proved to be the value of "
+                                "the single-device step on every replica",
+                                I)),
+         Facts, Cause, true);
+  }
+}
+
+void ReductionReport::warnAssumptions(const TypeAnalysis &Types) const {
+  for (auto [N, Bits] : Types.assumptions()) {
+    if (Bits & AssumesLocalBatchNorm)
+      Diags.unproved(
+          "local-batch-norm", G.name(N),
+          isVarianceRead(G, N)
+              ? "batch normalization uses the statistics of each replica's "
+                "rows, not of the whole batch, and a reader of its variance, "
+                "such as a moving average, gets the mean of the replicas' "
+                "variances, which lacks the variance between replicas; see "
+                "--batch-norm"
+              : "batch normalization uses the statistics of each replica's "
+                "rows, not of the whole batch; see --batch-norm");
+    if (Bits & AssumesRandomDraw)
+      Diags.unproved("random", G.name(N),
+                     "each replica draws its own random numbers: equal in "
+                     "distribution, not in value");
+  }
+}
+
+void ReductionReport::report(const ProgramFacts &Facts,
+                             unsigned Replicas) const {
+  if (Diags.wantsRemarks())
+    remarkDemands(Facts.Types);
+  warnWrites(Facts);
+  for (auto [N, Predicate] : Facts.Types.localEffects())
+    note(Diags.unproved("effect", G.name(N),
+                        "runs under a predicate that replicas may disagree on, "
+                        "so its effect may happen where the single-device step "
+                        "has none, or be missing"),
+         Facts, Facts.Types.type(Predicate).Cause);
+  // One replica has all rows and draws what the input draws.
+  if (Replicas != 1)
+    warnAssumptions(Facts.Types);
+}
+
+void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
+  const TypeAnalysis &Types = Facts.Types;
+  if (!Types.demands().empty() || !Types.unprovedWrites().empty())
+    return;
+  bool IsSpread = false; // if nothing is, replicate told
+  for (NodeId N : Facts.Order) {
+    const Node &This = G.node(N);
+    if (This.Kind == Inserted::Reduce || This.Kind == Inserted::Gather)
+      return;
+    IsSpread |= This.Count == Copies::PerReplica;
+    // A shared variable takes the sum, or the rows of a sparse gradient, from
+    // merge-fetches.
+    if (Facts.Vars.isUpdate(G, N) && any_of(G.dataInputs(N), [&](Endpoint E) {
+          return Types.type(E).isPartial() || Types.natural(E).isPartial() ||
+                 (Types.type(E).isSharded() &&
+                  Facts.Vars.update(G, N).Indices >= 0);
+        }))
+      return;
+  }
+  if (IsSpread)
+    Diags.unproved("no-gradient", "",
+                   "no gradient was found: nothing that depends on the batch "
+                   "is written to a variable as a sum over rows");
+}
+
+} // namespace graft

@@ -1,0 +1,52 @@
+//===- lib/rewrite/ReductionReport.h - what is told of reductions ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The diagnostics of insert-reductions: a remark for each reduction, and a
+// warning or error for each cause of writes that are not proved.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_REWRITE_REDUCTIONREPORT_H
+#define GRAFT_LIB_REWRITE_REDUCTIONREPORT_H
+
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/support/Diagnostics.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace graft {
+
+struct Repair;
+
+class ReductionReport {
+public:
+  /// \p Before: of the program before any of its writes is repaired.
+  ReductionReport(const Graph &G, const ProgramFacts &Before,
+                  DiagnosticEngine &Diags);
+
+  void warnRepair(const ProgramFacts &Facts, const Repair &R) const;
+  /// Writes that would leave the copies of a variable other than each other,
+  /// one error for a cause.
+  void refuseDrifts(const ProgramFacts &Facts) const;
+  /// What is reduced, and what is not proved.
+  void report(const ProgramFacts &Facts, unsigned Replicas) const;
+  /// Warns if the step takes nothing from the batch to a variable.
+  void warnNoGradient(const ProgramFacts &Facts) const;
+
+private:
+  void note(Diagnostic &D, const ProgramFacts &Facts, NodeId Cause,
+            bool HowMany = false) const;
+  void remarkDemands(const TypeAnalysis &Types) const;
+  void warnWrites(const ProgramFacts &Facts) const;
+  void warnAsked(const ProgramFacts &Facts, NodeId N, unsigned I) const;
+  void warnAssumptions(const TypeAnalysis &Types) const;
+
+  const Graph &G;
+  DiagnosticEngine &Diags;
+  llvm::DenseMap<NodeId, unsigned> Spoiled; ///< By cause: how many variables.
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_REWRITE_REDUCTIONREPORT_H

@@ -1,0 +1,322 @@
+//===- lib/rewrite/UnprovedWrites.cpp - writes that no rule relates -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/UnprovedWrites.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/infer/facts/LocalRuns.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class RepairFinder {
+public:
+  RepairFinder(const Module &M, const ProgramFacts &Facts)
+      : M(M), G(M.graph()), Facts(Facts), Local(G, Facts) {}
+
+  std::vector<Repair> find(bool OnlyNamed);
+
+private:
+  bool isNamed(NodeId Var);
+  void repairRows(NodeId N);
+  void repairSegments(Endpoint Rows, bool Adds, StringRef Text);
+  void repairValue(NodeId N, unsigned I);
+  Endpoint nearestGradient(Endpoint E) const;
+  void dropSpared();
+
+  const Module &M;
+  const Graph &G;
+  const ProgramFacts &Facts;
+  LocalRuns Local;
+  std::vector<Repair> Repairs;
+  std::vector<Repair> Named; ///< Of gradients that the input names.
+  DenseSet<NodeId> Segments; ///< That have a repair.
+};
+
+/// Whether the input names the gradient of \p Var, whatever its optimizer is
+/// made of, and it is that which is not proved: then it is what is repaired.
+bool RepairFinder::isNamed(NodeId Var) {
+  for (const NamedGradient &Gradient : M.Gradients) {
+    auto V = G.findEndpoint(Gradient.Variable);
+    auto E = G.findEndpoint(Gradient.Tensors);
+    if (!V || V->Node != Var || !E || E->isControl() ||
+        G.node(E->Node).Count != Copies::PerReplica ||
+        !Facts.Types.type(*E).isVarying() ||
+        !isFloating(G.outputType(E->Node, E->Port)))
+      continue;
+    if (none_of(Named, [&](const Repair &R) { return R.Source == *E; }))
+      Named.push_back(
+          {*E, NoNode, 0, true, Facts.Types.type(*E).Cause,
+           formatv("the relation of the replicas' gradients is not proved, so "
+                   "their mean is taken, since the input names the gradient of "
+                   "'{0}'; decide with --grad={0}={1},mean|sum",
+                   G.name(Var), Gradient.Tensors)});
+    return true;
+  }
+  return false;
+}
+
+/// The tensor whose mean gives that of \p E, as near to a gradient as sums and
+/// factors that all replicas have lead.
+Endpoint RepairFinder::nearestGradient(Endpoint E) const {
+  for (;;) {
+    NodeId N = E.Node;
+    if (G.node(N).Kind != Inserted::No)
+      return E;
+    int From = -1;
+    for (unsigned I = 0; I < G.node(N).NumData; ++I)
+      if (Local.differs(G.input(N, I))) {
+        if (From >= 0)
+          return E;
+        From = static_cast<int>(I);
+      }
+    if (From < 0 || Facts.Types.localPredicate(N))
+      return E;
+    switch (ruleOf(G.opName(N)).Type) {
+    case TypeRule::Pass:
+      if (G.isOp(N, op::IdentityN))
+        return E;
+      break;
+    case TypeRule::Linear:
+    case TypeRule::Cast:
+    case TypeRule::Add:
+    case TypeRule::Mul:
+      break;
+    case TypeRule::Div:
+      if (From != 0)
+        return E;
+      break;
+    default:
+      return E;
+    }
+    Endpoint Next = G.input(N, static_cast<unsigned>(From));
+    if (!Facts.Types.type(Next).isVarying() ||
+        !isFloating(G.outputType(Next.Node, Next.Port)) ||
+        Local.hasOwnSize(Next))
+      return E;
+    E = Next;
+  }
+}
+
+/// A write of rows by index: the rows and the indices of all replicas, so that
+/// they stay as many.
+void RepairFinder::repairRows(NodeId N) {
+  const UpdateDef &U = Facts.Vars.update(G, N);
+  unsigned RowsAt = static_cast<uint8_t>(U.Grad),
+           IndicesAt = static_cast<uint8_t>(U.Indices);
+  Endpoint Rows = G.input(N, RowsAt), Indices = G.input(N, IndicesAt);
+  RType Type = Facts.Types.type(Indices);
+  auto Shape = Facts.Dims.shape(Indices);
+  StringRef Op = G.opName(N);
+  bool Adds = U.Kind == UpdateKind::Apply || Op.ends_with(op::Add) ||
+              Op.ends_with(op::Sub);
+  if (!isFloating(G.outputType(Rows.Node, Rows.Port)) ||
+      (Adds && Rows.Node == Indices.Node))
+    return;
+  std::string Text =
+      formatv("the relation of the replicas' rows that '{0}' writes is not "
+              "proved, so {1}",
+              originName(G, N),
+              Adds ? "their mean is taken" : "all of them are written");
+  auto CauseOf = [&](Endpoint E) { return Facts.Types.type(E).Cause; };
+  bool RowsVary = Facts.Types.type(Rows).isVarying() && Local.differs(Rows);
+  if (Type.isSharded() || (Type.isVarying() && Local.differs(Indices))) {
+    if (!Shape || Shape->empty() || (Type.isSharded() && Type.Axis != 0))
+      return;
+    NodeId Cause = CauseOf(RowsVary ? Rows : Indices);
+    size_t Others = Repairs.size();
+    if (Type.isVarying())
+      Repairs.push_back({Indices, N, IndicesAt, false, Cause, ""});
+    if (RowsVary || Facts.Types.type(Rows).isReplicated())
+      Repairs.push_back({Rows, N, RowsAt, Adds, Cause, ""});
+    if (Repairs.size() != Others)
+      Repairs.back().Text = Text;
+  } else if (RowsVary && Local.hasOwnSize(Indices)) {
+    repairSegments(Rows, Adds, Text);
+  } else if (RowsVary) {
+    // The same rows on all replicas.
+    Repairs.push_back({Rows, NoNode, 0, Adds, CauseOf(Rows), Text});
+  }
+}
+
+/// Indices that occur several times were added up, by those of all replicas: so
+/// must be \p Rows, which are of as many.
+void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
+  std::vector<Endpoint> Work{Rows};
+  DenseSet<NodeId> Seen;
+  while (!Work.empty()) {
+    NodeId At = Work.back().Node;
+    Work.pop_back();
+    if (!Seen.insert(At).second)
+      continue;
+    switch (ruleOf(G.opName(At)).Type) {
+    case TypeRule::UnsortedSegmentSum: {
+      Endpoint Of = G.input(At, 0);
+      RType Type = Facts.Types.type(Of);
+      if (Local.differs(Of) && Type.isVarying() &&
+          Facts.Types.type(G.input(At, 1)).isReplicated() &&
+          Local.hasOwnSize(G.input(At, 1)) && Segments.insert(At).second)
+        Repairs.push_back({Of, At, 0, Adds, Type.Cause, Text.str()});
+      break;
+    }
+    case TypeRule::Pass:
+    case TypeRule::Linear:
+    case TypeRule::NonLinear:
+    case TypeRule::Cast:
+    case TypeRule::Add:
+    case TypeRule::Mul:
+    case TypeRule::Div:
+      for (Endpoint E : G.dataInputs(At))
+        if (Local.differs(E))
+          Work.push_back(E);
+      break;
+    default:
+      break;
+    }
+  }
+}
+
+/// A write of a whole value: the mean of what is nearest to a gradient.
+void RepairFinder::repairValue(NodeId N, unsigned I) {
+  Endpoint Source = G.input(N, I);
+  if (!isFloating(G.outputType(Source.Node, Source.Port)))
+    return;
+  const UpdateDef &U = Facts.Vars.update(G, N);
+  bool Slot = U.Kind == UpdateKind::Apply && U.Grad == static_cast<int>(I);
+  if (!Slot)
+    Source = nearestGradient(Source);
+  Repairs.push_back(
+      {Source, NoNode, 0, true, Facts.Types.type(Source).Cause,
+       formatv("the relation of the replicas' {0} is not proved, so their mean "
+               "is taken; decide with --grad=VAR={1},mean|sum",
+               Slot ? "gradients" : "values that are written to a variable",
+               G.name(Source.Node))});
+}
+
+/// Drops reductions of what all replicas have when the others are there.
+void RepairFinder::dropSpared() {
+  DenseMap<NodeId, SmallVector<size_t, 1>> By;
+  for (size_t I = 0; I < Repairs.size(); ++I)
+    if (Repairs[I].User == NoNode)
+      By[Repairs[I].Source.Node].push_back(I);
+  if (By.empty())
+    return;
+  DenseSet<std::pair<NodeId, uint32_t>> Equal;
+  std::vector<bool> Spared(Repairs.size()), Settled(G.size());
+  for (NodeId N : Facts.Order) {
+    bool Was = false, Is = false;
+    for (Endpoint E : G.dataInputs(N))
+      if (Local.differs(E)) {
+        Was = true;
+        Is |= !Settled[E.Node] && !Equal.contains({E.Node, E.Port});
+      }
+    Settled[N] = Was && !Is;
+    if (auto It = By.find(N); It != By.end())
+      for (size_t I : It->second) {
+        Endpoint Source = Repairs[I].Source;
+        if (Settled[N] || !Equal.insert({Source.Node, Source.Port}).second)
+          Spared[I] = true;
+      }
+  }
+  size_t At = 0;
+  llvm::erase_if(Repairs, [&](const Repair &) { return Spared[At++]; });
+}
+
+std::vector<Repair> RepairFinder::find(bool OnlyNamed) {
+  const TypeAnalysis &Types = Facts.Types;
+  NodeId LastRows = NoNode;
+  for (auto [N, I] : Types.unprovedWrites()) {
+    if (isNamed(Facts.Vars.variableOf(G.input(N, 0))))
+      continue;
+    if (OnlyNamed || Types.usesState(N) || !Local.differs(G.input(N, I)))
+      continue;
+    if (auto Predicate = Types.localPredicate(N);
+        Predicate && Local.differs(*Predicate))
+      continue;
+    const UpdateDef &U = Facts.Vars.update(G, N);
+    if (U.Indices < 0 ||
+        (static_cast<int>(I) != U.Grad && static_cast<int>(I) != U.Indices))
+      repairValue(N, I);
+    else if (std::exchange(LastRows, N) != N)
+      repairRows(N);
+  }
+  dropSpared();
+  append_range(Named, Repairs);
+  return std::move(Named);
+}
+
+} // namespace
+
+std::vector<Repair> findRepairs(const Module &M, const ProgramFacts &Facts,
+                                bool OnlyNamed) {
+  if (Facts.Types.unprovedWrites().empty())
+    return {};
+  return RepairFinder(M, Facts).find(OnlyNamed);
+}
+
+bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
+                     DiagnosticEngine &Diags) {
+  bool Any = false;
+  for (auto [N, I] : Facts.Types.unprovedWrites()) {
+    const UpdateDef &U = Facts.Vars.update(G, N);
+    NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
+    auto How = Var == NoNode ? std::nullopt : aggregationOf(G, Var);
+    Endpoint Source = G.input(N, I);
+    if (!How || G.node(Source.Node).Count != Copies::PerReplica ||
+        (U.Kind != UpdateKind::Assign && U.Kind != UpdateKind::AssignAdd))
+      continue;
+    Policy Plan = G.node(Var).Plan;
+    bool One = isShared(Plan);
+    if (*How == Aggregation::None) {
+      if (One)
+        Diags.error(
+            G.name(N),
+            formatv("each replica has its own value for variable '{0}', which "
+                    "is unreplicated and has aggregation none; give "
+                    "--variable={0}={1},sum, mean or only-first-replica",
+                    G.name(Var), policyName(Plan)));
+      continue;
+    }
+    if (!One && Plan != Policy::Mirrored)
+      continue;
+    AttrRun Attrs;
+    Attrs.type("T", G.outputType(Source.Node, Source.Port));
+    bool First = *How == Aggregation::OnlyFirst;
+    Attrs.string("combine", First ? "pick" : "sum");
+    if (!First) {
+      int Power = *How == Aggregation::Mean ? -1 : 0;
+      if (Power != 0)
+        Attrs.integer("power", Power);
+      Attrs.integer(AssumedAttr, -Power);
+    }
+    NodeId New = G.insertNode(
+        (G.name(N) + "/aggregate").str(), First ? "_FromReplicas" : "_Reduce",
+        Source, Source.Node, Attrs, First ? Inserted::Merge : Inserted::Reduce,
+        First ? Copies::Once : Copies::PerReplica);
+    G.setInput(N, I, {New, 0});
+    Any = true;
+    Diags.unproved(
+        "policy", G.name(Var),
+        formatv(
+            "'{0}' writes {1} of values whose relation to the single-device "
+            "step is not proved, because the aggregation says so",
+            G.name(N),
+            First                       ? "the first replica's"
+            : *How == Aggregation::Mean ? "the mean"
+                                        : "the sum"));
+  }
+  return Any;
+}
+
+} // namespace graft
