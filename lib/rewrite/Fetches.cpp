@@ -134,7 +134,7 @@ std::vector<bool> Fetches::findLost() const {
                 any_of(seq(0u, Facts.Dims.numOutputs(N)),
                        [&](unsigned Port) { return IsOpen({N, Port}); });
     // A rule of its own knows what an op takes.
-    if (Open && (ruleOf(G.opName(N)).Type == TypeRule::None ||
+    if (Open && (!ruleOf(G.opName(N)).Type ||
                  any_of(G.dataInputs(N), IsOpen)))
       Lost[N] = any_of(G.dataInputs(N), MaySay) || G.isOp(N, op::EnsureShape);
   }

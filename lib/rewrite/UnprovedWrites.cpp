@@ -33,6 +33,12 @@ private:
   void repairSegments(Endpoint Rows, bool Adds, StringRef Text);
   void repairValue(NodeId N, unsigned I);
   Endpoint nearestGradient(Endpoint E) const;
+  /// Whether \p N gives the rows that it takes, with other elements: sums, and
+  /// products with what is not rows.
+  bool changesElements(NodeId N) const {
+    uint32_t Is = ruleOf(G.opName(N)).Is;
+    return Is & trait::KeepsRowOrder && !(Is & trait::RegroupsRows);
+  }
   void dropSpared();
 
   const Module &M;
@@ -83,23 +89,10 @@ Endpoint RepairFinder::nearestGradient(Endpoint E) const {
       }
     if (From < 0 || Facts.Types.localPredicate(N))
       return E;
-    switch (ruleOf(G.opName(N)).Type) {
-    case TypeRule::Pass:
-      if (G.isOp(N, op::IdentityN))
-        return E;
-      break;
-    case TypeRule::Linear:
-    case TypeRule::Cast:
-    case TypeRule::Add:
-    case TypeRule::Mul:
-      break;
-    case TypeRule::Div:
-      if (From != 0)
-        return E;
-      break;
-    default:
+    // What only changes the elements of rows, and is linear in this operand.
+    if (!changesElements(N) || G.isOp(N, op::IdentityN) ||
+        (ruleOf(G.opName(N)).Is & trait::LinearInFirst && From != 0))
       return E;
-    }
     Endpoint Next = G.input(N, static_cast<unsigned>(From));
     if (!Facts.Types.type(Next).isVarying() ||
         !isFloating(G.outputType(Next.Node, Next.Port)) ||
@@ -160,29 +153,19 @@ void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
     Work.pop_back();
     if (!Seen.insert(At).second)
       continue;
-    switch (ruleOf(G.opName(At)).Type) {
-    case TypeRule::UnsortedSegmentSum: {
+    uint32_t Is = ruleOf(G.opName(At)).Is;
+    if (G.isOp(At, op::UnsortedSegmentSum)) {
       Endpoint Of = G.input(At, 0);
       RType Type = Facts.Types.type(Of);
       if (Local.differs(Of) && Type.isVarying() &&
           Facts.Types.type(G.input(At, 1)).isReplicated() &&
           Local.hasOwnSize(G.input(At, 1)) && Segments.insert(At).second)
         Repairs.push_back({Of, At, 0, Adds, Type.Cause, Text.str()});
-      break;
-    }
-    case TypeRule::Pass:
-    case TypeRule::Linear:
-    case TypeRule::NonLinear:
-    case TypeRule::Cast:
-    case TypeRule::Add:
-    case TypeRule::Mul:
-    case TypeRule::Div:
+    } else if (changesElements(At) ||
+               (Is & trait::Elementwise && !(Is & trait::KeepsZeros))) {
       for (Endpoint E : G.dataInputs(At))
         if (Local.differs(E))
           Work.push_back(E);
-      break;
-    default:
-      break;
     }
   }
 }

@@ -104,7 +104,6 @@ room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 # Known debts
 #===------------------------------------------------------------------------===#
 
-debt(lib/ops/OpRule.h lib/infer/rules/RuleFamilies.def "the list of type rules")
 
 #===------------------------------------------------------------------------===#
 # The check

@@ -282,7 +282,7 @@ def related(f):
     """Fetches by name, `op.case`."""
     fetches = {}
     for op, (shape, kind) in sorted(families().items()):
-        if kind == "TypeRule::NonLinear" and op not in ("ApproximateEqual", "OnesLike", "StringJoin"):
+        if kind == "types::nonLinear" and op not in ("ApproximateEqual", "OnesLike", "StringJoin"):
             made = (binary if shape == "sizes::broadcast" else unary)(op, f)
             fetches.update({f"{op}.{key}": tensor for key, tensor in made.items()})
     for group in (images(f), layouts(f)):

@@ -97,7 +97,7 @@ def words_of_code():
                 continue
             text = read(path)
             attributes |= set(re.findall(r'"(_graft_\w+)"', text)) - {"_graft_"}
-            ops |= set(re.findall(r'\.Op = "(_\w+)"', text))
+            ops |= set(re.findall(r'(?:\.Op = |entry\()"(_\w+)"', text))
     ops |= set(re.findall(r'MeshOp = "(\w+)"', read("lib/program/Program.h")))
     return attributes, ops
 

@@ -37,8 +37,10 @@ ARG_ROW = re.compile(r'^GRAFT_ARG\("[^"]*", (\d+), "[^"]*", "[^"]*", "[^"]*", (\
 ATTR_ROW = re.compile(r'^GRAFT_ATTR\("([^"]*)"', re.M)
 OP_ROW = re.compile(r'^GRAFT_OP\("([^"]+)", (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)', re.M)
 VARIABLE_ROW = re.compile(r'^GRAFT_(?:UPDATE|READ)\("([^"]+)"', re.M)
-ENTRY = re.compile(r'\{\.Op = (?:op::)?"?(\w+)"?,?([^{}]*)\}')
-FIELD = re.compile(r"\.(\w+) = ([^,]+)")
+# Entries of ops in lib/infer/rules: {.Op = op::Abs, ...}, or entry(op::Abs, Like, {...}), where Like is a constant.
+CONSTANT = re.compile(r"constexpr OpRule (\w+) = \{([^{}]*)\}")
+ENTRY = re.compile(r'(?:\{\.Op = |entry\(\s*)(?:op::)?"?(\w+)"?,?(?:\s*(\w+),?)?(?:\s*\{)?([^{}]*?)(?:\}|\),\n)')
+FIELD = re.compile(r"\.(\w+) = ((?:[^,(]|\([^)]*\))+)")
 SUMMARY_ROW = re.compile(r"^\s*(\S+) = ([\w>]+)\(([^)]*)\)", re.M)
 TABLE_ROW = re.compile(r"^\| ([^|]+?) \| (\d+) \| (\d+) \|", re.M)
 # The first that fits, for the table only.
@@ -70,10 +72,21 @@ def read(*path):
         return file.read()
 
 
+def fields(text):
+    return {key: " ".join(value.split()) for key, value in FIELD.findall(text)}
+
+
 def entries():
     """By op: the fields of its entry in lib/infer/rules."""
-    text = "".join(read(path) for path in sorted(glob.glob(os.path.join(ROOT, "lib", "infer", "rules", "*.cpp"))))
-    return {op: {key: value.strip() for key, value in FIELD.findall(rest)} for op, rest in ENTRY.findall(text)}
+    result = {}
+    for path in sorted(glob.glob(os.path.join(ROOT, "lib", "infer", "rules", "*.*"))):
+        text = read(path)
+        shared = {name: fields(body) for name, body in CONSTANT.findall(text)}
+        for op, like, own in ENTRY.findall(text):
+            own, its = fields(own), shared.get(like, {})
+            traits = [one["Is"] for one in (its, own) if "Is" in one]
+            result[op] = {**its, **own, **({"Is": " | ".join(traits)} if traits else {})}
+    return result
 
 
 def kinds():
@@ -81,7 +94,7 @@ def kinds():
     table = read("lib", "ops", "OpTable.inc")
     rules = entries()
     arguments, attributes = ARG_ROW.findall(table), ATTR_ROW.findall(table)
-    variable, once = set(VARIABLE_ROW.findall(table)), {op for op, entry in rules.items() if "trait::Once" in entry.get("Is", "")}
+    variable, once = set(VARIABLE_ROW.findall(table)), {op for op, entry in rules.items() if "Once" in entry.get("Is", "").split(" | ")}
     # An entry without a type rule makes true values of true values only.
     ruled = {op for op, entry in rules.items() if "Type" in entry}
     result = {}

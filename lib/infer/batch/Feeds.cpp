@@ -9,8 +9,8 @@
 #include "lib/infer/batch/SparseFeeds.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Topology.h"
-#include "lib/ops/OpRule.h"
 #include "lib/infer/sizes/Dims.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/Support/FormatVariadic.h"

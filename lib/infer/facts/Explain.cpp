@@ -17,15 +17,6 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-const char *ruleName(TypeRule Rule) {
-  static constexpr const char *Names[] = {
-      "None",
-#define GRAFT_TYPE_RULE(Name, Traits) #Name,
-#include "lib/infer/rules/RuleFamilies.def"
-  };
-  return Names[static_cast<size_t>(Rule)];
-}
-
 std::string text(const RType &Type) {
   return Type.str() + (Type.Symbolic ? " (a local size)" : "");
 }
@@ -86,28 +77,20 @@ std::string Explainer::because(NodeId N) const {
   auto With = [&](const std::string &Why) {
     return Inputs.empty() ? Why : Why + ": " + Inputs;
   };
-  TypeRule Rule = ruleOf(G.opName(N)).Type;
-  std::string Named = Rule == TypeRule::None
-                          ? std::string("the op has no rule")
-                          : std::string("rule ") + ruleName(Rule);
   if (Facts.Vars.isUpdate(G, N))
     return With("it writes a variable, which takes global values");
   if (isEnd(N))
-    return Named + ": '" + tensorName(G, G.input(N, 0)) +
-           "' is split over the replicas";
+    return "'" + tensorName(G, G.input(N, 0)) + "' is split over the replicas";
   RType Type = Facts.Dims.numOutputs(N) != 0 ? Facts.Types.type({N, 0})
                                              : RType::replicated();
   if (Type.isVarying() && Type.Cause == N) {
-    std::string Why = "it " + Facts.Types.reason(N);
-    if (Rule == TypeRule::None)
-      return With(Facts.Types.reason(N));
-    return With(Named + ", " + Why);
+    std::string Reason = Facts.Types.reason(N);
+    return With(ruleOf(G.opName(N)).Type ? "it " + Reason : Reason);
   }
   if (!Inputs.empty())
-    return With(Named);
+    return Inputs;
   if (This.NumData != 0)
-    return (Rule == TypeRule::None ? "" : Named + ": ") +
-           "all inputs are Replicated";
+    return "all inputs are Replicated";
   if (Facts.Dims.numOutputs(N) == 0)
     return "it only orders other nodes";
   return Type.Symbolic ? "it holds a per-replica size"

@@ -34,19 +34,12 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
   bool AnyBackEdge = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
-    const OpDef *Def = G.opDefOf(Op);
-    OpInfo Info{ruleOf(Name)};
-    // As TypeRules has it: draws, what TensorFlow does not know, what keeps a
-    // state; and arrays and stacks, to whose elements no edges lead.
-    Info.Starts =
-        isRandomOp(Name) || Info.Rule.Type == TypeRule::LocalHandle ||
-        Info.Rule.Type == TypeRule::Source ||
-        (!Def ? Info.Rule.Type == TypeRule::None
-              : Def->isStateful() && !Def->readsVariable() &&
-                    Def->update().Kind == UpdateKind::None &&
-                    !isVariableOp(Name) && Info.Rule.Type == TypeRule::None);
+    // Draws, what may keep a state; and arrays and stacks, to whose elements no
+    // edges lead.
+    constexpr uint32_t Starts =
+        trait::Draws | trait::Opaque | trait::Handle | trait::ReadsSource;
     AnyBackEdge |= isBackEdgeOp(Name);
-    Ops.push_back(Info);
+    Ops.push_back({ruleOf(Name), (traitsOf(Name) & Starts) != 0});
   }
   const DimTable &Table = Facts.Dims.table();
   IsStatic = any_of(Facts.Order, [&](NodeId N) {
@@ -152,11 +145,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   RType Type = Facts.Types.type({N, Port});
   if (This.Count == Copies::PerReplica && !Exchanged) {
     // Sizes are not values.
-    bool Other = In & (Ops[This.Op].Rule.Type == TypeRule::ShapeOf &&
-                               !G.isOp(N, op::ConcatOffset) &&
-                               !G.isOp(N, op::BroadcastGradientArgs)
-                           ? Length
-                           : Differs);
+    bool Other = In & (ruleAt(N).Is & trait::ReadsSizes ? Length : Differs);
     bool Does = Type.isVarying()      ? Other || startsToDiffer(N)
                 : Type.isReplicated() ? Type.Symbolic && Other
                                       : true;
@@ -182,7 +171,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   Complete = Value && ofDims(*Value, Elements);
   Elements = asNumbers(Elements);
   // Numbers up to a size are not told from others once it is a number, too.
-  if (!Complete || Ops[This.Op].Rule.Type == TypeRule::Range)
+  if (!Complete || ruleAt(N).Elements == ElementsOf::Range)
     Elements |= numbers(N, Port, In);
   // What is exchanged is that of all replicas.
   bool Gathers = (This.Kind == Inserted::Gather && Exchanged) ||
@@ -199,38 +188,14 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
 
 /// What the operands of \p N that give sizes, or where parts begin, follow.
 uint8_t LocalRuns::sizeOperands(NodeId N) const {
-  int Data = -1;
+  const OpRule &Rule = ruleAt(N);
+  // Nothing is known of the operands of an op without a rule.
+  uint16_t Mask = Rule.Type ? Rule.SizeOperands : AnyInteger;
   uint8_t Result = 0;
-  switch (Ops[G.node(N).Op].Rule.Type) {
-  case TypeRule::Relayout:
-  case TypeRule::Tile:
-  case TypeRule::TopK:
-  case TypeRule::OneHot:
-    Data = 0;
-    break;
-  case TypeRule::Part:
-    Data = G.isOp(N, op::Split) ? 1 : G.isOp(N, op::StridedSliceGrad) ? 4 : 0;
-    break;
-  case TypeRule::None:
-  case TypeRule::Fill:
-  case TypeRule::Random:
-  case TypeRule::Range:
-  case TypeRule::ConvBackpropInput:
-  case TypeRule::ConvBackpropFilter:
-  case TypeRule::GradSecond:
-  case TypeRule::Whole:
-    break;
-  case TypeRule::ScatterNd:
-  case TypeRule::UnsortedSegmentSum:
-  case TypeRule::UnsortedSegmentMax:
-  case TypeRule::UnsortedSegmentMin:
-    return asSizes(in(N, 2));
-  default:
-    return 0;
-  }
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     unsigned Type = G.outputType(G.input(N, I).Node, G.input(N, I).Port);
-    if (int(I) != Data && (Type == DT_INT32 || Type == DT_INT64))
+    if ((Mask == AnyInteger || isOperand(Mask, I)) &&
+        (Type == DT_INT32 || Type == DT_INT64))
       Result |= asSizes(in(N, I));
   }
   return Result;
@@ -247,39 +212,16 @@ bool LocalRuns::isOfOwnLoop(Endpoint Flow) const {
 
 /// Length if replicas have other values of what gives \p N its sizes.
 uint8_t LocalRuns::lengths(NodeId N) const {
-  auto Any = [&](std::initializer_list<unsigned> Operands) -> uint8_t {
-    for (unsigned I : Operands)
-      if (in(N, I) & Differs)
-        return Length;
+  if (G.isOp(N, op::TensorArrayConcatV3))
+    return isOfOwnLoop(G.input(N, 1)) ? Length : 0;
+  // What is left of an axis that it takes one element of is nothing.
+  if (G.isOp(N, op::StridedSlice) &&
+      G.intAttr(N, "shrink_axis_mask").value_or(0) != 0)
     return 0;
-  };
-  switch (Ops[G.node(N).Op].Rule.Type) {
-  case TypeRule::LocalHandle:
-    return G.isOp(N, op::TensorArrayConcatV3) && isOfOwnLoop(G.input(N, 1))
-               ? Length
-               : 0;
-  case TypeRule::Range:
-    return Any({0, 1, 2});
-  case TypeRule::Fill:
-  case TypeRule::Random:
-    return Any({0});
-  case TypeRule::Relayout:
-    return G.isOp(N, op::Reshape) ? Any({1}) : 0;
-  case TypeRule::Tile:
-  case TypeRule::OneHot:
-  case TypeRule::TopK:
-    return Any({1});
-  case TypeRule::Part:
-    return G.isOp(N, op::Slice) ? Any({2})
-           : G.isOp(N, op::Pad) || G.isOp(N, op::PadV2) || G.isOp(N, op::SplitV)
-               ? Any({1})
-           : G.isOp(N, op::StridedSlice) &&
-                   G.intAttr(N, "shrink_axis_mask").value_or(0) == 0
-               ? Any({1, 2})
-               : 0;
-  default:
-    return 0;
-  }
+  for (unsigned I = 0; I < G.node(N).NumData; ++I)
+    if (isOperand(ruleAt(N).LengthOperands, I) && in(N, I) & Differs)
+      return Length;
+  return 0;
 }
 
 /// What sizes of the results of \p N follow, where they are not known.
@@ -292,78 +234,47 @@ uint8_t LocalRuns::sizes(NodeId N, uint8_t In) const {
 /// What elements of the results of \p N follow, where they are not known.
 uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
   constexpr uint8_t Mask = OwnNumber | AllNumber;
-  switch (Ops[G.node(N).Op].Rule.Type) {
-  case TypeRule::ShapeOf:
-    if (G.isOp(N, op::ConcatOffset))
-      return In & Mask;
-    return G.isOp(N, op::Rank) || G.isOp(N, op::BroadcastGradientArgs)
-               ? 0
-               : asNumbers(in(N, G.isOp(N, op::ShapeN) ? Port : 0));
-  case TypeRule::ReadVariable:
-  case TypeRule::OneHot:
+  switch (ruleAt(N).Elements) {
+  case ElementsOf::Operands:
+    return In & Mask;
+  case ElementsOf::First:
+    return in(N, 0) & Mask;
+  case ElementsOf::SamePort:
+    return in(N, Port) & Mask;
+  case ElementsOf::Nothing:
     return 0;
-  case TypeRule::Where:
+  case ElementsOf::SizesOfFirst:
     return asNumbers(in(N, 0));
-  case TypeRule::Unique:
+  case ElementsOf::SizesOfPort:
+    return asNumbers(in(N, Port));
+  case ElementsOf::FirstThenSizes:
     return Port == 0 ? in(N, 0) & Mask : asNumbers(in(N, 0));
-  case TypeRule::TopK:
-    return Port == 0 ? in(N, 0) & Mask : asNumbers(in(N, 0));
-  case TypeRule::ArgReduction:
-  case TypeRule::SumReduction:
-    // Positions along an axis, and how many rows there are of something.
+  case ElementsOf::Counts:
     return isFloating(G.outputType(N, 0))
                ? in(N, 0) & Mask
                : (in(N, 0) & Mask) | asNumbers(in(N, 0));
-  case TypeRule::Gather:
-  case TypeRule::GatherNd:
-  case TypeRule::UnsortedSegmentSum:
-  case TypeRule::UnsortedSegmentMax:
-  case TypeRule::UnsortedSegmentMin:
-    return in(N, 0) & Mask;
-  case TypeRule::Range:
-    return (In & Mask) | asNumbers(In);
-  case TypeRule::Pass:
-    return in(N, Port) & Mask;
-  default:
-    return In & Mask;
+  case ElementsOf::Range:
+    break;
   }
+  return (In & Mask) | asNumbers(In);
 }
 
 /// Whether the results of \p N have as many elements for each row as what it
 /// takes, or more.
 bool LocalRuns::keepsRows(NodeId N, unsigned Port, uint8_t In) const {
-  switch (Ops[G.node(N).Op].Rule.Type) {
-  case TypeRule::Pass:
+  const OpRule &Rule = ruleAt(N);
+  if (Rule.Elements == ElementsOf::SamePort)
     return in(N, Port) & Rows;
-  case TypeRule::Linear:
-  case TypeRule::LinearFirst:
-  case TypeRule::LinearSecond:
-  case TypeRule::NonLinear:
-  case TypeRule::Add:
-  case TypeRule::Mul:
-  case TypeRule::Div:
-  case TypeRule::Select:
-  case TypeRule::Zeros:
-  case TypeRule::Ones:
-  case TypeRule::Cast:
-  case TypeRule::LastAxis:
-  case TypeRule::Relayout:
-  case TypeRule::Join:
-  case TypeRule::Switch:
-  case TypeRule::AlongAxes:
-  case TypeRule::AlongAxesNonLinear:
+  if (Rule.Is & (trait::Elementwise | trait::KeepsRows))
     return In & Rows;
-  case TypeRule::MatMul: {
-    // Rows that are not added up.
-    bool Turned = G.boolAttr(N, "transpose_a").value_or(false);
-    auto Shape = Facts.Dims.shape(G.input(N, 0));
-    uint8_t Contracted = 0;
-    return in(N, 0) & Rows && Shape && Shape->size() == 2 &&
-           ofDims((*Shape)[Turned ? 0 : 1], Contracted) && Contracted == 0;
-  }
-  default:
+  if (!G.isOp(N, op::MatMul))
     return false;
-  }
+  // Rows that are not added up.
+  bool Turned = G.boolAttr(N, "transpose_a").value_or(false);
+  auto Shape = Facts.Dims.shape(G.input(N, 0));
+  uint8_t Contracted = 0;
+  return in(N, 0) & Rows && Shape && Shape->size() == 2 &&
+         ofDims((*Shape)[Turned ? 0 : 1], Contracted) && Contracted == 0;
 }
 
 //===----------------------------------------------------------------------===//
@@ -415,6 +326,9 @@ bool LocalRuns::isOfRows(Endpoint Index, Endpoint Table, int Axis) const {
 
 /// Lookups, and what goes to rows by number.
 std::string LocalRuns::faultOfLookup(NodeId N) const {
+  const IndexUse &Use = ruleAt(N).Looks;
+  if (Use.Index < 0 || G.intAttr(N, "batch_dims").value_or(0) != 0)
+    return "";
   auto Input = [&](unsigned I) { return G.input(N, I); };
   // Along the first axes, as many as the indices have columns.
   auto IsOfAll = [&](Endpoint Index, Endpoint Table) {
@@ -429,49 +343,21 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
         return false;
     return true;
   };
-  // Where the sizes of the result are numbers.
-  auto IsOfSizes = [&](Endpoint Index) { return isOfRows(Index, {N, 0}, 0); };
-  bool Fits = true;
-  switch (Ops[G.node(N).Op].Rule.Type) {
-  case TypeRule::Gather: {
-    if (G.intAttr(N, "batch_dims").value_or(0) != 0)
-      break;
-    int Axis = 0;
-    if (G.isOp(N, op::GatherV2)) {
-      auto V = Facts.Dims.numbers(Input(2));
-      auto Shape = Facts.Dims.shape(Input(0));
-      Axis = V && V->size() == 1 ? static_cast<int>(V->front()) : -1;
-      if (V && Axis < 0 && Shape)
-        Axis += static_cast<int>(Shape->size());
-    }
-    Fits = isOfRows(Input(1), Input(0), Axis);
-    break;
-  }
-  case TypeRule::GatherNd:
-  case TypeRule::TensorScatter:
-    Fits = IsOfAll(Input(1), Input(0));
-    break;
-  case TypeRule::ScatterNd:
-    Fits = IsOfAll(Input(0), {N, 0});
-    break;
-  case TypeRule::UnsortedSegmentSum:
-  case TypeRule::UnsortedSegmentMax:
-  case TypeRule::UnsortedSegmentMin:
-    Fits = IsOfSizes(Input(1));
-    break;
-  case TypeRule::Whole:
-    Fits = !G.isOp(N, op::SparseToDense) || IsOfSizes(Input(0));
-    break;
-  case TypeRule::Xent: {
-    auto Shape = Facts.Dims.shape(Input(0));
-    Fits = !G.isOp(N, op::SparseSoftmaxCrossEntropyWithLogits) ||
-           isOfRows(Input(1), Input(0),
-                    Shape ? static_cast<int>(Shape->size()) - 1 : -1);
-    break;
-  }
-  default:
-    break;
-  }
+  auto Axis = [&](Endpoint Table) {
+    auto Shape = Facts.Dims.shape(Table);
+    if (Use.By == IndexUse::LastAxis)
+      return Shape ? static_cast<int>(Shape->size()) - 1 : -1;
+    if (!G.isOp(N, op::GatherV2))
+      return 0;
+    auto V = Facts.Dims.numbers(Input(2));
+    int At = V && V->size() == 1 ? static_cast<int>(V->front()) : -1;
+    return V && At < 0 && Shape ? At + static_cast<int>(Shape->size()) : At;
+  };
+  Endpoint Index = Input(static_cast<unsigned>(Use.Index)),
+           Table = Use.Table < 0 ? Endpoint{N, 0}
+                                 : Input(static_cast<unsigned>(Use.Table));
+  bool Fits = Use.By == IndexUse::Columns ? IsOfAll(Index, Table)
+                                          : isOfRows(Index, Table, Axis(Table));
   return Fits ? ""
               : "looks up rows in a per-replica shard by indices that may be "
                 "out of its range at run time";
@@ -556,7 +442,6 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   constexpr StringRef Fixed = "applies a size that does not scale with the "
                               "batch to a per-replica shard";
-  TypeRule Rule = Ops[G.node(N).Op].Rule.Type;
   if (G.isOp(N, op::Reshape) || G.isOp(N, op::BroadcastTo)) {
     auto Target = Facts.Dims.value(G.input(N, 1));
     bool Open = Target &&
@@ -566,9 +451,10 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
     if (in(N, 0) & Rows && Target && !Open && To == 0)
       return Fixed.str();
   }
-  if (Rule == TypeRule::ConvBackpropInput || Rule == TypeRule::GradSecond) {
+  // What gives the sizes of the rows in its last operand.
+  if (ruleAt(N).Is & trait::SizesOfRows) {
     auto Sizes = Facts.Dims.value(G.input(N, 0));
-    auto Dy = size(G.input(N, Rule == TypeRule::GradSecond ? 1 : 2), 0);
+    auto Dy = size(G.input(N, G.node(N).NumData - 1), 0);
     auto Batch =
         Sizes && !Sizes->empty() ? Table.sym(Sizes->front()) : std::nullopt;
     if (Dy && Batch && !(*Dy == *Batch) && (Dy->isLocal() || Batch->isLocal()))
@@ -579,72 +465,24 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
 
 /// What sizes follow that \p N compares with each other.
 uint8_t LocalRuns::comparedSizes(NodeId N) const {
-  auto Of = [&](std::initializer_list<unsigned> Operands) {
-    uint8_t Result = 0;
-    for (unsigned I : Operands)
-      Result |= in(N, I);
-    return uint8_t(Result & 3);
-  };
-  uint8_t All = 0;
-  for (Endpoint E : G.dataInputs(N))
-    All |= bits(E);
-  switch (Ops[G.node(N).Op].Rule.Type) {
-  case TypeRule::Relayout:
-    return G.isOp(N, op::Reshape) ? Of({0}) | sizeOperands(N) : 0;
-  case TypeRule::Part:
-    return (All & 3) | sizeOperands(N);
-  case TypeRule::ScatterNd:
-  case TypeRule::UnsortedSegmentSum:
-  case TypeRule::UnsortedSegmentMax:
-  case TypeRule::UnsortedSegmentMin:
-    return Of({0, 1});
-  case TypeRule::TensorScatter:
-    return Of({1, 2});
-  case TypeRule::ConvBackpropInput:
-  case TypeRule::GradSecond:
-    return (All & 3) | sizeOperands(N);
-  case TypeRule::LinearFirst:
-  case TypeRule::LinearSecond:
-  case TypeRule::NonLinear:
-  case TypeRule::Add:
-  case TypeRule::Mul:
-  case TypeRule::Div:
-  case TypeRule::Select:
-  case TypeRule::MatMul:
-  case TypeRule::BatchMatMul:
-  case TypeRule::Einsum:
-  case TypeRule::Conv:
-  case TypeRule::ConvBackpropFilter:
-  case TypeRule::PerExample:
-  case TypeRule::BatchNorm:
-  case TypeRule::BatchNormGrad:
-  case TypeRule::Xent:
-  case TypeRule::Join:
-  case TypeRule::Rows:
-  case TypeRule::Whole:
-  case TypeRule::None:
-    return G.node(N).NumData > 1 ? All & 3 : 0;
-  default:
+  const OpRule &Rule = ruleAt(N);
+  bool OfAll = !Rule.Type || Rule.Is & trait::Elementwise;
+  uint16_t Mask = OfAll ? AllOperands : Rule.ComparedOperands;
+  bool WithSizes = Rule.Is & trait::ComparesWithSizes;
+  if (Mask == AllOperands && !WithSizes && G.node(N).NumData < 2)
     return 0;
-  }
+  uint8_t Result = WithSizes ? sizeOperands(N) : 0;
+  for (unsigned I = 0; I < G.node(N).NumData; ++I)
+    if (Mask == AllOperands || isOperand(Mask, I))
+      Result |= in(N, I) & (OwnSize | AllSize);
+  return Result;
 }
 
 /// Whether \p N works element by element on a tensor with a size that follows
 /// the values of one replica, and on one with other sizes.
 bool LocalRuns::comparesLengths(NodeId N) const {
-  switch (Ops[G.node(N).Op].Rule.Type) {
-  case TypeRule::LinearFirst:
-  case TypeRule::LinearSecond:
-  case TypeRule::NonLinear:
-  case TypeRule::Add:
-  case TypeRule::Mul:
-  case TypeRule::Div:
-  case TypeRule::Select:
-  case TypeRule::Xent:
-    break;
-  default:
+  if (!(ruleAt(N).Is & (trait::Elementwise | trait::ComparesLengths)))
     return false;
-  }
   bool Any = false, Others = false;
   for (Endpoint E : G.dataInputs(N)) {
     if (bits(E) & Length) {

@@ -75,6 +75,7 @@ private:
   bool ofDims(llvm::ArrayRef<DimId> List, uint8_t &Result) const;
   bool sweep();
   uint8_t infer(NodeId N, unsigned Port) const;
+  const OpRule &ruleAt(NodeId N) const { return Ops[G.node(N).Op].Rule; }
   uint8_t sizeOperands(NodeId N) const;
   uint8_t lengths(NodeId N) const;
   bool isOfOwnLoop(Endpoint Flow) const;
@@ -99,7 +100,7 @@ private:
   const ProgramFacts &Facts;
   struct OpInfo {
     const OpRule &Rule;
-    bool Starts = false; ///< Gives each replica another value.
+    bool Starts; ///< Gives each replica another value.
   };
   std::vector<OpInfo> Ops;   ///< By op.
   std::vector<uint8_t> Bits; ///< By output; empty if all is related.

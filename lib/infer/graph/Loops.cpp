@@ -45,7 +45,7 @@ Role roleOf(StringRef Op) {
 } // namespace
 
 bool isLocalHandleOp(StringRef Op) {
-  return ruleOf(Op).Type == TypeRule::LocalHandle;
+  return (ruleOf(Op).Is & trait::Handle) != 0;
 }
 
 std::unique_ptr<LoopInfo> LoopInfo::find(const Graph &G,

@@ -7,14 +7,15 @@
 #include "lib/infer/rules/BatchNormReads.h"
 
 #include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
 
 using namespace llvm;
 
 namespace graft {
 
 bool readsShapeOnly(const Graph &G, NodeId User, uint32_t Port) {
-  TypeRule Rule = ruleOf(G.opName(User)).Type;
-  return (Rule == TypeRule::Zeros || Rule == TypeRule::ShapeOf) &&
+  return (ruleOf(G.opName(User)).Is & trait::ReadsSizes ||
+          G.isOp(User, op::ZerosLike)) &&
          (Port < 5 || !G.hasUses(User));
 }
 

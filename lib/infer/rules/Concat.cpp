@@ -8,6 +8,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -93,18 +95,223 @@ static void concat(SizeContext &C) {
 
 } // namespace values
 
+namespace {
+
+/// Concat along the axis of the batch. \p Type is that of a sum of the parts.
+RType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
+               RType Type) {
+  if (C.isReduced()) {
+    // Who reads this needs the rows of all replicas.
+    C.Assumes |= Type.Assumes;
+    for (unsigned I : Operands)
+      if (RType X = C.whole(I); !X.isReplicated())
+        return C.varyingLike(X);
+    return RType::replicated();
+  }
+  SmallVector<TypeAnalysis::OrderedPart, 2> Parts;
+  for (unsigned I : Operands) {
+    RType X = C.operand(I);
+    auto Shape = C.shape(I);
+    if (!X.isSharded() || !Shape)
+      return C.varying(
+          "concatenates a per-replica shard with a replicated value "
+          "along the batch axis");
+    TypeAnalysis::OrderedPart P;
+    P.Order = X.Order;
+    P.Size = C.D.table().find((*Shape)[Axis]);
+    P.Rows = Sym();
+    if (auto S = C.D.table().sym(P.Size)) {
+      P.Size = 0;
+      P.Rows = *S;
+    }
+    Parts.push_back(P);
+  }
+  Type.Zero = false;
+  Type.Axis = static_cast<uint8_t>(Axis);
+  if (Parts.size() == 1) {
+    Type.Order = Parts[0].Order & 63;
+    return Type;
+  }
+  Type.Order = C.orderOf(Parts) & 63;
+  return Type.isJoined() ? Type
+                         : C.varying("exceeds the limit of distinct "
+                                     "concatenation orders along the batch");
+}
+
+RType joinType(TypeContext &C) {
+  bool Pack = C.isOp(op::Pack), Old = C.isOp(op::Concat);
+  unsigned First = Old ? 1 : 0, Count = Pack ? C.numData() : C.numData() - 1;
+  std::optional<int64_t> Axis;
+  if (Pack) {
+    Axis = C.G.intAttr(C.N, "axis").value_or(0);
+  } else if (auto V = C.numbers(Old ? 0 : C.numData() - 1);
+             V && V->size() == 1) {
+    Axis = (*V)[0];
+  }
+  SmallVector<unsigned, 8> Operands;
+  bool AnySharded = false;
+  for (unsigned I = First; I < First + Count; ++I) {
+    Operands.push_back(I);
+    AnySharded |= C.numeric(I).isSharded();
+  }
+  if (!Pack && !C.operand(Old ? 0 : C.numData() - 1).isTrue())
+    return C.varying("concatenates along an axis that differs per replica");
+  RType Sum = types::sumOf(C, Operands);
+  if (!AnySharded || !Sum.isSharded()) {
+    Sum.Zero = false;
+    return Sum;
+  }
+  int Rank = C.rank(C.out());
+  if (!Axis || Rank < 0)
+    return C.varying("concatenates tensors of the batch along an unknown axis");
+  int At = static_cast<int>(*Axis < 0 ? *Axis + Rank : *Axis);
+  // sumOf() aligned the operands at the right, which shifts by the new axis.
+  int Batch = Pack ? Sum.Axis - 1 : Sum.Axis;
+  if (!Pack && At == Batch)
+    return joinRows(C, Operands, At, Sum);
+  uint8_t Order = RType::AnyOrder;
+  for (unsigned I : Operands) {
+    RType X = C.operand(I);
+    if (!X.isSharded())
+      return C.varying(
+          "concatenates a per-replica shard with a replicated value "
+          "along the batch axis");
+    if (X.Zero || X.Order == RType::AnyOrder)
+      continue;
+    if (Order != RType::AnyOrder && Order != X.Order)
+      return C.varying("combines rows in different concatenation orders");
+    Order = X.Order;
+  }
+  Sum.Order = Order & 63;
+  Sum.Axis = static_cast<uint8_t>(Pack && At <= Batch ? Batch + 1 : Batch);
+  Sum.Zero = false;
+  return Sum;
+}
+
+/// How many blocks an image becomes in SpaceToBatch; 0 if that is not known.
+unsigned countBlocks(std::optional<SmallVector<int64_t, 4>> Sizes) {
+  unsigned Count = 1;
+  for (int64_t Size : Sizes ? *Sizes : SmallVector<int64_t, 4>{0})
+    Count = Size <= 0 || Size > 64 || Count > 4096 ? 0 : Count * unsigned(Size);
+  return Count;
+}
+
+/// SpaceToBatchND: row r of block i is row i*b+r, as if the blocks were joined.
+RType toBlocksType(TypeContext &C) {
+  RType X = C.numeric(0);
+  unsigned Count = countBlocks(C.numbers(1));
+  bool Fits = C.operand(1).isTrue() && C.operand(2).isTrue();
+  if (X.isVarying())
+    return C.varyingLike(X);
+  if (Fits && !X.isSharded())
+    return X;
+  auto Rows = C.sizeOf(C.input(0), 0);
+  if (!Fits || X.Axis != 0 || Count < 2 || !Rows)
+    return C.varying("makes blocks whose size differs per replica");
+  X.Order = C.orderOf(SmallVector<TypeAnalysis::OrderedPart>(
+                Count, {X.Order, 0, *Rows})) &
+            63;
+  return X.isJoined() ? X
+                      : C.varying("exceeds the limit of distinct concatenation "
+                                  "orders along the batch");
+}
+
+RType fromBlocksType(TypeContext &C) {
+  RType X = C.numeric(0);
+  unsigned Count = countBlocks(C.numbers(1));
+  if (X.isVarying())
+    return C.varyingLike(X);
+  if (!C.operand(1).isTrue() || !C.operand(2).isTrue())
+    return C.varying("depends on a per-replica size");
+  if (!X.isSharded())
+    return X;
+  auto Parts =
+      X.isJoined() ? C.partsOf(X) : ArrayRef<TypeAnalysis::OrderedPart>();
+  if (X.Axis != 0 || Parts.empty() || Parts.size() != Count ||
+      !all_equal(Parts))
+    return C.varying("combines blocks that SpaceToBatch did not make");
+  X.Order = Parts.front().Order & 63;
+  return X;
+}
+
+/// Row numbers, which count as rows, before other indices, along the last axis:
+/// the type of the indices, or Varying.
+RType rowIndices(TypeContext &C, const RType &Numbers) {
+  RType All = C.suppose(RType::sharded(Numbers.Axis), joinType),
+        Type = RType::varying(Numbers.Cause);
+  bool Pack = C.isOp(op::Pack);
+  int Rank = C.rank(C.out());
+  if (!All.isSharded() || All.isJoined() || All.K != 0 || Rank < 2 ||
+      All.Axis + 1 >= Rank || (!Pack && !C.isOp(op::ConcatV2)))
+    return Type;
+  int64_t Axis = Pack ? C.G.intAttr(C.N, "axis").value_or(0)
+                      : (*C.numbers(C.numData() - 1))[0];
+  auto Shape = C.shape(0);
+  if ((Axis < 0 ? Axis + Rank : Axis) + 1 != Rank ||
+      (!Pack && (!Shape || !C.D.table().isOne(Shape->back()))))
+    return Type;
+  Type.Order = RType::RowIndices;
+  Type.Axis = All.Axis;
+  Type.K = Numbers.K;
+  return Type;
+}
+
+} // namespace
+
+namespace types {
+
+static void join(TypeContext &C) { C.setAll(joinType(C)); }
+void toBlocks(TypeContext &C) { C.setAll(toBlocksType(C)); }
+void fromBlocks(TypeContext &C) { C.setAll(fromBlocksType(C)); }
+
+static bool joinIndices(TypeContext &C) {
+  RType First = C.operand(0);
+  if (First.isRowNumbers()) {
+    for (unsigned I = 1; I < C.numData(); ++I)
+      if (C.operand(I).isVarying())
+        return false;
+    C.setAllIndices(rowIndices(C, First));
+    return true;
+  }
+  // The rows of accidental hits, and their columns.
+  if (!First.isOfHits(RType::HitRows) || !C.isOp(op::ConcatV2) ||
+      C.numData() != 3 || !C.operand(2).isTrue())
+    return false;
+  auto IsColumn = [&](unsigned I) {
+    auto Shape = C.shape(I);
+    return Shape && Shape->size() == 2 && C.D.table().isOne(Shape->back());
+  };
+  RType Columns = C.operand(1);
+  auto Axis = C.numbers(2);
+  if (!Columns.isOfHits(RType::HitValues) || Columns.Cause != First.Cause ||
+      !Axis || Axis->size() != 1 || ((*Axis)[0] != 1 && (*Axis)[0] != -1) ||
+      !IsColumn(0) || !IsColumn(1))
+    return false;
+  First.Order = RType::HitIndices;
+  C.setAllIndices(First);
+  return true;
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Join = {.Sizes = sizes::concat,
+                         .Type = types::join,
+                         .LocalIndices = types::joinIndices,
+                         .Is = TakesUnequalRows | OrdersRows | JoinsRows |
+                               KeepsRows,
+                         .ComparedOperands = AllOperands};
+
+} // namespace
+
 ArrayRef<OpRule> families::concat() {
   static constexpr OpRule Rules[] = {
-      // Layout.
-      {.Op = op::Pack,
-       .Sizes = sizes::pack,
-       .Values = values::pack,
-       .Type = TypeRule::Join},
-      {.Op = op::ConcatV2,
-       .Sizes = sizes::concat,
-       .Values = values::concat,
-       .Type = TypeRule::Join},
-      {.Op = op::Concat, .Sizes = sizes::concat, .Type = TypeRule::Join},
+      entry(op::Pack, Join, {.Sizes = sizes::pack, .Values = values::pack}),
+      entry(op::ConcatV2, Join, {.Values = values::concat}),
+      entry(op::Concat, Join),
   };
   return Rules;
 }

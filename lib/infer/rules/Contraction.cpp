@@ -89,28 +89,172 @@ static void einsum(SizeContext &C) {
 
 } // namespace sizes
 
+namespace {
+
+RType matMulType(TypeContext &C, bool Batched) {
+  RType X = C.numeric(0), Y = C.numeric(1);
+  if (X.isVarying())
+    return C.varyingLike(X);
+  if (Y.isVarying())
+    return C.varyingLike(Y);
+  int RX = C.rank(0), RY = C.rank(1), Out = C.rank(C.out());
+  if (X.isSharded() || Y.isSharded()) {
+    if (RX < 2 || RY < 2 || Out < 2)
+      return C.varying("has an operand of unknown rank");
+    if (X.isPartial())
+      X = C.reduced(0);
+    if (Y.isPartial())
+      Y = C.reduced(1);
+    bool TX =
+        C.G.boolAttr(C.N, Batched ? "adj_x" : "transpose_a").value_or(false);
+    bool TY =
+        C.G.boolAttr(C.N, Batched ? "adj_y" : "transpose_b").value_or(false);
+    int ContractX = RX - (TX ? 2 : 1), ContractY = RY - (TY ? 1 : 2);
+    bool InX = X.isSharded() && X.Axis == ContractX;
+    bool InY = Y.isSharded() && Y.Axis == ContractY;
+    int K = X.K + Y.K;
+    if (InX && InY)
+      return RType::partial(K);
+    if (InX || InY)
+      return C.varying(
+          "contracts the batch axis with a value that is not split");
+    bool LeadX = X.isSharded() && X.Axis < RX - 2;
+    bool LeadY = Y.isSharded() && Y.Axis < RY - 2;
+    if (X.isSharded() && Y.isSharded()) {
+      int AX = X.Axis + Out - RX, AY = Y.Axis + Out - RY;
+      if (LeadX && LeadY && AX == AY)
+        return RType::sharded(AX, K);
+      return C.varying(
+          "multiplies every row of the batch with every other row");
+    }
+    if (X.isSharded())
+      return LeadX ? (C.broadcastsAlong(1, X.Axis + Out - RX)
+                          ? RType::sharded(X.Axis + Out - RX, K)
+                          : C.varying("multiplies a per-replica shard with a "
+                                      "replicated value along the batch axis"))
+                   : RType::sharded(Out - 2, K);
+    return LeadY ? (C.broadcastsAlong(0, Y.Axis + Out - RY)
+                        ? RType::sharded(Y.Axis + Out - RY, K)
+                        : C.varying("multiplies a per-replica shard with a "
+                                    "replicated value along the batch axis"))
+                 : RType::sharded(Out - 1, K);
+  }
+  return types::productOf(C, 0, X, 1, Y, 1);
+}
+
+/// A sum of products: the batch is a letter that the result keeps or adds up.
+RType einsumType(TypeContext &C) {
+  SmallVector<RType, 2> Types;
+  bool AnySharded = false;
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    Types.push_back(C.numeric(I));
+    if (Types.back().isVarying())
+      return C.varyingLike(Types.back());
+    AnySharded |= Types.back().isSharded();
+  }
+  if (!AnySharded && Types.size() == 1)
+    return Types[0];
+  if (!AnySharded && Types.size() == 2)
+    return types::productOf(C, 0, Types[0], 1, Types[1], 1);
+  auto Text = C.G.stringAttr(C.N, "equation");
+  auto E = parseEquation(Text.value_or(""), C.numData());
+  if (!E)
+    return C.varying("has an unsupported einsum equation");
+  char Batch = 0;
+  int K = 0;
+  for (unsigned I = 0; I < Types.size(); ++I) {
+    RType &X = Types[I];
+    if (X.isPartial())
+      X = C.reduced(I);
+    K += X.K;
+    if (!X.isSharded())
+      continue;
+    if (X.Axis >= E->Inputs[I].size())
+      return C.varying("has an operand of unknown rank");
+    char Letter = E->Inputs[I][X.Axis];
+    if (Batch && Batch != Letter)
+      return C.varying(
+          "multiplies every row of the batch with every other row");
+    Batch = Letter;
+  }
+  for (unsigned I = 0; Batch && I < Types.size(); ++I)
+    if (!Types[I].isSharded() && E->Inputs[I].contains(Batch))
+      return C.varying(
+          "contracts the batch axis with a value that is not split");
+  if (!Batch)
+    return RType::replicated(K);
+  size_t Kept = E->Output.find(Batch);
+  return Kept == StringRef::npos ? RType::partial(K)
+                                 : RType::sharded(static_cast<int>(Kept), K);
+}
+
+} // namespace
+
+namespace types {
+
+static void matMul(TypeContext &C) {
+  C.setAll(matMulType(C, /*Batched=*/false));
+}
+static void batchMatMul(TypeContext &C) {
+  C.setAll(matMulType(C, /*Batched=*/true));
+}
+static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
+
+static void biasAddGrad(TypeContext &C) {
+  RType X = C.numeric(0);
+  if (X.isSharded()) {
+    int Rank = C.rank(0);
+    bool First =
+        Rank != 2 && C.G.stringAttr(C.N, "data_format") == StringRef("NCHW");
+    int Channel = First ? 1 : Rank - 1;
+    X = Channel <= 0        ? C.varying("has an operand of unknown rank")
+        : X.Axis == Channel ? RType::sharded(0, X.K)
+                            : RType::partial(X.K);
+  }
+  C.setAll(X);
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule BatchMatMul = {.Sizes = sizes::batchMatMul,
+                                .Type = types::batchMatMul,
+                                .Is = KeepsZeros,
+                                .ComparedOperands = AllOperands};
+
+} // namespace
+
 ArrayRef<OpRule> families::contraction() {
   static constexpr OpRule Rules[] = {
       // Records and tables.
       {.Op = op::SparseTensorDenseMatMul,
        .Sizes = sizes::sparseMatMul,
-       .Type = TypeRule::Whole},
+       .Type = types::whole,
+       .LocalIndices = types::wholeIndices,
+       .SizeOperands = AnyInteger,
+       .ComparedOperands = AllOperands},
 
       // Contractions.
-      {.Op = op::MatMul, .Sizes = sizes::matMul, .Type = TypeRule::MatMul},
-      {.Op = op::BatchMatMul,
-       .Sizes = sizes::batchMatMul,
-       .Type = TypeRule::BatchMatMul},
-      {.Op = op::BatchMatMulV2,
-       .Sizes = sizes::batchMatMul,
-       .Type = TypeRule::BatchMatMul},
-      {.Op = op::BatchMatMulV3,
-       .Sizes = sizes::batchMatMul,
-       .Type = TypeRule::BatchMatMul},
+      {.Op = op::MatMul,
+       .Sizes = sizes::matMul,
+       .Type = types::matMul,
+       .Is = KeepsZeros,
+       .ComparedOperands = AllOperands},
+      entry(op::BatchMatMul, BatchMatMul),
+      entry(op::BatchMatMulV2, BatchMatMul),
+      entry(op::BatchMatMulV3, BatchMatMul),
       {.Op = op::BiasAddGrad,
        .Sizes = sizes::biasAddGrad,
-       .Type = TypeRule::BiasAddGrad},
-      {.Op = op::Einsum, .Sizes = sizes::einsum, .Type = TypeRule::Einsum},
+       .Type = types::biasAddGrad,
+       .Is = KeepsZeros},
+      {.Op = op::Einsum,
+       .Sizes = sizes::einsum,
+       .Type = types::einsum,
+       .Is = KeepsZeros,
+       .ComparedOperands = AllOperands},
   };
   return Rules;
 }

@@ -8,6 +8,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "lib/infer/graph/Topology.h"
 
 using namespace llvm;
@@ -109,38 +111,120 @@ static void optional(SizeContext &C) {
 
 } // namespace sizes
 
+namespace types {
+
+static void switches(TypeContext &C) {
+  // A box is none to reduce.
+  RType X = C.G.outputType(C.N, 0) == DT_VARIANT ? C.operand(0) : C.numeric(0);
+  RType Pred = C.plain(1);
+  C.setAll(Pred.isReplicated() ? X
+           : Pred.isVarying()
+               ? C.varyingLike(Pred)
+               : C.varying("may take a different branch on each replica"));
+}
+
+/// Branches must agree, because nobody knows which one it will be. A zero
+/// agrees with everything of its size.
+static void merges(TypeContext &C) {
+  SmallVector<RType, 2> Types;
+  RType Result;
+  bool IsBox = C.G.outputType(C.N, 0) == DT_VARIANT;
+  bool AllZero = true, Same = true, AnySharded = false, AllSharded = true;
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    // A size stays one.
+    RType X = C.operand(I).Symbolic || IsBox ? C.operand(I) : C.numeric(I);
+    Types.push_back(X);
+    if (X.isVarying()) {
+      Result = C.varyingLike(X);
+      break;
+    }
+    if (X.Zero)
+      continue;
+    Same &= AllZero || X.sameAs(Result);
+    if (AllZero)
+      Result = X;
+    AllZero = false;
+    AnySharded |= X.isSharded();
+    AllSharded &= X.isSharded() && X.Axis == Result.Axis;
+  }
+  if (AllZero && !Result.isVarying() && !Types.empty()) {
+    auto *It = find_if(Types, [](const RType &X) { return !X.isNothing(); });
+    Result = It == Types.end() ? Types.front() : *It;
+  } else if (!Same && !Result.isVarying()) {
+    Result = AllSharded ? RType::sharded(Result.Axis) : RType::replicated();
+    if (IsBox || (AnySharded && !AllSharded))
+      Result = C.varying("merges branches with different replication types");
+    for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
+      if (!Types[I].Zero)
+        if (RType X = C.plain(I); X.isVarying())
+          Result = C.varyingLike(X);
+  }
+  for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
+    if (Types[I].Zero && !Types[I].hasSizeOf(Result))
+      Result = C.varying("merges zeros with values of a different size");
+  C.set(0, Result);
+  // Which of them it was.
+  RType Which = RType::replicated();
+  for (Endpoint E : C.G.dataInputs(C.N))
+    if (C.Types.type(E).isVarying() && C.mayNotRun(E.Node))
+      Which = C.varyingLike(C.Types.type(E));
+  for (unsigned Port = 1; Port < C.numResults(); ++Port)
+    C.set(Port, Which);
+}
+
+/// An Optional, in which the gradient of a conditional gets what its branches
+/// computed.
+static void optional(TypeContext &C) {
+  if (C.numData() == 1 && C.numResults() == 1)
+    C.set(0, C.operand(0));
+  else
+    none(C);
+}
+
+static void optionalNone(TypeContext &C) { C.setAll(RType::nothing()); }
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Switch = {.Sizes = sizes::same,
+                           .Type = types::switches,
+                           .Is = KeepsZeros | TakesUnequalRows | LinearInFirst |
+                                 KeepsRows};
+constexpr OpRule Merge = {.Sizes = sizes::merge,
+                          .Type = types::merges,
+                          .Is = KeepsZeros | TakesUnequalRows};
+constexpr OpRule Optional = {
+    .Sizes = sizes::optional, .Type = types::optional, .Is = KeepsZeros};
+constexpr OpRule Pass = {.Sizes = sizes::same,
+                         .Type = types::pass,
+                         .LocalIndices = types::passIndices,
+                         .Is = KeepsZeros | TakesUnequalRows | KeepsRowOrder |
+                               LinearInSame,
+                         .Elements = ElementsOf::SamePort};
+
+} // namespace
+
 ArrayRef<OpRule> families::controlFlow() {
   static constexpr OpRule Rules[] = {
-      // Version 1 control flow.
-      {.Op = op::Switch,
-       .Sizes = sizes::same,
-       .Values = values::same,
-       .Type = TypeRule::Switch},
-      {.Op = op::RefSwitch, .Sizes = sizes::same, .Type = TypeRule::Switch},
-      {.Op = op::RefMerge, .Sizes = sizes::merge, .Type = TypeRule::Merge},
-      {.Op = op::OptionalFromValue,
-       .Sizes = sizes::optional,
-       .Type = TypeRule::Optional},
-      {.Op = op::OptionalGetValue,
-       .Sizes = sizes::optional,
-       .Type = TypeRule::Optional},
-      {.Op = op::OptionalNone, .Type = TypeRule::OptionalNone},
-      {.Op = op::Merge,
-       .Sizes = sizes::merge,
-       .Type = TypeRule::Merge,
-       .Is = trait::ComparesSizes},
-      {.Op = op::Enter,
-       .Sizes = sizes::same,
-       .Values = values::same,
-       .Type = TypeRule::Pass},
-      {.Op = op::RefEnter, .Sizes = sizes::same, .Type = TypeRule::Pass},
-      {.Op = op::Exit, .Sizes = sizes::same, .Type = TypeRule::Pass},
-      {.Op = op::RefExit, .Sizes = sizes::same, .Type = TypeRule::Pass},
-      {.Op = op::NextIteration, .Sizes = sizes::same, .Type = TypeRule::Pass},
-      {.Op = op::RefNextIteration,
-       .Sizes = sizes::same,
-       .Type = TypeRule::Pass},
-      {.Op = op::LoopCond, .Sizes = sizes::same, .Type = TypeRule::Pass},
+      entry(op::Switch, Switch, {.Values = values::same}),
+      entry(op::RefSwitch, Switch),
+      entry(op::RefMerge, Merge),
+      entry(op::OptionalFromValue, Optional),
+      entry(op::OptionalGetValue, Optional),
+      {.Op = op::OptionalNone,
+       .Type = types::optionalNone,
+       .Is = KeepsZeros | NotOfTrue},
+      entry(op::Merge, Merge, {.Is = ComparesSizes}),
+      entry(op::Enter, Pass, {.Values = values::same}),
+      entry(op::RefEnter, Pass),
+      entry(op::Exit, Pass),
+      entry(op::RefExit, Pass),
+      entry(op::NextIteration, Pass),
+      entry(op::RefNextIteration, Pass),
+      entry(op::LoopCond, Pass),
   };
   return Rules;
 }

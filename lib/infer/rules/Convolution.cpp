@@ -90,87 +90,130 @@ static void sizesOfRows(SizeContext &C) {
 
 } // namespace sizes
 
+namespace {
+
+/// A convolution of the rows in operand \p Rows, forward or backward, with the
+/// filter in operand 1.
+RType convolve(TypeContext &C, unsigned Rows) {
+  RType X = C.numeric(Rows), F = C.numeric(1);
+  if (X.isSharded() && F.isPartial())
+    F = C.reduced(1);
+  if (X.isSharded() && !F.isVarying())
+    return X.Axis == 0 && F.isReplicated()
+               ? RType::sharded(0, X.K + F.K)
+               : C.varying("convolves along the batch axis");
+  return F.isSharded() ? C.varying("has filters that differ per example")
+                       : types::productOf(C, Rows, X, 1, F, 1);
+}
+
+RType filterGradType(TypeContext &C) {
+  RType X = C.numeric(0), Dy = C.numeric(2);
+  if (!C.operand(1).isTrue())
+    X = C.varying("depends on a per-replica size");
+  if (X.isVarying() || Dy.isVarying())
+    return C.varyingLike(X.isVarying() ? X : Dy);
+  if (X.isSharded() && Dy.isSharded())
+    return X.Axis == 0 && Dy.Axis == 0
+               ? RType::partial(X.K + Dy.K)
+               : C.varying("convolves along the batch axis");
+  return X.isSharded() || Dy.isSharded()
+             ? C.varying(
+                   "contracts the batch axis with a value that is not split")
+             : types::productOf(C, 0, X, 2, Dy);
+}
+
+} // namespace
+
+namespace types {
+
+RType ofSizes(TypeContext &C, RType Rows) {
+  if (Rows.isVarying())
+    return Rows;
+  Endpoint Sizes = C.input(0);
+  // What has no shape that is known may have rows.
+  bool AreLocal = C.D.batchAxis(C.out()) == 0 ||
+                  (C.G.isOp(Sizes.Node, op::Shape) &&
+                   C.Types.type(C.G.input(Sizes.Node, 0)).isSharded());
+  bool Fits = Rows.isSharded()
+                  ? AreLocal
+                  : C.operand(0).isTrue() || C.localAxis(C.out()) == -1;
+  return C.isSize(0) && Fits ? Rows
+                             : C.varying("depends on a per-replica size");
+}
+
+static void conv(TypeContext &C) { C.setAll(convolve(C, /*Rows=*/0)); }
+
+static void convBackpropInput(TypeContext &C) {
+  C.setAll(ofSizes(C, convolve(C, /*Rows=*/2)));
+}
+
+static void convBackpropFilter(TypeContext &C) { C.setAll(filterGradType(C)); }
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Conv = {.Sizes = sizes::convolution,
+                         .Type = types::conv,
+                         .Is = KeepsZeros,
+                         .ComparedOperands = AllOperands};
+constexpr OpRule ConvBackpropInput = {.Sizes = sizes::sizesOfRows,
+                                      .Type = types::convBackpropInput,
+                                      .Is = KeepsZeros | SizesOfRows |
+                                            ComparesWithSizes,
+                                      .SizeOperands = operands(0),
+                                      .ComparedOperands = AllOperands};
+constexpr OpRule ConvBackpropFilter = {.Sizes = sizes::fromSizes<1>,
+                                       .Type = types::convBackpropFilter,
+                                       .Is = KeepsZeros,
+                                       .SizeOperands = operands(1),
+                                       .ComparedOperands = AllOperands};
+constexpr OpRule PerExample = {.Rows = sizes::sameRows,
+                               .Type = types::perExample,
+                               .ComparedOperands = AllOperands};
+constexpr OpRule GradSecond = {.Sizes = sizes::sizesOfRows,
+                               .Type = types::gradSecond,
+                               .Is =
+                                   KeepsZeros | SizesOfRows | ComparesWithSizes,
+                               .SizeOperands = operands(0),
+                               .ComparedOperands = AllOperands};
+constexpr OpRule LinearRows = {
+    .Rows = sizes::sameRows, .Type = types::linearRows, .Is = KeepsZeros};
+
+} // namespace
+
 ArrayRef<OpRule> families::convolution() {
   static constexpr OpRule Rules[] = {
       // Contractions.
-      {.Op = op::Conv2D, .Sizes = sizes::convolution, .Type = TypeRule::Conv},
-      {.Op = op::Conv2DBackpropInput,
-       .Sizes = sizes::sizesOfRows,
-       .Type = TypeRule::ConvBackpropInput},
-      {.Op = op::Conv2DBackpropFilter,
-       .Sizes = sizes::fromSizes<1>,
-       .Type = TypeRule::ConvBackpropFilter},
-      {.Op = op::Conv3D, .Sizes = sizes::convolution, .Type = TypeRule::Conv},
-      {.Op = op::Conv3DBackpropInputV2,
-       .Sizes = sizes::sizesOfRows,
-       .Type = TypeRule::ConvBackpropInput},
-      {.Op = op::Conv3DBackpropFilterV2,
-       .Sizes = sizes::fromSizes<1>,
-       .Type = TypeRule::ConvBackpropFilter},
-      {.Op = op::DepthwiseConv2dNative,
-       .Sizes = sizes::convolution,
-       .Type = TypeRule::Conv},
-      {.Op = op::DepthwiseConv2dNativeBackpropInput,
-       .Sizes = sizes::sizesOfRows,
-       .Type = TypeRule::ConvBackpropInput},
-      {.Op = op::DepthwiseConv2dNativeBackpropFilter,
-       .Sizes = sizes::fromSizes<1>,
-       .Type = TypeRule::ConvBackpropFilter},
+      entry(op::Conv2D, Conv),
+      entry(op::Conv2DBackpropInput, ConvBackpropInput),
+      entry(op::Conv2DBackpropFilter, ConvBackpropFilter),
+      entry(op::Conv3D, Conv),
+      entry(op::Conv3DBackpropInputV2, ConvBackpropInput),
+      entry(op::Conv3DBackpropFilterV2, ConvBackpropFilter),
+      entry(op::DepthwiseConv2dNative, Conv),
+      entry(op::DepthwiseConv2dNativeBackpropInput, ConvBackpropInput),
+      entry(op::DepthwiseConv2dNativeBackpropFilter, ConvBackpropFilter),
 
       // Pooling, normalisation, losses.
-      {.Op = op::MaxPool,
-       .Sizes = sizes::pool,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::AvgPool,
-       .Sizes = sizes::pool,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::MaxPool3D,
-       .Sizes = sizes::pool,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::AvgPool3D,
-       .Sizes = sizes::pool,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::MaxPoolV2,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::AvgPool3DGrad,
-       .Sizes = sizes::sizesOfRows,
-       .Type = TypeRule::GradSecond},
-      {.Op = op::AvgPoolGrad,
-       .Sizes = sizes::sizesOfRows,
-       .Type = TypeRule::GradSecond},
-      {.Op = op::LRN,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::SpaceToDepth,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::LinearRows},
-      {.Op = op::DepthToSpace,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::LinearRows},
-      {.Op = op::ExtractImagePatches,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::LinearRows},
-      {.Op = op::ResizeArea,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::ResizeBicubic,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::ResizeNearestNeighborGrad,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::LinearRows},
-      {.Op = op::ResizeBilinear,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::ResizeNearestNeighbor,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
+      entry(op::MaxPool, PerExample, {.Sizes = sizes::pool}),
+      entry(op::AvgPool, PerExample, {.Sizes = sizes::pool}),
+      entry(op::MaxPool3D, PerExample, {.Sizes = sizes::pool}),
+      entry(op::AvgPool3D, PerExample, {.Sizes = sizes::pool}),
+      entry(op::MaxPoolV2, PerExample),
+      entry(op::AvgPool3DGrad, GradSecond),
+      entry(op::AvgPoolGrad, GradSecond),
+      entry(op::LRN, PerExample, {.Sizes = sizes::same}),
+      entry(op::SpaceToDepth, LinearRows),
+      entry(op::DepthToSpace, LinearRows),
+      entry(op::ExtractImagePatches, LinearRows),
+      entry(op::ResizeArea, PerExample),
+      entry(op::ResizeBicubic, PerExample),
+      entry(op::ResizeNearestNeighborGrad, LinearRows),
+      entry(op::ResizeBilinear, PerExample),
+      entry(op::ResizeNearestNeighbor, PerExample),
   };
   return Rules;
 }

@@ -9,6 +9,9 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -215,344 +218,509 @@ static void arithmetic(SizeContext &C) {
 
 } // namespace values
 
+namespace {
+
+SmallVector<unsigned, 8> allOperands(const TypeContext &C) {
+  return to_vector<8>(seq(0u, C.numData()));
+}
+
+/// Whether a BiasAdd adds to channels before other axes, where operands are not
+/// aligned at the right, and those are split.
+bool addsChannels(const TypeContext &C) {
+  int Rank = C.rank(C.out());
+  return C.isOp(op::BiasAdd) && Rank != 2 &&
+         C.G.stringAttr(C.N, "data_format") == StringRef("NCHW") &&
+         (C.operand(1).isSharded() ||
+          (C.operand(0).isSharded() && (Rank < 0 || C.operand(0).Axis != 0)));
+}
+
+/// Anything element-wise that is not linear: plain operands along one axis.
+RType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
+  int Axis = -1;
+  SmallVector<RType, 4> Types;
+  for (unsigned I : Operands) {
+    RType X = C.plain(I);
+    if (X.isVarying())
+      return C.varyingLike(X);
+    if (X.isSharded()) {
+      int At = C.alignedAxis(I, X.Axis);
+      if (At < 0)
+        return C.varying("has an operand of unknown rank");
+      if (Axis >= 0 && At != Axis)
+        return C.varying(
+            "combines every row of the batch with every other row");
+      Axis = At;
+    }
+    Types.push_back(X);
+  }
+  if (Axis < 0)
+    return RType::replicated();
+  for (size_t J = 0; J < Types.size(); ++J)
+    if (!Types[J].isSharded() && !C.broadcastsAlong(Operands[J], Axis))
+      return C.varying("combines a per-replica shard with a replicated value "
+                       "along the batch axis");
+  return RType::sharded(Axis);
+}
+
+/// Linear in operand \p I, and not in the other one.
+RType linearIn(TypeContext &C, unsigned I) {
+  RType X = C.numeric(I), Y = C.plain(1 - I);
+  // The derivative at zero is not zero.
+  Y.Zero = false;
+  return types::productOf(C, I, X, 1 - I, Y);
+}
+
+RType selectType(TypeContext &C) {
+  RType Cond = C.plain(0);
+  RType Value = types::sumOf(C, {1, 2});
+  // A vector says which rows, in the older op.
+  bool ByRows = C.isOp(op::Select) && C.rank(0) == 1;
+  if (Cond.isVarying() || Value.isVarying())
+    return C.varyingLike(Cond.isVarying() ? Cond : Value);
+  if (Cond.isReplicated())
+    return Value.isSharded() && (ByRows ? Value.Axis == 0
+                                        : !C.broadcastsAlong(0, Value.Axis))
+               ? C.varying("selects from a per-replica shard by a replicated "
+                           "condition along the batch axis")
+               : Value;
+  int Axis = ByRows ? 0 : C.alignedAxis(0, Cond.Axis);
+  if (Value.isPartial())
+    return C.varying("selects rows of a partial sum");
+  if (Value.isSharded())
+    return Axis == Value.Axis ? Value
+                              : C.varying("selects by a condition that is "
+                                          "split along a different axis");
+  // Where the condition differs by rows, both sides do.
+  bool Fits =
+      Axis >= 0 && C.broadcastsAlong(1, Axis) && C.broadcastsAlong(2, Axis);
+  return Fits ? RType::sharded(Axis, Value.K)
+              : C.varying("selects by a per-replica condition between "
+                          "replicated values along the batch axis");
+}
+
+} // namespace
+
+namespace types {
+
+RType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
+  SmallVector<RType, 8> Types;
+  bool AnySharded = false, AnyPartial = false, AllZero = true;
+  for (unsigned I : Operands) {
+    Types.push_back(C.numeric(I));
+    const RType &X = Types.back();
+    if (X.isVarying())
+      return C.varyingLike(X);
+    AnySharded |= X.isSharded();
+    AnyPartial |= X.isPartial() && !X.Zero;
+    AllZero &= X.Zero;
+  }
+  if (AnySharded) {
+    int Axis = -1;
+    std::optional<int> K;
+    for (size_t J = 0; J < Types.size(); ++J) {
+      RType &X = Types[J];
+      unsigned I = Operands[J];
+      if (X.isPartial())
+        X = C.reduced(I);
+      if (X.isSharded()) {
+        int At = C.alignedAxis(I, X.Axis);
+        if (At < 0 || (Axis >= 0 && At != Axis))
+          return C.varying("adds values that are split along different axes");
+        Axis = At;
+      }
+      if (!X.Zero && (!K || X.K == 0))
+        K = X.K;
+    }
+    for (size_t J = 0; J < Types.size(); ++J) {
+      if (!Types[J].isSharded() && !C.broadcastsAlong(Operands[J], Axis))
+        return C.varying("adds a per-replica shard to a replicated value along "
+                         "the batch axis");
+      C.scaled(Operands[J], Types[J], K.value_or(0));
+    }
+    RType Result = RType::sharded(Axis, K.value_or(0));
+    Result.Zero = AllZero;
+    return Result;
+  }
+  if (AnyPartial) {
+    // Partial(k) goes with Partial(k), and with Replicated(k-1), which is
+    // Partial(k) as well: N equal terms.
+    std::optional<int> K;
+    bool Fits = true;
+    for (const RType &X : Types) {
+      if (X.Zero)
+        continue;
+      int As = X.isPartial() ? X.K : X.K + 1;
+      Fits &= !K || *K == As;
+      K = As;
+    }
+    if (Fits)
+      return RType::partial(*K);
+    bool OnlyPartials =
+        all_of(Types, [](const RType &X) { return X.Zero || X.isPartial(); });
+    if (OnlyPartials) {
+      for (size_t J = 0; J < Types.size(); ++J)
+        C.scaled(Operands[J], Types[J], 0);
+      return RType::partial(0);
+    }
+    for (size_t J = 0; J < Types.size(); ++J)
+      Types[J] = C.plain(Operands[J]);
+    return RType::replicated();
+  }
+  std::optional<int> K;
+  for (const RType &X : Types)
+    if (!X.Zero && (!K || X.K == 0))
+      K = X.K;
+  for (size_t J = 0; J < Types.size(); ++J)
+    C.scaled(Operands[J], Types[J], K.value_or(0));
+  RType Result = RType::replicated(K.value_or(0));
+  Result.Zero = AllZero;
+  return Result;
+}
+
+RType productOf(TypeContext &C, unsigned I, RType X, unsigned J, RType Y,
+                int Sign) {
+  if (X.isVarying())
+    return C.varyingLike(X);
+  if (Y.isVarying())
+    return C.varyingLike(Y);
+  auto Reduce = [&](unsigned Index, RType &Type) {
+    if (Type.isPartial())
+      Type = C.reduced(Index);
+  };
+  if (Sign < 0)
+    Reduce(J, Y);
+  if (X.isPartial() && !Y.isReplicated()) {
+    Reduce(I, X);
+    Reduce(J, Y);
+  } else if (Y.isPartial() && !X.isReplicated()) {
+    Reduce(J, Y);
+  }
+  int K = X.K + Sign * Y.K;
+  // Zeros divided by zeros are none.
+  bool Zero = Sign > 0 ? X.Zero || Y.Zero : X.Zero && !Y.Zero;
+  if (X.isPartial() || Y.isPartial()) {
+    RType Result = RType::partial(K);
+    Result.Zero = Zero;
+    return Result;
+  }
+  RType Result = RType::replicated(K);
+  if (X.isSharded() || Y.isSharded()) {
+    int AX = X.isSharded() ? C.alignedAxis(I, X.Axis) : -1;
+    int AY = Y.isSharded() ? C.alignedAxis(J, Y.Axis) : -1;
+    if ((X.isSharded() && AX < 0) || (Y.isSharded() && AY < 0))
+      return C.varying("has an operand of unknown rank");
+    int Axis = X.isSharded() ? AX : AY;
+    if (X.isSharded() && Y.isSharded() && AX != AY)
+      return C.varying("combines every row of the batch with every other row");
+    if ((!X.isSharded() && !C.broadcastsAlong(I, Axis)) ||
+        (!Y.isSharded() && !C.broadcastsAlong(J, Axis)))
+      return C.varying("combines a per-replica shard with a replicated value "
+                       "along the batch axis");
+    Result = RType::sharded(Axis, K);
+  }
+  Result.Zero = Zero;
+  return Result;
+}
+
+void pass(TypeContext &C) {
+  for (unsigned I = 0; I < C.numData(); ++I)
+    C.set(I, C.operand(I));
+}
+
+bool passIndices(TypeContext &C) {
+  bool Any = C.numData() == 1 && C.operand(0).isOfHits();
+  for (unsigned I = 0; I < C.numData(); ++I)
+    Any |= C.operand(I).countsRows();
+  for (unsigned I = 0; Any && I < C.numData(); ++I)
+    C.setIndices(I, C.operand(I));
+  return Any;
+}
+
+static void linear(TypeContext &C) { C.setAll(C.numeric(0)); }
+static void linearFirst(TypeContext &C) { C.setAll(linearIn(C, 0)); }
+static void linearSecond(TypeContext &C) { C.setAll(linearIn(C, 1)); }
+static void nonLinear(TypeContext &C) {
+  C.setAll(elementwise(C, allOperands(C)));
+}
+
+static void add(TypeContext &C) {
+  C.setAll(addsChannels(C) ? C.varying("adds a bias along the batch axis")
+                           : sumOf(C, allOperands(C)));
+}
+
+static void mul(TypeContext &C) {
+  RType X = C.numeric(0), Y = C.numeric(1);
+  C.setAll(productOf(C, 0, X, 1, Y));
+}
+
+static void div(TypeContext &C) {
+  // Integers are rounded, which is not linear.
+  if (unsigned Type = C.G.outputType(C.N, 0);
+      Type != DT_INVALID && !isFloating(Type))
+    return C.setAll(elementwise(C, {0, 1}));
+  RType X = C.numeric(0), Y = C.numeric(1);
+  C.setAll(productOf(C, 0, X, 1, Y, -1));
+}
+
+static void select(TypeContext &C) { C.setAll(selectType(C)); }
+
+static void cast(TypeContext &C) {
+  unsigned From = C.G.typeAttr(C.N, "SrcT").value_or(DT_INVALID);
+  unsigned To = C.G.typeAttr(C.N, "DstT").value_or(DT_INVALID);
+  bool Exact = isFloating(To) || (!isFloating(From) && To != DT_BOOL);
+  C.setAll(Exact ? C.numeric(0) : elementwise(C, {0}));
+}
+
+static bool castIndices(TypeContext &C) {
+  auto IsIndex = [&](StringRef Key) {
+    auto Type = C.G.typeAttr(C.N, Key);
+    return Type == DT_INT32 || Type == DT_INT64;
+  };
+  RType X = C.operand(0);
+  if ((!X.countsRows() && !X.isOfHits()) ||
+      (!X.isOfHits(RType::HitValues) && (!IsIndex("SrcT") || !IsIndex("DstT"))))
+    return false;
+  C.setAllIndices(X);
+  return true;
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Pass = {.Sizes = sizes::same,
+                         .Type = types::pass,
+                         .LocalIndices = types::passIndices,
+                         .Is = KeepsZeros | TakesUnequalRows | KeepsRowOrder |
+                               LinearInSame,
+                         .Elements = ElementsOf::SamePort};
+constexpr OpRule Linear = {.Sizes = sizes::same,
+                           .Type = types::linear,
+                           .Is = KeepsZeros | KeepsRowOrder | LinearInFirst |
+                                 KeepsRows};
+constexpr OpRule Add = {.Type = types::add,
+                        .Is = KeepsZeros | KeepsRowOrder | LinearInEach |
+                              Elementwise};
+constexpr OpRule Mul = {.Sizes = sizes::broadcast,
+                        .Type = types::mul,
+                        .Is = KeepsZeros | KeepsRowOrder | LinearInEach |
+                              Elementwise};
+constexpr OpRule Div = {.Sizes = sizes::broadcast,
+                        .Type = types::div,
+                        .Is = KeepsZeros | KeepsRowOrder | LinearInFirst |
+                              Elementwise};
+constexpr OpRule Select = {.Type = types::select,
+                           .Is = KeepsZeros | Elementwise};
+constexpr OpRule NonLinear = {
+    .Sizes = sizes::same, .Type = types::nonLinear, .Is = Elementwise};
+constexpr OpRule NonLinearBroadcast = {
+    .Sizes = sizes::broadcast, .Type = types::nonLinear, .Is = Elementwise};
+constexpr OpRule LinearFirst = {.Sizes = sizes::sameAll,
+                                .Type = types::linearFirst,
+                                .Is = KeepsZeros | Elementwise};
+constexpr OpRule LinearSecond = {.Sizes = sizes::sameAll,
+                                 .Type = types::linearSecond,
+                                 .Is = KeepsZeros | Elementwise};
+
+} // namespace
+
 ArrayRef<OpRule> families::elementwise() {
   static constexpr OpRule Rules[] = {
       // The value itself.
-      {.Op = op::Identity,
-       .Sizes = sizes::same,
-       .Values = values::same,
-       .Type = TypeRule::Pass},
-      {.Op = op::StopGradient,
-       .Sizes = sizes::same,
-       .Values = values::same,
-       .Type = TypeRule::Pass},
-      {.Op = op::PreventGradient, .Sizes = sizes::same, .Type = TypeRule::Pass},
-      {.Op = op::CheckNumerics, .Sizes = sizes::same, .Type = TypeRule::Pass},
-      {.Op = op::Snapshot,
-       .Sizes = sizes::same,
-       .Values = values::same,
-       .Type = TypeRule::Pass},
-      {.Op = op::DebugGradientIdentity,
-       .Sizes = sizes::same,
-       .Type = TypeRule::Pass},
+      entry(op::Identity, Pass, {.Values = values::same, .Is = ReadsVariable}),
+      entry(op::StopGradient, Pass, {.Values = values::same}),
+      entry(op::PreventGradient, Pass),
+      entry(op::CheckNumerics, Pass),
+      entry(op::Snapshot, Pass, {.Values = values::same}),
+      entry(op::DebugGradientIdentity, Pass),
       {.Op = op::EnsureShape,
        .Sizes = sizes::ensureShape,
-       .Type = TypeRule::EnsureShape},
-      {.Op = op::IdentityN, .Sizes = sizes::perInput, .Type = TypeRule::Pass},
+       .Type = types::ensureShape,
+       .Is = KeepsZeros},
+      entry(op::IdentityN, Pass, {.Sizes = sizes::perInput}),
 
       // Element-wise and linear.
-      {.Op = op::Neg, .Sizes = sizes::same, .Type = TypeRule::Linear},
-      {.Op = op::Real, .Sizes = sizes::same, .Type = TypeRule::Linear},
-      {.Op = op::Imag, .Sizes = sizes::same, .Type = TypeRule::Linear},
-      {.Op = op::Conj, .Sizes = sizes::same, .Type = TypeRule::Linear},
-      {.Op = op::Add,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::Add},
-      {.Op = op::AddV2,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::Add},
-      {.Op = op::Sub,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::Add},
-      {.Op = op::AddN, .Sizes = sizes::sameAll, .Type = TypeRule::Add},
-      {.Op = op::AccumulateNV2, .Sizes = sizes::sameAll, .Type = TypeRule::Add},
-      {.Op = op::BiasAdd, .Sizes = sizes::biasAdd, .Type = TypeRule::Add},
-      {.Op = op::Mul,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::Mul},
-      {.Op = op::MulNoNan, .Sizes = sizes::broadcast, .Type = TypeRule::Mul},
-      {.Op = op::Div, .Sizes = sizes::broadcast, .Type = TypeRule::Div},
-      {.Op = op::RealDiv, .Sizes = sizes::broadcast, .Type = TypeRule::Div},
-      {.Op = op::DivNoNan, .Sizes = sizes::broadcast, .Type = TypeRule::Div},
+      entry(op::Neg, Linear),
+      entry(op::Real, Linear),
+      entry(op::Imag, Linear),
+      entry(op::Conj, Linear),
+      entry(op::Add, Add,
+            {.Sizes = sizes::broadcast, .Values = values::arithmetic}),
+      entry(op::AddV2, Add,
+            {.Sizes = sizes::broadcast, .Values = values::arithmetic}),
+      entry(op::Sub, Add,
+            {.Sizes = sizes::broadcast, .Values = values::arithmetic}),
+      entry(op::AddN, Add, {.Sizes = sizes::sameAll}),
+      entry(op::AccumulateNV2, Add, {.Sizes = sizes::sameAll}),
+      entry(op::BiasAdd, Add, {.Sizes = sizes::biasAdd}),
+      entry(op::Mul, Mul, {.Values = values::arithmetic}),
+      entry(op::MulNoNan, Mul),
+      entry(op::Div, Div),
+      entry(op::RealDiv, Div),
+      entry(op::DivNoNan, Div),
       {.Op = op::ZerosLike,
        .Sizes = sizes::same,
        .Values = values::like,
-       .Type = TypeRule::Zeros},
+       .Type = types::zeros,
+       .Is = KeepsZeros | NotOfTrue | KeepsRows},
       {.Op = op::OnesLike,
        .Sizes = sizes::same,
        .Values = values::like,
-       .Type = TypeRule::Ones},
+       .Type = types::ones,
+       .Is = KeepsRows},
       {.Op = op::Cast,
        .Sizes = sizes::same,
        .Values = values::cast,
-       .Type = TypeRule::Cast},
-      {.Op = op::Select, .Sizes = sizes::select, .Type = TypeRule::Select},
-      {.Op = op::SelectV2, .Sizes = sizes::broadcast, .Type = TypeRule::Select},
+       .Type = types::cast,
+       .LocalIndices = types::castIndices,
+       .Is = KeepsZeros | KeepsRowOrder | LinearOfFloats | KeepsRows},
+      entry(op::Select, Select, {.Sizes = sizes::select}),
+      entry(op::SelectV2, Select, {.Sizes = sizes::broadcast}),
 
       // Element-wise, not linear.
-      {.Op = op::Abs, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Acos, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Acosh, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Angle, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::AsString, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Asin, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Asinh, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Atan, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Atanh, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselI0, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselI0e, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselI1, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselI1e, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselJ0, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselJ1, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselK0, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselK0e, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselK1, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselK1e, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselY0, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::BesselY1, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Bucketize, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Ceil, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::ComplexAbs, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Cos, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Cosh, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Dawsn, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Digamma, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Elu, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Erf, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Erfc, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Erfinv, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Exp, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Expint, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Expm1, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::FakeQuantWithMinMaxArgs,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Floor, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::FresnelCos, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::FresnelSin, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Inv, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Invert, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::IsFinite, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::IsInf, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::IsNan, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::LeakyRelu, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Lgamma, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Log, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Log1p, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::LogicalNot, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Ndtri, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::PopulationCount,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Reciprocal, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Relu, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Relu6, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Rint, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Round, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Rsqrt, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Selu, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Sigmoid, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Sign, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Sin, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Sinh, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Softplus, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Softsign, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Spence, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Sqrt, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Square, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::StringToHashBucketFast,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StringToNumber,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::DecodeBase64,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::EncodeBase64,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StaticRegexFullMatch,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StaticRegexReplace,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StringLength,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StringLower,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StringStrip,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StringToHashBucket,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StringToHashBucketStrong,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::StringUpper,
-       .Sizes = sizes::same,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Tan, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Tanh, .Sizes = sizes::same, .Type = TypeRule::NonLinear},
-      {.Op = op::Atan2, .Sizes = sizes::broadcast, .Type = TypeRule::NonLinear},
-      {.Op = op::Betainc,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::BitwiseAnd,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::BitwiseOr,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::BitwiseXor,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::ClipByValue,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Complex,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Equal, .Sizes = sizes::broadcast, .Type = TypeRule::NonLinear},
-      {.Op = op::FakeQuantWithMinMaxVars,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::FloorDiv,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::NonLinear,
-       .Is = trait::ComparesSizes},
-      {.Op = op::FloorMod,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Greater,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::GreaterEqual,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Igamma,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::IgammaGradA,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Igammac,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::LeftShift,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Less, .Sizes = sizes::broadcast, .Type = TypeRule::NonLinear},
-      {.Op = op::LessEqual,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::LogicalAnd,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::LogicalOr,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Maximum,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::NonLinear,
-       .Is = trait::ComparesSizes},
-      {.Op = op::Minimum,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::NonLinear,
-       .Is = trait::ComparesSizes},
-      {.Op = op::Mod,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::NextAfter,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::NotEqual,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Polygamma,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Pow, .Sizes = sizes::broadcast, .Type = TypeRule::NonLinear},
-      {.Op = op::RandomGammaGrad,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::RightShift,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::SquaredDifference,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Substr,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::TruncateDiv,
-       .Sizes = sizes::broadcast,
-       .Values = values::arithmetic,
-       .Type = TypeRule::NonLinear,
-       .Is = trait::ComparesSizes},
-      {.Op = op::TruncateMod,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Xdivy, .Sizes = sizes::broadcast, .Type = TypeRule::NonLinear},
-      {.Op = op::Xlog1py,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::Xlogy, .Sizes = sizes::broadcast, .Type = TypeRule::NonLinear},
-      {.Op = op::Zeta, .Sizes = sizes::broadcast, .Type = TypeRule::NonLinear},
-      {.Op = op::StringJoin,
-       .Sizes = sizes::broadcast,
-       .Type = TypeRule::NonLinear},
-      {.Op = op::ApproximateEqual,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::NonLinear},
+      entry(op::Abs, NonLinear),
+      entry(op::Acos, NonLinear),
+      entry(op::Acosh, NonLinear),
+      entry(op::Angle, NonLinear),
+      entry(op::AsString, NonLinear),
+      entry(op::Asin, NonLinear),
+      entry(op::Asinh, NonLinear),
+      entry(op::Atan, NonLinear),
+      entry(op::Atanh, NonLinear),
+      entry(op::BesselI0, NonLinear),
+      entry(op::BesselI0e, NonLinear),
+      entry(op::BesselI1, NonLinear),
+      entry(op::BesselI1e, NonLinear),
+      entry(op::BesselJ0, NonLinear),
+      entry(op::BesselJ1, NonLinear),
+      entry(op::BesselK0, NonLinear),
+      entry(op::BesselK0e, NonLinear),
+      entry(op::BesselK1, NonLinear),
+      entry(op::BesselK1e, NonLinear),
+      entry(op::BesselY0, NonLinear),
+      entry(op::BesselY1, NonLinear),
+      entry(op::Bucketize, NonLinear),
+      entry(op::Ceil, NonLinear),
+      entry(op::ComplexAbs, NonLinear),
+      entry(op::Cos, NonLinear),
+      entry(op::Cosh, NonLinear),
+      entry(op::Dawsn, NonLinear),
+      entry(op::Digamma, NonLinear),
+      entry(op::Elu, NonLinear),
+      entry(op::Erf, NonLinear),
+      entry(op::Erfc, NonLinear),
+      entry(op::Erfinv, NonLinear),
+      entry(op::Exp, NonLinear),
+      entry(op::Expint, NonLinear),
+      entry(op::Expm1, NonLinear),
+      entry(op::FakeQuantWithMinMaxArgs, NonLinear),
+      entry(op::Floor, NonLinear),
+      entry(op::FresnelCos, NonLinear),
+      entry(op::FresnelSin, NonLinear),
+      entry(op::Inv, NonLinear),
+      entry(op::Invert, NonLinear),
+      entry(op::IsFinite, NonLinear),
+      entry(op::IsInf, NonLinear),
+      entry(op::IsNan, NonLinear),
+      entry(op::LeakyRelu, NonLinear),
+      entry(op::Lgamma, NonLinear),
+      entry(op::Log, NonLinear),
+      entry(op::Log1p, NonLinear),
+      entry(op::LogicalNot, NonLinear),
+      entry(op::Ndtri, NonLinear),
+      entry(op::PopulationCount, NonLinear),
+      entry(op::Reciprocal, NonLinear),
+      entry(op::Relu, NonLinear),
+      entry(op::Relu6, NonLinear),
+      entry(op::Rint, NonLinear),
+      entry(op::Round, NonLinear),
+      entry(op::Rsqrt, NonLinear),
+      entry(op::Selu, NonLinear),
+      entry(op::Sigmoid, NonLinear),
+      entry(op::Sign, NonLinear),
+      entry(op::Sin, NonLinear),
+      entry(op::Sinh, NonLinear),
+      entry(op::Softplus, NonLinear),
+      entry(op::Softsign, NonLinear),
+      entry(op::Spence, NonLinear),
+      entry(op::Sqrt, NonLinear),
+      entry(op::Square, NonLinear),
+      entry(op::StringToHashBucketFast, NonLinear),
+      entry(op::StringToNumber, NonLinear),
+      entry(op::DecodeBase64, NonLinear),
+      entry(op::EncodeBase64, NonLinear),
+      entry(op::StaticRegexFullMatch, NonLinear),
+      entry(op::StaticRegexReplace, NonLinear),
+      entry(op::StringLength, NonLinear),
+      entry(op::StringLower, NonLinear),
+      entry(op::StringStrip, NonLinear),
+      entry(op::StringToHashBucket, NonLinear),
+      entry(op::StringToHashBucketStrong, NonLinear),
+      entry(op::StringUpper, NonLinear),
+      entry(op::Tan, NonLinear),
+      entry(op::Tanh, NonLinear),
+      entry(op::Atan2, NonLinearBroadcast),
+      entry(op::Betainc, NonLinearBroadcast),
+      entry(op::BitwiseAnd, NonLinearBroadcast),
+      entry(op::BitwiseOr, NonLinearBroadcast),
+      entry(op::BitwiseXor, NonLinearBroadcast),
+      entry(op::ClipByValue, NonLinearBroadcast),
+      entry(op::Complex, NonLinearBroadcast),
+      entry(op::Equal, NonLinearBroadcast),
+      entry(op::FakeQuantWithMinMaxVars, NonLinearBroadcast),
+      entry(op::FloorDiv, NonLinearBroadcast,
+            {.Values = values::arithmetic, .Is = ComparesSizes}),
+      entry(op::FloorMod, NonLinearBroadcast, {.Values = values::arithmetic}),
+      entry(op::Greater, NonLinearBroadcast),
+      entry(op::GreaterEqual, NonLinearBroadcast),
+      entry(op::Igamma, NonLinearBroadcast),
+      entry(op::IgammaGradA, NonLinearBroadcast),
+      entry(op::Igammac, NonLinearBroadcast),
+      entry(op::LeftShift, NonLinearBroadcast),
+      entry(op::Less, NonLinearBroadcast),
+      entry(op::LessEqual, NonLinearBroadcast),
+      entry(op::LogicalAnd, NonLinearBroadcast),
+      entry(op::LogicalOr, NonLinearBroadcast),
+      entry(op::Maximum, NonLinearBroadcast,
+            {.Values = values::arithmetic, .Is = ComparesSizes}),
+      entry(op::Minimum, NonLinearBroadcast,
+            {.Values = values::arithmetic, .Is = ComparesSizes}),
+      entry(op::Mod, NonLinearBroadcast, {.Values = values::arithmetic}),
+      entry(op::NextAfter, NonLinearBroadcast),
+      entry(op::NotEqual, NonLinearBroadcast),
+      entry(op::Polygamma, NonLinearBroadcast),
+      entry(op::Pow, NonLinearBroadcast),
+      entry(op::RandomGammaGrad, NonLinearBroadcast),
+      entry(op::RightShift, NonLinearBroadcast),
+      entry(op::SquaredDifference, NonLinearBroadcast),
+      entry(op::Substr, NonLinearBroadcast),
+      entry(op::TruncateDiv, NonLinearBroadcast,
+            {.Values = values::arithmetic, .Is = ComparesSizes}),
+      entry(op::TruncateMod, NonLinearBroadcast),
+      entry(op::Xdivy, NonLinearBroadcast),
+      entry(op::Xlog1py, NonLinearBroadcast),
+      entry(op::Xlogy, NonLinearBroadcast),
+      entry(op::Zeta, NonLinearBroadcast),
+      entry(op::StringJoin, NonLinearBroadcast),
+      entry(op::ApproximateEqual, NonLinear, {.Sizes = sizes::sameAll}),
 
       // Gradients of element-wise ops: linear in the incoming gradient.
-      {.Op = op::ReluGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearFirst},
-      {.Op = op::Relu6Grad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearFirst},
-      {.Op = op::LeakyReluGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearFirst},
-      {.Op = op::EluGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearFirst},
-      {.Op = op::SeluGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearFirst},
-      {.Op = op::SoftplusGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearFirst},
-      {.Op = op::SoftsignGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearFirst},
-      {.Op = op::FakeQuantWithMinMaxArgsGradient,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearFirst},
-      {.Op = op::SigmoidGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearSecond},
-      {.Op = op::TanhGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearSecond},
-      {.Op = op::SqrtGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearSecond},
-      {.Op = op::RsqrtGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearSecond},
-      {.Op = op::InvGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearSecond},
-      {.Op = op::ReciprocalGrad,
-       .Sizes = sizes::sameAll,
-       .Type = TypeRule::LinearSecond},
+      entry(op::ReluGrad, LinearFirst),
+      entry(op::Relu6Grad, LinearFirst),
+      entry(op::LeakyReluGrad, LinearFirst),
+      entry(op::EluGrad, LinearFirst),
+      entry(op::SeluGrad, LinearFirst),
+      entry(op::SoftplusGrad, LinearFirst),
+      entry(op::SoftsignGrad, LinearFirst),
+      entry(op::FakeQuantWithMinMaxArgsGradient, LinearFirst),
+      entry(op::SigmoidGrad, LinearSecond),
+      entry(op::TanhGrad, LinearSecond),
+      entry(op::SqrtGrad, LinearSecond),
+      entry(op::RsqrtGrad, LinearSecond),
+      entry(op::InvGrad, LinearSecond),
+      entry(op::ReciprocalGrad, LinearSecond),
   };
   return Rules;
 }

@@ -4,9 +4,13 @@
 //
 // Gathers, scatters and what finds indices.
 //
+// What looks rows up, scatters them, or adds them up by row numbers; for
+// numbers of the rows of one replica see RowIndicesTypes.cpp.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+
+#include "lib/program/forms/LengthGather.h"
 
 using namespace llvm;
 
@@ -126,56 +130,275 @@ static void gather(SizeContext &C) {
 
 } // namespace values
 
+namespace {
+
+/// The rows of all replicas, by what the nodes before compute together: what
+/// they compute each is nothing. In a graph with loops, the type of what is
+/// gathered might be another later, and nobody would ask here again.
+RType gatherByLengths(TypeContext &C) {
+  Endpoint Source = lengthGatherSource(C.G, C.N);
+  if (Source.Node == NoNode || C.hasLoops())
+    return C.varying("gathers rows in an unknown way");
+  RType X = C.Types.number(Source);
+  C.Assumes |= X.Assumes;
+  return X.isVarying() ? C.varyingLike(X)
+         : X.isSharded() && X.Axis == 0
+             ? RType::replicated(X.K)
+             : C.varying("gathers a value that is not split along its axis");
+}
+
+/// Rows of a table; with batch_dims, of a table for each row of the indices.
+RType gatherType(TypeContext &C) {
+  RType Table = C.numeric(0), Index = C.plain(1);
+  if (Table.isVarying() || Index.isVarying())
+    return C.varyingLike(Table.isVarying() ? Table : Index);
+  int64_t Lead = C.G.intAttr(C.N, "batch_dims").value_or(0), Axis = 0;
+  int RankOfTable = C.rank(0), RankOfIndex = C.rank(1);
+  if (C.isOp(op::GatherV2)) {
+    auto V = C.numbers(2);
+    Axis = V && V->size() == 1 ? (*V)[0] : -1;
+    if (V && Axis < 0 && RankOfTable > 0)
+      Axis += RankOfTable;
+  }
+  if (C.isOp(op::GatherV2) && !C.operand(2).isTrue())
+    return C.varying("looks up along an axis that differs per replica");
+  if (Lead != 0) {
+    if (Table.isSharded() && Index.isSharded() && Table.Axis == Index.Axis &&
+        Lead > Table.Axis && (Axis < 0 || Axis > Table.Axis))
+      return Table;
+    return Table.isSharded() || Index.isSharded()
+               ? C.varying("looks up rows in a per-replica shard")
+               : Table;
+  }
+  if (Index.isReplicated()) {
+    if (!Table.isSharded())
+      return Table;
+    // Columns of rows.
+    if (Axis < 0 || Axis == Table.Axis || RankOfIndex < 0)
+      return C.varying("looks up rows in a per-replica shard");
+    int Shift = Axis < Table.Axis ? RankOfIndex - 1 : 0;
+    return RType::sharded(Table.Axis + Shift, Table.K);
+  }
+  if (Table.isPartial())
+    Table = C.reduced(0);
+  return Table.isReplicated() && Axis >= 0
+             ? RType::sharded(static_cast<int>(Axis) + Index.Axis, Table.K)
+             : C.varying("looks up rows in a per-replica shard");
+}
+
+RType gatherNdType(TypeContext &C) {
+  RType Table = C.numeric(0), Index = C.plain(1);
+  if (Table.isVarying() || Index.isVarying())
+    return C.varyingLike(Table.isVarying() ? Table : Index);
+  if (Table.isSharded())
+    return C.varying("looks up elements in a per-replica shard");
+  if (!Index.isSharded())
+    return Table;
+  if (Table.isPartial())
+    Table = C.reduced(0);
+  return Index.Axis + 1 < C.rank(1)
+             ? RType::sharded(Index.Axis, Table.K)
+             : C.varying("has indices that are split along their last axis");
+}
+
+/// A sum into a tensor of one size on all replicas.
+RType scatterNdType(TypeContext &C) {
+  RType Index = C.plain(0), X = C.numeric(1);
+  if (X.isVarying() || Index.isVarying())
+    return C.varyingLike(X.isVarying() ? X : Index);
+  if (!C.operand(2).isTrue())
+    return C.varying("makes a tensor of a per-replica size");
+  if (!X.isSharded() && !Index.isSharded())
+    return X;
+  return X.isSharded() && Index.isSharded() && X.Axis == Index.Axis &&
+                 Index.Axis + 1 < C.rank(0)
+             ? RType::partial(X.K)
+             : C.varying("scatters rows by the indices of other rows");
+}
+
+/// A tensor of which some elements are others: along axes after those that the
+/// indices go through, or as a whole.
+RType tensorScatterType(TypeContext &C) {
+  auto Index = C.shape(1);
+  int Depth = Index && !Index->empty() && C.D.table().isKnown(Index->back())
+                  ? static_cast<int>(C.D.table().number(Index->back()))
+                  : -1;
+  RType X = C.operand(0), Rows = C.operand(2);
+  if (Depth < 0 || !C.operand(1).isReplicated() || !X.isSharded() ||
+      !Rows.isSharded() || X.Axis < Depth ||
+      Rows.Axis + Depth != X.Axis + static_cast<int>(Index->size()) - 1)
+    return types::ofAllRows(C);
+  C.plain(1);
+  RType Result = C.plain(0), Other = C.plain(2);
+  return Other.isVarying() ? C.varyingLike(Other) : Result;
+}
+
+RType unsortedSegmentType(TypeContext &C, Combine Op) {
+  bool Sum = Op == Combine::Sum;
+  RType X = Sum ? C.numeric(0) : C.plain(0), Ids = C.plain(1);
+  if (X.isVarying() || Ids.isVarying())
+    return C.varyingLike(X.isVarying() ? X : Ids);
+  bool Fixed = C.operand(2).isTrue();
+  if (Ids.isReplicated()) {
+    if (!Fixed && (!C.isSize(2) || C.localAxis(C.out()) != -1))
+      return C.varying("makes a tensor of a per-replica size");
+    int Rank = C.rank(1);
+    if (!X.isSharded())
+      return X;
+    if (Rank >= 0 && X.Axis >= Rank)
+      return RType::sharded(X.Axis - Rank + 1, X.K);
+    // The rows belong to row numbers of the whole batch.
+    return X.Axis == 0
+               ? C.gathered(0, X)
+               : C.varying(
+                     "sums rows along an axis other than that of the segments");
+  }
+  if (!X.isSharded() || X.Axis != Ids.Axis || !Fixed)
+    return C.varying("sums rows by row indices of one replica");
+  // An empty segment has the value that loses against every other.
+  return RType::partial(Sum ? X.K : 0, Op);
+}
+
+RType oneHotType(TypeContext &C) {
+  RType X = C.plain(0);
+  // The new axis is the last one, and its size no batch.
+  for (unsigned I = 1; I < C.numData(); ++I)
+    if (RType Y = C.plain(I); !Y.isReplicated() || C.operand(I).Symbolic)
+      X = Y.isVarying() ? C.varyingLike(Y)
+                        : C.varying("counts rows of one replica");
+  if (X.isSharded() && C.G.intAttr(C.N, "axis").value_or(-1) != -1)
+    X = C.varying("inserts its axis before the batch axis");
+  return X;
+}
+
+} // namespace
+
+namespace types {
+
+RType ofAllRows(TypeContext &C) {
+  RType Type = RType::replicated();
+  for (unsigned I = 0; I < C.numData(); ++I)
+    if (RType X = C.whole(I); !X.isReplicated())
+      Type = C.varyingLike(X);
+  return Type;
+}
+
+static void gather(TypeContext &C) {
+  C.setAll(C.node().Kind == Inserted::Gather ? gatherByLengths(C)
+                                             : gatherType(C));
+}
+
+static void gatherNd(TypeContext &C) { C.setAll(gatherNdType(C)); }
+static void scatterNd(TypeContext &C) { C.setAll(scatterNdType(C)); }
+static void tensorScatter(TypeContext &C) { C.setAll(tensorScatterType(C)); }
+
+static void unsortedSegmentSum(TypeContext &C) {
+  C.setAll(unsortedSegmentType(C, Combine::Sum));
+}
+
+static void unsortedSegmentMax(TypeContext &C) {
+  C.setAll(unsortedSegmentType(C, Combine::Max));
+}
+
+static void unsortedSegmentMin(TypeContext &C) {
+  C.setAll(unsortedSegmentType(C, Combine::Min));
+}
+
+static void oneHot(TypeContext &C) { C.setAll(oneHotType(C)); }
+
+static void topK(TypeContext &C) {
+  RType X = C.plain(0);
+  int Rank = C.rank(0);
+  if (X.isSharded() && (Rank < 0 || X.Axis + 1 == Rank))
+    X = C.varying("selects along the batch axis");
+  if (C.numData() > 1 && !C.operand(1).isTrue())
+    X = C.varying("selects a per-replica number of elements");
+  C.setAll(X);
+}
+
+static void unique(TypeContext &C) {
+  RType X = C.plain(0);
+  if (X.isSharded())
+    X = C.gathered(0, X);
+  C.setAll(X.isVarying() ? C.varyingLike(X) : RType::replicated());
+}
+
+void whole(TypeContext &C) { C.setAll(ofAllRows(C)); }
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Gather = {.Sizes = sizes::gather,
+                           .Type = types::gather,
+                           .LocalIndices = types::gatherIndices,
+                           .Is = KeepsZeros,
+                           .Elements = ElementsOf::First,
+                           .Looks = indexes(1, 0)};
+constexpr OpRule GatherNd = {.Sizes = sizes::gatherNd,
+                             .Type = types::gatherNd,
+                             .LocalIndices = types::gatherNdIndices,
+                             .Is = KeepsZeros,
+                             .Elements = ElementsOf::First,
+                             .Looks = indexes(1, 0, IndexUse::Columns)};
+constexpr OpRule TensorScatter = {.Sizes = sizes::tensorScatter,
+                                  .Type = types::tensorScatter,
+                                  .ComparedOperands = operands(1, 2),
+                                  .Looks = indexes(1, 0, IndexUse::Columns)};
+constexpr OpRule UnsortedSegment = {.Sizes = sizes::unsortedSegment,
+                                    .SizeOperands = operands(2),
+                                    .ComparedOperands = operands(0, 1),
+                                    .Elements = ElementsOf::First,
+                                    .Looks = indexes(1, -1)};
+
+} // namespace
+
 ArrayRef<OpRule> families::indexing() {
   static constexpr OpRule Rules[] = {
-      // Rows by index.
-      {.Op = op::Gather,
-       .Sizes = sizes::gather,
-       .Values = values::gather,
-       .Type = TypeRule::Gather},
-      {.Op = op::GatherV2,
-       .Sizes = sizes::gather,
-       .Values = values::gather,
-       .Type = TypeRule::Gather},
-      {.Op = op::ResourceGather,
-       .Sizes = sizes::gather,
-       .Type = TypeRule::Gather},
-      {.Op = op::GatherNd,
-       .Sizes = sizes::gatherNd,
-       .Type = TypeRule::GatherNd},
-      {.Op = op::ResourceGatherNd,
-       .Sizes = sizes::gatherNd,
-       .Type = TypeRule::GatherNd},
+      entry(op::Gather, Gather, {.Values = values::gather}),
+      entry(op::GatherV2, Gather, {.Values = values::gather}),
+      entry(op::ResourceGather, Gather),
+      entry(op::GatherNd, GatherNd),
+      entry(op::ResourceGatherNd, GatherNd),
       {.Op = op::ScatterNd,
        .Sizes = sizes::fromSizes<2>,
-       .Type = TypeRule::ScatterNd},
-      {.Op = op::TensorScatterAdd,
-       .Sizes = sizes::tensorScatter,
-       .Type = TypeRule::TensorScatter},
-      {.Op = op::TensorScatterMax,
-       .Sizes = sizes::tensorScatter,
-       .Type = TypeRule::TensorScatter},
-      {.Op = op::TensorScatterMin,
-       .Sizes = sizes::tensorScatter,
-       .Type = TypeRule::TensorScatter},
-      {.Op = op::TensorScatterSub,
-       .Sizes = sizes::tensorScatter,
-       .Type = TypeRule::TensorScatter},
-      {.Op = op::TensorScatterUpdate,
-       .Sizes = sizes::tensorScatter,
-       .Type = TypeRule::TensorScatter},
-      {.Op = op::Unique, .Sizes = sizes::unique, .Type = TypeRule::Unique},
-      {.Op = op::UnsortedSegmentSum,
-       .Sizes = sizes::unsortedSegment,
-       .Type = TypeRule::UnsortedSegmentSum},
-      {.Op = op::UnsortedSegmentMax,
-       .Sizes = sizes::unsortedSegment,
-       .Type = TypeRule::UnsortedSegmentMax},
-      {.Op = op::UnsortedSegmentMin,
-       .Sizes = sizes::unsortedSegment,
-       .Type = TypeRule::UnsortedSegmentMin},
-      {.Op = op::OneHot, .Sizes = sizes::oneHot, .Type = TypeRule::OneHot},
-      {.Op = op::TopKV2, .Sizes = sizes::topK, .Type = TypeRule::TopK},
+       .Type = types::scatterNd,
+       .LocalIndices = types::scatterNdIndices,
+       .Is = KeepsZeros,
+       .SizeOperands = operands(2),
+       .ComparedOperands = operands(0, 1),
+       .Looks = indexes(0, -1, IndexUse::Columns)},
+      entry(op::TensorScatterAdd, TensorScatter),
+      entry(op::TensorScatterMax, TensorScatter),
+      entry(op::TensorScatterMin, TensorScatter),
+      entry(op::TensorScatterSub, TensorScatter),
+      entry(op::TensorScatterUpdate, TensorScatter),
+      {.Op = op::Unique,
+       .Sizes = sizes::unique,
+       .Type = types::unique,
+       .Elements = ElementsOf::FirstThenSizes},
+      entry(op::UnsortedSegmentSum, UnsortedSegment,
+            {.Type = types::unsortedSegmentSum,
+             .LocalIndices = types::unsortedSegmentSumIndices,
+             .Is = KeepsZeros}),
+      entry(op::UnsortedSegmentMax, UnsortedSegment,
+            {.Type = types::unsortedSegmentMax}),
+      entry(op::UnsortedSegmentMin, UnsortedSegment,
+            {.Type = types::unsortedSegmentMin}),
+      {.Op = op::OneHot,
+       .Sizes = sizes::oneHot,
+       .Type = types::oneHot,
+       .SizeOperands = operands(1),
+       .LengthOperands = operands(1),
+       .Elements = ElementsOf::Nothing},
+      {.Op = op::TopKV2,
+       .Sizes = sizes::topK,
+       .Type = types::topK,
+       .SizeOperands = operands(1),
+       .LengthOperands = operands(1),
+       .Elements = ElementsOf::FirstThenSizes},
   };
   return Rules;
 }

@@ -6,6 +6,9 @@
 // one shape; it is kept at the node that makes it. Loop counters have no
 // tracked value: they are another number each time.
 //
+// What is in them is the type of their elements
+// (lib/infer/types/LoopTypes.cpp); the flow of an array says whether all
+// replicas came the same way.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
@@ -135,48 +138,156 @@ static void arrayConcat(SizeContext &C) {
 
 } // namespace sizes
 
+namespace {
+
+/// The last operand is the flow of an array.
+RType flowOf(const TypeContext &C) { return C.operand(C.numData() - 1); }
+
+/// Where in the array, as operand \p I says: the same place on all replicas.
+RType placeOf(TypeContext &C, unsigned I) {
+  RType Index = C.plain(I), Flow = flowOf(C);
+  if (Flow.isVarying() || Index.isVarying())
+    return C.varyingLike(Flow.isVarying() ? Flow : Index);
+  return Index.isReplicated()
+             ? Index
+             : C.varying("accesses different elements on each replica");
+}
+
+RType elementOf(TypeContext &C) {
+  auto Element = C.element(C.handle());
+  return Element ? *Element : C.varying("uses an unknown TensorArray or stack");
+}
+
+/// \p X, of which each element has axis 0 less, is written; the place \p Index.
+void spread(TypeContext &C, RType X, RType Index, bool DropsAxis) {
+  if (Index.isVarying())
+    X = Index;
+  else if (X.isSharded() && X.Axis == 0)
+    X = C.varying("makes an array element of each row of the batch");
+  else if (X.isSharded() && DropsAxis)
+    --X.Axis;
+  C.hold(C.handle(), X);
+  C.set(0, X.isVarying() ? X : RType::replicated());
+}
+
+} // namespace
+
+namespace types {
+
+static bool isElementReady(const TypeContext &C) {
+  return C.handle() == NoNode || C.element(C.handle());
+}
+
+/// Makes one, or ends it.
+static void localHandle(TypeContext &C) {
+  bool HasFlow = C.G.opName(C.N).starts_with(op::TensorArrayGrad);
+  RType Flow = HasFlow ? C.operand(1) : RType::replicated();
+  C.setAll(Flow.isVarying() ? C.varyingLike(Flow) : RType::replicated());
+}
+
+static void stackPush(TypeContext &C) {
+  C.hold(C.handle(), C.operand(1));
+  C.set(0, C.operand(1));
+}
+
+static void element(TypeContext &C) { C.set(0, elementOf(C)); }
+
+static void arrayRead(TypeContext &C) {
+  RType Index = placeOf(C, 1);
+  C.set(0, Index.isVarying() ? Index : elementOf(C));
+}
+
+static void arrayWrite(TypeContext &C) {
+  RType Index = placeOf(C, 1);
+  C.hold(C.handle(), Index.isVarying() ? Index : C.number(2));
+  C.set(0, Index.isVarying() ? Index : RType::replicated());
+}
+
+static void arrayGather(TypeContext &C) {
+  RType Index = placeOf(C, 1), X = elementOf(C);
+  if (X.isSharded())
+    ++X.Axis;
+  C.set(0, Index.isVarying() ? Index : X);
+}
+
+static void arrayScatter(TypeContext &C) {
+  RType Index = placeOf(C, 1);
+  spread(C, C.number(2), Index, /*DropsAxis=*/true);
+}
+
+static void arraySplit(TypeContext &C) {
+  RType Index = placeOf(C, 2);
+  spread(C, C.number(1), Index, /*DropsAxis=*/false);
+}
+
+static void arrayConcat(TypeContext &C) {
+  RType X = elementOf(C), Flow = flowOf(C);
+  if (X.isSharded() && X.Axis == 0)
+    X = C.varying("concatenates along the batch axis");
+  if (Flow.isVarying())
+    X = C.varyingLike(Flow);
+  C.set(0, X);
+  C.set(1, X.isVarying() ? X : RType::replicated());
+}
+
+static void arraySize(TypeContext &C) {
+  RType X = flowOf(C);
+  if (X.isVarying())
+    X = C.varyingLike(X);
+  else if (auto Value = C.D.value(C.out()))
+    X = C.sizes(*Value);
+  else
+    X = C.varying("counts elements");
+  C.set(0, X);
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule LocalHandle = {.Is = KeepsZeros | TakesAnything | Handle};
+
+} // namespace
+
 ArrayRef<OpRule> families::loops() {
   static constexpr OpRule Rules[] = {
-      // Tensor arrays and stacks.
-      {.Op = op::StackV2, .Type = TypeRule::LocalHandle},
-      {.Op = op::StackPushV2,
-       .Sizes = sizes::push,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::StackPopV2,
-       .Sizes = sizes::pop,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::StackCloseV2, .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayV3,
-       .Sizes = sizes::makeArray,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayGradV3,
-       .Sizes = sizes::gradArray,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayGradWithShape,
-       .Sizes = sizes::gradArray,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayReadV3,
-       .Sizes = sizes::arrayRead,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayWriteV3,
-       .Sizes = sizes::arrayWrite,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayGatherV3,
-       .Sizes = sizes::arrayGather,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayScatterV3,
-       .Sizes = sizes::arrayScatter,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayConcatV3,
-       .Sizes = sizes::arrayConcat,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArraySplitV3,
-       .Sizes = sizes::arraySplit,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArraySizeV3,
-       .Sizes = sizes::arraySize,
-       .Type = TypeRule::LocalHandle},
-      {.Op = op::TensorArrayCloseV3, .Type = TypeRule::LocalHandle},
+      entry(op::StackV2, LocalHandle, {.Type = types::localHandle}),
+      entry(op::StackPushV2, LocalHandle,
+            {.Sizes = sizes::push, .Type = types::stackPush}),
+      entry(op::StackPopV2, LocalHandle,
+            {.Sizes = sizes::pop,
+             .Type = types::element,
+             .IsReady = types::isElementReady}),
+      entry(op::StackCloseV2, LocalHandle, {.Type = types::localHandle}),
+      entry(op::TensorArrayV3, LocalHandle,
+            {.Sizes = sizes::makeArray, .Type = types::localHandle}),
+      entry(op::TensorArrayGradV3, LocalHandle,
+            {.Sizes = sizes::gradArray, .Type = types::localHandle}),
+      entry(op::TensorArrayGradWithShape, LocalHandle,
+            {.Sizes = sizes::gradArray, .Type = types::localHandle}),
+      entry(op::TensorArrayReadV3, LocalHandle,
+            {.Sizes = sizes::arrayRead,
+             .Type = types::arrayRead,
+             .IsReady = types::isElementReady}),
+      entry(op::TensorArrayWriteV3, LocalHandle,
+            {.Sizes = sizes::arrayWrite, .Type = types::arrayWrite}),
+      entry(op::TensorArrayGatherV3, LocalHandle,
+            {.Sizes = sizes::arrayGather,
+             .Type = types::arrayGather,
+             .IsReady = types::isElementReady}),
+      entry(op::TensorArrayScatterV3, LocalHandle,
+            {.Sizes = sizes::arrayScatter, .Type = types::arrayScatter}),
+      entry(op::TensorArrayConcatV3, LocalHandle,
+            {.Sizes = sizes::arrayConcat,
+             .Type = types::arrayConcat,
+             .IsReady = types::isElementReady}),
+      entry(op::TensorArraySplitV3, LocalHandle,
+            {.Sizes = sizes::arraySplit, .Type = types::arraySplit}),
+      entry(op::TensorArraySizeV3, LocalHandle,
+            {.Sizes = sizes::arraySize, .Type = types::arraySize}),
+      entry(op::TensorArrayCloseV3, LocalHandle, {.Type = types::localHandle}),
   };
   return Rules;
 }

@@ -9,6 +9,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -49,35 +51,169 @@ template <bool Sparse> static void crossEntropy(SizeContext &C) {
 
 } // namespace sizes
 
+namespace {
+
+/// Whether the batch is the channels of a batch norm, as in a layer norm that
+/// is made of one: every row has statistics of its own.
+bool rowsAreChannels(const TypeContext &C, const RType &X,
+                     ArrayRef<RType> PerChannel) {
+  int Rank = C.rank(C.input(C.G.opName(C.N).contains("Grad") ? 1 : 0));
+  bool First = C.G.stringAttr(C.N, "data_format").value_or("NHWC") == "NCHW";
+  return X.isSharded() && Rank > 1 && X.Axis == (First ? 1 : Rank - 1) &&
+         all_of(PerChannel,
+                [](const RType &C) { return C.isSharded() && C.Axis == 0; });
+}
+
+/// Whether operand \p I is one row that is broadcast.
+bool isOneRow(const TypeContext &C, unsigned I) {
+  auto Shape = C.shape(I);
+  return Shape && Shape->size() == 2 && C.D.table().isOne(Shape->front());
+}
+
+RType xentType(TypeContext &C) {
+  RType X = C.plain(0), L = C.plain(1);
+  if (X.isVarying() || L.isVarying())
+    return C.varyingLike(X.isVarying() ? X : L);
+  if ((X.isSharded() && X.Axis != 0) || (L.isSharded() && L.Axis != 0))
+    return C.varying("operates along the batch axis");
+  if (X.isSharded() != L.isSharded() && !isOneRow(C, X.isSharded() ? 1 : 0))
+    return C.varying("combines a per-replica shard with a replicated value "
+                     "along the batch axis");
+  return X.isSharded() || L.isSharded() ? RType::sharded(0)
+                                        : RType::replicated();
+}
+
+} // namespace
+
+namespace types {
+
+static void batchNorm(TypeContext &C) {
+  SmallVector<RType, 5> In;
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    In.push_back(C.plain(I));
+    if (In.back().isVarying())
+      return C.setAll(C.varyingLike(In.back()));
+  }
+  const RType &X = In[0];
+  auto IsReplicated = [](const RType &T) { return T.isReplicated(); };
+  if (all_of(In, IsReplicated))
+    return C.setAll(RType::replicated());
+  // The running statistics (inputs 3, 4) are empty in training.
+  bool Training = C.G.boolAttr(C.N, "is_training").value_or(true);
+  if (rowsAreChannels(C, X,
+                      ArrayRef(In).slice(1, Training ? 2 : In.size() - 1))) {
+    C.setAll(RType::sharded(0));
+    C.set(0, X);
+    return;
+  }
+  if (!X.isSharded() || X.Axis != 0 || !all_of(drop_begin(In), IsReplicated))
+    return C.setAll(C.varying("normalizes along the batch axis"));
+  if (!Training) {
+    C.setAll(RType::replicated());
+    C.set(0, RType::sharded(0));
+    return;
+  }
+  if (C.D.isUneven(C.input(0), 0))
+    return C.setAll(C.varying("normalizes a data-dependent number of rows"));
+  C.assume(AssumesLocalBatchNorm);
+  C.set(0, RType::sharded(0));
+  C.set(1, RType::partial(1));
+  C.set(2, RType::partial(1));
+  for (unsigned Port = 3; Port < C.numResults(); ++Port)
+    C.set(Port, C.varying("holds statistics of one replica's rows"));
+}
+
+static void batchNormGrad(TypeContext &C) {
+  bool Training = C.G.boolAttr(C.N, "is_training").value_or(true);
+  RType Dy = C.numeric(0), X = C.plain(1);
+  SmallVector<RType, 3> PerChannel{C.plain(2)};
+  // Those of the whole batch; in training they are what the forward op kept.
+  for (unsigned I = 3; !Training && I < 5; ++I)
+    PerChannel.push_back(C.plain(I));
+  SmallVector<RType, 5> All{Dy, X};
+  append_range(All, PerChannel);
+  for (const RType &Type : All)
+    if (Type.isVarying())
+      return C.setAll(C.varyingLike(Type));
+  auto IsReplicated = [](const RType &T) { return T.isReplicated(); };
+  if (Dy.isPartial())
+    All[0] = Dy = C.reduced(0);
+  bool SameAxis = Dy.isSharded() && X.isSharded() && Dy.Axis == X.Axis;
+  C.setAll(RType::replicated());
+  if (SameAxis && rowsAreChannels(C, X, PerChannel)) {
+    C.set(0, Dy);
+    C.set(1, RType::sharded(0, Dy.K));
+    C.set(2, RType::sharded(0, Dy.K));
+  } else if (SameAxis && C.D.isUneven(C.input(1), X.Axis)) {
+    C.setAll(C.varying("normalizes a data-dependent number of rows"));
+  } else if (SameAxis && X.Axis == 0 && all_of(PerChannel, IsReplicated)) {
+    // The mean of the gradient is that of one replica's rows.
+    if (Training && !(C.Assumes & AssumesLocalBatchNorm))
+      C.assume(AssumesLocalBatchNorm);
+    C.set(0, RType::sharded(0, Dy.K));
+    C.set(1, RType::partial(Dy.K));
+    C.set(2, RType::partial(Dy.K));
+  } else {
+    C.setAll(all_of(All, IsReplicated)
+                 ? RType::replicated(Dy.K)
+                 : C.varying("normalizes along the batch axis"));
+  }
+}
+
+static void lastAxis(TypeContext &C) {
+  RType X = C.plain(0);
+  int Rank = C.rank(C.out());
+  if (X.isSharded() && (Rank < 0 || X.Axis + 1 == Rank))
+    X = C.varying("normalizes along the batch axis");
+  C.setAll(X);
+}
+
+static void xent(TypeContext &C) { C.setAll(xentType(C)); }
+
+void l2Loss(TypeContext &C) {
+  RType X = C.reduced(0);
+  if (X.isSharded())
+    X = RType::partial(2 * X.K);
+  else
+    X.K = static_cast<int8_t>(2 * X.K);
+  C.setAll(X);
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule BatchNorm = {.Sizes = sizes::batchNorm,
+                              .Type = types::batchNorm,
+                              .ComparedOperands = AllOperands};
+constexpr OpRule BatchNormGrad = {.Sizes = sizes::batchNormGrad,
+                                  .Type = types::batchNormGrad,
+                                  .ComparedOperands = AllOperands};
+constexpr OpRule LastAxis = {
+    .Sizes = sizes::same, .Type = types::lastAxis, .Is = KeepsRows};
+constexpr OpRule Xent = {.Type = types::xent,
+                         .Is = ComparesLengths,
+                         .ComparedOperands = AllOperands};
+
+} // namespace
+
 ArrayRef<OpRule> families::normalization() {
   static constexpr OpRule Rules[] = {
-      // Pooling, normalisation, losses.
-      {.Op = op::FusedBatchNorm,
-       .Sizes = sizes::batchNorm,
-       .Type = TypeRule::BatchNorm},
-      {.Op = op::FusedBatchNormV2,
-       .Sizes = sizes::batchNorm,
-       .Type = TypeRule::BatchNorm},
-      {.Op = op::FusedBatchNormV3,
-       .Sizes = sizes::batchNorm,
-       .Type = TypeRule::BatchNorm},
-      {.Op = op::FusedBatchNormGrad,
-       .Sizes = sizes::batchNormGrad,
-       .Type = TypeRule::BatchNormGrad},
-      {.Op = op::FusedBatchNormGradV2,
-       .Sizes = sizes::batchNormGrad,
-       .Type = TypeRule::BatchNormGrad},
-      {.Op = op::FusedBatchNormGradV3,
-       .Sizes = sizes::batchNormGrad,
-       .Type = TypeRule::BatchNormGrad},
-      {.Op = op::Softmax, .Sizes = sizes::same, .Type = TypeRule::LastAxis},
-      {.Op = op::LogSoftmax, .Sizes = sizes::same, .Type = TypeRule::LastAxis},
-      {.Op = op::SoftmaxCrossEntropyWithLogits,
-       .Sizes = sizes::crossEntropy<false>,
-       .Type = TypeRule::Xent},
-      {.Op = op::SparseSoftmaxCrossEntropyWithLogits,
-       .Sizes = sizes::crossEntropy<true>,
-       .Type = TypeRule::Xent},
+      entry(op::FusedBatchNorm, BatchNorm),
+      entry(op::FusedBatchNormV2, BatchNorm),
+      entry(op::FusedBatchNormV3, BatchNorm),
+      entry(op::FusedBatchNormGrad, BatchNormGrad),
+      entry(op::FusedBatchNormGradV2, BatchNormGrad),
+      entry(op::FusedBatchNormGradV3, BatchNormGrad),
+      entry(op::Softmax, LastAxis),
+      entry(op::LogSoftmax, LastAxis),
+      entry(op::SoftmaxCrossEntropyWithLogits, Xent,
+            {.Sizes = sizes::crossEntropy<false>}),
+      entry(op::SparseSoftmaxCrossEntropyWithLogits, Xent,
+            {.Sizes = sizes::crossEntropy<true>,
+             .Looks = indexes(1, 0, IndexUse::LastAxis)}),
   };
   return Rules;
 }

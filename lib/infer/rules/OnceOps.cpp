@@ -14,26 +14,26 @@ using namespace llvm;
 namespace graft {
 
 ArrayRef<OpRule> families::onceOps() {
+  using namespace trait;
   static constexpr OpRule Rules[] = {
-      // Ops that may exist only once.
-      {.Op = op::AudioSummary, .Is = trait::Once},
-      {.Op = op::AudioSummaryV2, .Is = trait::Once},
-      {.Op = op::EagerPyFunc, .Is = trait::Once},
-      {.Op = op::HistogramSummary, .Is = trait::Once},
-      {.Op = op::ImageSummary, .Is = trait::Once},
-      {.Op = op::MergeSummary, .Is = trait::Once},
-      {.Op = op::MergeV2Checkpoints, .Is = trait::Once},
-      {.Op = op::Print, .Is = trait::Once},
-      {.Op = op::PrintV2, .Is = trait::Once},
-      {.Op = op::PyFunc, .Is = trait::Once},
-      {.Op = op::PyFuncStateless, .Is = trait::Once},
-      {.Op = op::RestoreV2, .Is = trait::Once},
-      {.Op = op::SaveV2, .Is = trait::Once},
-      {.Op = op::ScalarSummary, .Is = trait::Once},
-      {.Op = op::StringFormat, .Is = trait::Once},
-      {.Op = op::TensorSummary, .Is = trait::Once},
-      {.Op = op::TensorSummaryV2, .Is = trait::Once},
-      {.Op = op::WriteFile, .Is = trait::Once},
+      {.Op = op::AudioSummary, .Is = Once},
+      {.Op = op::AudioSummaryV2, .Is = Once},
+      {.Op = op::EagerPyFunc, .Is = Once},
+      {.Op = op::HistogramSummary, .Is = Once},
+      {.Op = op::ImageSummary, .Is = Once},
+      {.Op = op::MergeSummary, .Is = Once},
+      {.Op = op::MergeV2Checkpoints, .Is = Once},
+      {.Op = op::Print, .Is = Once},
+      {.Op = op::PrintV2, .Is = Once},
+      {.Op = op::PyFunc, .Is = Once},
+      {.Op = op::PyFuncStateless, .Is = Once},
+      {.Op = op::RestoreV2, .Is = Once},
+      {.Op = op::SaveV2, .Is = Once},
+      {.Op = op::ScalarSummary, .Is = Once},
+      {.Op = op::StringFormat, .Is = Once},
+      {.Op = op::TensorSummary, .Is = Once},
+      {.Op = op::TensorSummaryV2, .Is = Once},
+      {.Op = op::WriteFile, .Is = Once},
   };
   return Rules;
 }

@@ -4,9 +4,12 @@
 //
 // What crosses between replicas.
 //
+// By what they say they do.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include "lib/program/Program.h"
 #include "lib/program/forms/Accumulator.h"
@@ -98,31 +101,204 @@ static void accumulated(SizeContext &C) {
 
 } // namespace sizes
 
+namespace {
+
+int axisOf(const TypeContext &C) {
+  return static_cast<int>(C.G.intAttr(C.N, "axis").value_or(0));
+}
+
+/// What operand 0 of an op that combines replicas is.
+RType termOf(TypeContext &C, bool Gathers) {
+  std::optional<int64_t> Assumed;
+  // Only what combines can have one, and in an output all of that is merged.
+  if (Inserted Kind = C.node().Kind; Kind == Inserted::Reduce ||
+                                     Kind == Inserted::Gather ||
+                                     Kind == Inserted::Merge)
+    Assumed = C.G.intAttr(C.N, AssumedAttr);
+  if (!Assumed)
+    return C.number(0);
+  // Whatever is reduced: its sum has the assumed scale, and lowered, a
+  // _Scale follows. So have the rows of all replicas.
+  C.assume(AssumesReduction);
+  int K = static_cast<int>(*Assumed);
+  return Gathers ? RType::sharded(axisOf(C), K) : RType::partial(K);
+}
+
+/// The rows of all replicas.
+RType gatheredType(TypeContext &C, RType X) {
+  if (X.isVarying())
+    return C.varyingLike(X);
+  return X.isSharded() && X.Axis == axisOf(C)
+             ? RType::replicated(X.K)
+             : C.varying("gathers a value that is not split along its axis");
+}
+
+/// What \p Combine of \p X on all replicas gives, times N^\p Power.
+RType combinedType(TypeContext &C, RType X, StringRef Combine, int Power) {
+  if (X.isVarying())
+    return C.varyingLike(X);
+  static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
+  // N equal terms are a sum, too.
+  if (X.isReplicated() && Combine == "sum")
+    return RType::replicated(X.K + 1 + Power);
+  if (X.isPartial() && Combine == Names[static_cast<int>(X.Op)])
+    return RType::replicated(X.K + Power);
+  return C.varying("reduces a value that is not partial by that operation");
+}
+
+int powerOf(const TypeContext &C) {
+  return static_cast<int>(C.G.intAttr(C.N, "power").value_or(0));
+}
+
+/// _Reduce, _FromReplicas: by their attribute.
+RType mergedType(TypeContext &C) {
+  StringRef Combine = C.G.stringAttr(C.N, "combine").value_or("sum");
+  bool Gathers = Combine == "concat";
+  RType X = termOf(C, Gathers);
+  if (Gathers)
+    return gatheredType(C, X);
+  return combinedType(C, X, Combine, powerOf(C));
+}
+
+RType collectiveType(TypeContext &C) {
+  RType X = termOf(C, /*Gathers=*/false);
+  StringRef Merge = C.G.stringAttr(C.N, "merge_op").value_or("");
+  bool Divides = C.G.stringAttr(C.N, "final_op") == StringRef(op::Div);
+  if (!X.isVarying() && Merge != op::Add && Merge != op::Min &&
+      Merge != op::Max)
+    return C.varying(
+        "combines replicas by an operation other than sum, min or max");
+  return combinedType(C, X,
+                      Merge == op::Add   ? "sum"
+                      : Merge == op::Min ? "min"
+                                         : "max",
+                      Divides ? -1 : 0);
+}
+
+/// What is taken from an accumulator: the sum over the replicas of what they
+/// put.
+RType takenType(TypeContext &C) {
+  NodeId Put = putOf(C.G, C.N);
+  if (Put == NoNode || C.G.node(Put).Count != Copies::PerReplica)
+    return C.varying(
+        "takes from an accumulator without exactly one apply per replica");
+  if (none_of(C.G.controlInputs(C.N),
+              [&](Endpoint E) { return E.Node == Put; }))
+    return C.varying("takes from an accumulator and does not wait for the "
+                     "applies of the replicas");
+  RType X = C.Types.type(C.G.input(Put, 2));
+  C.Assumes |= X.Assumes;
+  if (X.isVarying())
+    return C.varyingLike(X);
+  if (X.isReplicated())
+    return RType::replicated(X.K + 1);
+  return X.isPartial() && X.Op == Combine::Sum
+             ? RType::replicated(X.K)
+             : C.varying("sums a value that is not a partial sum");
+}
+
+} // namespace
+
+namespace types {
+
+static void toReplicas(TypeContext &C) {
+  RType X = C.number(0);
+  C.setAll(X.isVarying()      ? C.varyingLike(X)
+           : X.isReplicated() ? RType::sharded(axisOf(C), X.K)
+                              : C.varying("splits a value that is already "
+                                          "split"));
+}
+
+static void scale(TypeContext &C) {
+  RType X = C.number(0);
+  if (X.isVarying())
+    X = C.varyingLike(X);
+  else
+    X.K = static_cast<int8_t>(X.K + powerOf(C));
+  C.setAll(X);
+}
+
+static void fromReplicas(TypeContext &C) {
+  if (C.G.stringAttr(C.N, "combine") != StringRef("pick"))
+    return C.setAll(mergedType(C));
+  RType X = termOf(C, /*Gathers=*/false);
+  C.setAll(X.isVarying()      ? C.varyingLike(X)
+           : X.isReplicated() ? X
+                              : C.varying("takes the value of one replica "
+                                          "where replicas differ"));
+}
+
+static void reduce(TypeContext &C) { C.setAll(mergedType(C)); }
+static void collectiveReduce(TypeContext &C) { C.setAll(collectiveType(C)); }
+
+static void gatherReplicas(TypeContext &C) {
+  RType X = termOf(C, /*Gathers=*/true);
+  C.setAll(C.isOp(op::CollectiveGather) && X.isSharded() &&
+                   C.D.isUneven(C.input(0), X.Axis)
+               ? C.varying("gathers rows whose number differs per replica")
+               : gatheredType(C, X));
+}
+
+/// What is put is taken by a node to which no edge leads.
+static void accumulatorPut(TypeContext &C) {
+  C.G.forEachUse(C.input(0).Node, [&](Use U) {
+    if (C.G.isOp(U.User, op::AccumulatorTakeGradient))
+      C.wake(U.User);
+  });
+}
+
+static void accumulatorTake(TypeContext &C) { C.setAll(takenType(C)); }
+
+static bool isPutReady(const TypeContext &C) {
+  NodeId Put = putOf(C.G, C.N);
+  return Put == NoNode || C.isDefined(C.G.input(Put, 2).Node);
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule GatherReplicas = {.Sizes = sizes::gatherReplicas,
+                                   .Type = types::gatherReplicas,
+                                   .Is = NeedsOrder};
+
+} // namespace
+
 ArrayRef<OpRule> families::programOps() {
   static constexpr OpRule Rules[] = {
-      // The program's own ops.
       {.Op = "_ToReplicas",
        .Sizes = sizes::toReplicas,
-       .Type = TypeRule::ToReplicas},
+       .Type = types::toReplicas,
+       .Is = NotOfTrue},
       {.Op = "_FromReplicas",
        .Sizes = sizes::fromReplicas,
        .Values = values::same,
-       .Type = TypeRule::FromReplicas},
-      {.Op = "_Reduce", .Sizes = sizes::same, .Type = TypeRule::Reduce},
-      {.Op = "_Gather",
-       .Sizes = sizes::gatherReplicas,
-       .Type = TypeRule::GatherReplicas},
-      {.Op = "_Scale", .Sizes = sizes::same, .Type = TypeRule::Scale},
+       .Type = types::fromReplicas,
+       .Is = NotOfTrue | NeedsOrder},
+      {.Op = "_Reduce",
+       .Sizes = sizes::same,
+       .Type = types::reduce,
+       .Is = NotOfTrue},
+      entry("_Gather", GatherReplicas),
+      {.Op = "_Scale",
+       .Sizes = sizes::same,
+       .Type = types::scale,
+       .Is = KeepsZeros | NotOfTrue},
       {.Op = op::CollectiveReduce,
        .Sizes = sizes::same,
-       .Type = TypeRule::CollectiveReduce},
-      {.Op = op::CollectiveGather,
-       .Sizes = sizes::gatherReplicas,
-       .Type = TypeRule::GatherReplicas},
-      {.Op = op::AccumulatorApplyGradient, .Type = TypeRule::AccumulatorPut},
+       .Type = types::collectiveReduce,
+       .Is = NotOfTrue},
+      entry(op::CollectiveGather, GatherReplicas),
+      {.Op = op::AccumulatorApplyGradient,
+       .Type = types::accumulatorPut,
+       .Is = NotOfTrue | ForEffect},
       {.Op = op::AccumulatorTakeGradient,
        .Sizes = sizes::accumulated,
-       .Type = TypeRule::AccumulatorTake},
+       .Type = types::accumulatorTake,
+       .IsReady = types::isPutReady,
+       .Is = NotOfTrue},
   };
   return Rules;
 }

@@ -4,9 +4,16 @@
 //
 // Random draws.
 //
+// A draw with a row for each example is equal in distribution to the rows of
+// the single-device draw, provided that replicas draw from different streams:
+// ops with a state do, and ops that are a function of a seed do when each
+// replica has a seed of its own. Without such rows a function of a seed gives
+// the true value, and anything else differs from replica to replica.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+
+#include "lib/program/forms/SeedOffset.h"
 
 using namespace llvm;
 
@@ -29,66 +36,103 @@ static void rowsThenSize(SizeContext &C) {
 
 } // namespace sizes
 
+static RType drawType(TypeContext &C) {
+  DrawOperands Of = drawOperands(C.G.opName(C.N));
+  int Axis = C.D.batchAxis(C.out());
+  if (Of.Sizes >= 0 && (!C.isSize(Of.Sizes) || C.localAxis(C.out()) != Axis))
+    return C.varying("draws random numbers of a per-replica size");
+  bool AllTrue = true, OwnSeed = Of.Seed < 0 || C.D.replicas() == 1;
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    int Index = static_cast<int>(I);
+    // A shape has the sizes of one replica.
+    if (Index == Of.Sizes) {
+      RType Sizes = C.operand(I);
+      if (Sizes.isVarying() && Axis < 0)
+        return C.varyingLike(Sizes);
+      AllTrue &= Sizes.isTrue();
+      continue;
+    }
+    if (Index == Of.Seed && offsetsSeed(C.G, C.input(I).Node, C.D.replicas())) {
+      RType Seed = C.Types.type(C.G.input(C.input(I).Node, 0));
+      if (!Seed.isTrue())
+        return Seed.isVarying()
+                   ? C.varyingLike(Seed)
+                   : C.varying(
+                         "has a seed that depends on the rows of the batch");
+      OwnSeed = true;
+      AllTrue = false;
+      continue;
+    }
+    RType X = C.plain(I);
+    if (X.isVarying())
+      return C.varyingLike(X);
+    AllTrue &= C.operand(I).isTrue();
+    if (!X.isSharded())
+      continue;
+    if (Index != Of.Rows)
+      return C.varying("draws with per-row parameters, which has no rule");
+    auto Sizes = Of.Sizes < 0 ? std::nullopt : C.shape(Of.Sizes);
+    if (Of.Sizes < 0)
+      Axis = X.Axis;
+    else if (auto Lead = Sizes && Sizes->size() == 1
+                             ? C.D.table().number((*Sizes)[0])
+                             : UnknownSize;
+             Axis < 0 && Lead != UnknownSize)
+      Axis = static_cast<int>(Lead) + X.Axis;
+    else
+      return C.varying("draws with per-row parameters, which has no rule");
+  }
+  if (Axis < 0)
+    return AllTrue && Of.Seed >= 0
+               ? RType::replicated()
+               : C.varying("draws different random numbers on each replica");
+  if (!OwnSeed)
+    return C.varying("draws the same numbers for the rows of every replica");
+  C.assume(AssumesRandomDraw);
+  return RType::sharded(Axis);
+}
+
+void types::random(TypeContext &C) { C.setAll(drawType(C)); }
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Random = {.Sizes = sizes::fromSizes<0>,
+                           .Type = types::random,
+                           .Is = DrawsRows | Draws,
+                           .SizeOperands = operands(0),
+                           .LengthOperands = operands(0)};
+
+} // namespace
+
 ArrayRef<OpRule> families::random() {
   static constexpr OpRule Rules[] = {
-      // Random draws.
-      {.Op = op::RandomUniform,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::RandomStandardNormal,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::TruncatedNormal,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::RandomUniformInt,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::ParameterizedTruncatedNormal,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::RandomGamma,
-       .Sizes = sizes::sizesThenShape,
-       .Type = TypeRule::Random},
-      {.Op = op::RandomPoissonV2,
-       .Sizes = sizes::sizesThenShape,
-       .Type = TypeRule::Random},
-      {.Op = op::Multinomial,
-       .Sizes = sizes::rowsThenSize,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessMultinomial,
-       .Sizes = sizes::rowsThenSize,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessRandomUniformInt,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessRandomUniformIntV2,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessRandomUniformFullInt,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessRandomUniformFullIntV2,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessRandomUniform,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessRandomUniformV2,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessRandomNormal,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessRandomNormalV2,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessTruncatedNormal,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
-      {.Op = op::StatelessTruncatedNormalV2,
-       .Sizes = sizes::fromSizes<0>,
-       .Type = TypeRule::Random},
+      entry(op::RandomUniform, Random),
+      entry(op::RandomStandardNormal, Random),
+      entry(op::TruncatedNormal, Random),
+      entry(op::RandomUniformInt, Random),
+      entry(op::ParameterizedTruncatedNormal, Random),
+      entry(op::RandomGamma, Random, {.Sizes = sizes::sizesThenShape}),
+      entry(op::RandomPoissonV2, Random, {.Sizes = sizes::sizesThenShape}),
+      entry(op::Multinomial, Random,
+            {.Sizes = sizes::rowsThenSize,
+             .SizeOperands = operands(1),
+             .LengthOperands = operands(1)}),
+      entry(op::StatelessMultinomial, Random,
+            {.Sizes = sizes::rowsThenSize,
+             .SizeOperands = operands(1),
+             .LengthOperands = operands(1)}),
+      entry(op::StatelessRandomUniformInt, Random),
+      entry(op::StatelessRandomUniformIntV2, Random),
+      entry(op::StatelessRandomUniformFullInt, Random),
+      entry(op::StatelessRandomUniformFullIntV2, Random),
+      entry(op::StatelessRandomUniform, Random),
+      entry(op::StatelessRandomUniformV2, Random),
+      entry(op::StatelessRandomNormal, Random),
+      entry(op::StatelessRandomNormalV2, Random),
+      entry(op::StatelessTruncatedNormal, Random),
+      entry(op::StatelessTruncatedNormalV2, Random),
   };
   return Rules;
 }

@@ -5,6 +5,8 @@
 // Rows of serialized records, and lookups in tables by key. Each works on a
 // record, or a key, at a time, but for what numbers the rows.
 //
+// Ops that make rows of serialized records, and lookups in tables by key. Each
+// works on a record, or a key, at a time, but for what numbers the rows.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
@@ -50,35 +52,67 @@ static void parseExample(SizeContext &C) {
 
 } // namespace sizes
 
+namespace types {
+
+static void parseExample(TypeContext &C) {
+  RType X = C.plain(0);
+  for (unsigned I = 1; I < C.numData(); ++I)
+    if (RType Other = C.plain(I); !Other.isReplicated())
+      X = Other.isVarying() ? C.varyingLike(Other)
+                            : C.varying("has defaults or keys that are split");
+  if (X.isVarying() || X.isReplicated())
+    return C.setAll(X);
+  auto Names = C.shape(1);
+  if (!Names || Names->size() != 1 || C.D.table().number((*Names)[0]) != 0)
+    return C.setAll(C.varying("has a name for each record of the batch"));
+  auto Shapes = C.G.shapeListAttr(C.N, "dense_shapes");
+  unsigned First = firstDenseFeature(C.G, C.N);
+  for (unsigned Port = 0; Port < C.numResults(); ++Port) {
+    bool Dense = Shapes && Port >= First && Port - First < Shapes->size();
+    if (!Dense)
+      C.set(Port, C.varying("has row indices that are local to one replica"));
+    else if (any_of((*Shapes)[Port - First].Dims,
+                    [](int64_t Size) { return Size < 0; }))
+      C.set(Port, C.varying("pads to the longest record of one replica"));
+    else
+      C.set(Port, RType::sharded(0));
+  }
+}
+
+/// The table is the same for all, and is only read.
+static void lookup(TypeContext &C) {
+  if (RType Default = C.plain(2); !Default.isReplicated())
+    return C.setAll(Default.isVarying()
+                        ? C.varyingLike(Default)
+                        : C.varying("has a default value that is split"));
+  C.setAll(C.plain(1));
+}
+
+} // namespace types
+
+namespace {
+
+constexpr OpRule PerExample = {.Sizes = sizes::decode,
+                               .Rows = sizes::sameRows,
+                               .Type = types::perExample,
+                               .ComparedOperands = AllOperands};
+constexpr OpRule Lookup = {.Sizes = sizes::sameAsSecond, .Type = types::lookup};
+constexpr OpRule ParseExample = {.Sizes = sizes::parseExample,
+                                 .Type = types::parseExample};
+
+} // namespace
+
 ArrayRef<OpRule> families::records() {
   static constexpr OpRule Rules[] = {
-      // Records and tables.
-      {.Op = op::DecodeCSV,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::DecodePaddedRaw,
-       .Sizes = sizes::decode,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::DecodeRaw,
-       .Sizes = sizes::decode,
-       .Rows = sizes::sameRows,
-       .Type = TypeRule::PerExample},
-      {.Op = op::LookupTableFind,
-       .Sizes = sizes::sameAsSecond,
-       .Type = TypeRule::Lookup},
-      {.Op = op::LookupTableFindV2,
-       .Sizes = sizes::sameAsSecond,
-       .Type = TypeRule::Lookup},
+      entry(op::DecodeCSV, PerExample, {.Sizes = sizes::same}),
+      entry(op::DecodePaddedRaw, PerExample),
+      entry(op::DecodeRaw, PerExample),
+      entry(op::LookupTableFind, Lookup),
+      entry(op::LookupTableFindV2, Lookup),
       {.Op = op::LookupTableSize, .Sizes = sizes::scalar},
       {.Op = op::LookupTableSizeV2, .Sizes = sizes::scalar},
-      {.Op = op::ParseExample,
-       .Sizes = sizes::parseExample,
-       .Type = TypeRule::ParseExample},
-      {.Op = op::ParseExampleV2,
-       .Sizes = sizes::parseExample,
-       .Type = TypeRule::ParseExample},
+      entry(op::ParseExample, ParseExample),
+      entry(op::ParseExampleV2, ParseExample),
   };
   return Rules;
 }

@@ -80,53 +80,120 @@ static void prod(SizeContext &C) {
 
 } // namespace values
 
+namespace {
+
+/// A reduction that makes \p Along of rows that are split along an axis that it
+/// reduces; of a linear one, operands keep their scale.
+template <typename Fn>
+RType reductionType(TypeContext &C, bool Linear, Fn Along) {
+  RType X = Linear ? C.numeric(0) : C.plain(0);
+  if (X.isVarying())
+    return C.varyingLike(X);
+  if (!C.isSize(1))
+    return C.varying("reduces axes that differ per replica");
+  if (!X.isSharded())
+    return X;
+  auto Axes = C.numbers(1);
+  int Rank = C.rank(0);
+  if (!Axes || Rank < 0)
+    return C.varying("reduces unknown axes");
+  bool Keep = C.G.boolAttr(C.N, "keep_dims").value_or(false);
+  int Before = 0;
+  for (int64_t A : *Axes) {
+    int Axis = static_cast<int>(A < 0 ? A + Rank : A);
+    if (Axis == X.Axis)
+      return Along(X);
+    Before += Axis < X.Axis;
+  }
+  X.Axis = static_cast<uint8_t>(X.Axis - (Keep ? 0 : Before));
+  return X;
+}
+
+/// A reduction that is no sum: of those of all replicas it is \p Op again.
+void combine(TypeContext &C, Combine Op) {
+  C.setAll(reductionType(C, /*Linear=*/false,
+                         [&](RType) { return RType::partial(0, Op); }));
+}
+
+} // namespace
+
+namespace types {
+
+static void sumReduction(TypeContext &C) {
+  C.setAll(reductionType(C, /*Linear=*/true,
+                         [&](RType X) { return RType::partial(X.K); }));
+}
+
+static void meanReduction(TypeContext &C) {
+  // The mean of integers is rounded, which is not linear.
+  bool Linear = isFloating(C.G.outputType(C.N, 0));
+  C.setAll(reductionType(C, Linear, [&](RType X) {
+    // Parts of different lengths; one without rows has no mean.
+    if (C.D.isUneven(C.input(0), X.Axis))
+      return C.gathered(0, X);
+    // The mean of a part; parts have equally many rows.
+    return Linear ? RType::partial(X.K + 1)
+                  : C.varying("rounds the mean of each replica's rows");
+  }));
+}
+
+static void minReduction(TypeContext &C) { combine(C, Combine::Min); }
+static void maxReduction(TypeContext &C) { combine(C, Combine::Max); }
+static void andReduction(TypeContext &C) { combine(C, Combine::And); }
+static void orReduction(TypeContext &C) { combine(C, Combine::Or); }
+
+static void argReduction(TypeContext &C) {
+  C.setAll(reductionType(C, /*Linear=*/false, [&](RType) {
+    return C.varying("selects along the batch axis");
+  }));
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule ArgReduction = {.Type = types::argReduction,
+                                 .Elements = ElementsOf::Counts};
+constexpr OpRule AlongAxes = {.Sizes = sizes::same,
+                              .Type = types::alongAxes,
+                              .Is = KeepsZeros | KeepsRows};
+constexpr OpRule AlongAxesNonLinear = {
+    .Sizes = sizes::same, .Type = types::alongAxesNonLinear, .Is = KeepsRows};
+
+} // namespace
+
 ArrayRef<OpRule> families::reduction() {
   static constexpr OpRule Rules[] = {
       // Reductions.
       {.Op = op::Sum,
        .Sizes = sizes::reduction,
-       .Type = TypeRule::SumReduction},
-      {.Op = op::Mean,
-       .Sizes = sizes::reduction,
-       .Type = TypeRule::MeanReduction},
-      {.Op = op::Max,
-       .Sizes = sizes::reduction,
-       .Type = TypeRule::MaxReduction},
-      {.Op = op::Min,
-       .Sizes = sizes::reduction,
-       .Type = TypeRule::MinReduction},
-      {.Op = op::All,
-       .Sizes = sizes::reduction,
-       .Type = TypeRule::AndReduction},
-      {.Op = op::Any, .Sizes = sizes::reduction, .Type = TypeRule::OrReduction},
-      {.Op = op::Prod,
-       .Sizes = sizes::reduction,
-       .Values = values::prod,
-       .Type = TypeRule::ArgReduction},
-      {.Op = op::EuclideanNorm,
-       .Sizes = sizes::reduction,
-       .Type = TypeRule::ArgReduction},
-      {.Op = op::ArgMax,
-       .Sizes = sizes::argReduction,
-       .Type = TypeRule::ArgReduction},
-      {.Op = op::ArgMin,
-       .Sizes = sizes::argReduction,
-       .Type = TypeRule::ArgReduction},
-      {.Op = op::L2Loss, .Sizes = sizes::scalar, .Type = TypeRule::L2Loss},
+       .Type = types::sumReduction,
+       .Is = KeepsZeros,
+       .Elements = ElementsOf::Counts},
+      {.Op = op::Mean, .Sizes = sizes::reduction, .Type = types::meanReduction},
+      {.Op = op::Max, .Sizes = sizes::reduction, .Type = types::maxReduction},
+      {.Op = op::Min, .Sizes = sizes::reduction, .Type = types::minReduction},
+      {.Op = op::All, .Sizes = sizes::reduction, .Type = types::andReduction},
+      {.Op = op::Any, .Sizes = sizes::reduction, .Type = types::orReduction},
+      entry(op::Prod, ArgReduction,
+            {.Sizes = sizes::reduction, .Values = values::prod}),
+      entry(op::EuclideanNorm, ArgReduction, {.Sizes = sizes::reduction}),
+      entry(op::ArgMax, ArgReduction, {.Sizes = sizes::argReduction}),
+      entry(op::ArgMin, ArgReduction, {.Sizes = sizes::argReduction}),
+      {.Op = op::L2Loss, .Sizes = sizes::scalar, .Type = types::l2Loss},
 
       // Layout.
-      {.Op = op::ReverseV2, .Sizes = sizes::same, .Type = TypeRule::AlongAxes},
-      {.Op = op::Roll, .Sizes = sizes::same, .Type = TypeRule::AlongAxes},
-      {.Op = op::Cumsum, .Sizes = sizes::same, .Type = TypeRule::AlongAxes},
-      {.Op = op::Cumprod,
-       .Sizes = sizes::same,
-       .Type = TypeRule::AlongAxesNonLinear},
-      {.Op = op::CumulativeLogsumexp,
-       .Sizes = sizes::same,
-       .Type = TypeRule::AlongAxesNonLinear},
+      entry(op::ReverseV2, AlongAxes),
+      entry(op::Roll, AlongAxes),
+      entry(op::Cumsum, AlongAxes),
+      entry(op::Cumprod, AlongAxesNonLinear),
+      entry(op::CumulativeLogsumexp, AlongAxesNonLinear),
       {.Op = op::ReverseSequence,
        .Sizes = sizes::reverseSequence,
-       .Type = TypeRule::ReverseSequence},
+       .Type = types::reverseSequence,
+       .Is = KeepsZeros},
   };
   return Rules;
 }

@@ -8,6 +8,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
@@ -97,40 +99,38 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
     };
     // Of a list of ones nothing is left.
     if (Elements(X) != Elements(Y) && !Y.empty())
-      C.report(X.empty() ? C.One : X.front(), Y.front()
-  );
-}
-size_t I = 0, J = 0;
-while (I < X.size() && J < Y.size()) {
-  size_t I0 = I, J0 = J;
-  auto SX = SizeOf(X[I++]), SY = SizeOf(Y[J++]);
-  while (SX && SY && !(*SX == *SY)) {
-    auto Less = [](const Sym &P, const Sym &Q) {
-      return std::tuple(P.B, P.R, P.C) < std::tuple(Q.B, Q.R, Q.C);
-    };
-    bool GrowX = Less(*SX, *SY);
-    if (GrowX ? I == X.size() : J == Y.size()) {
-      if (!ByNumber && !sameProduct(C, X, Y))
-          C.report(X.front(), Y.front()
-    );
-    return;
+      C.report(X.empty() ? C.One : X.front(), Y.front());
   }
-  auto Next = SizeOf(GrowX ? X[I++] : Y[J++]);
-  Sym &Grown = GrowX ? *SX : *SY;
-  if (!Next || !Grown.multiply(*Next))
-    return;
-}
-if (!SX || !SY)
-  return;
-ArrayRef<DimId> Left = ArrayRef(X).slice(I0, I - I0),
-                Right = ArrayRef(Y).slice(J0, J - J0);
-if (Left.size() == 1 && Right.size() == 1) {
-  C.same(Left[0], Right[0]);
-} else {
-  spread(C, Left, Right);
-  spread(C, Right, Left);
-}
-}
+  size_t I = 0, J = 0;
+  while (I < X.size() && J < Y.size()) {
+    size_t I0 = I, J0 = J;
+    auto SX = SizeOf(X[I++]), SY = SizeOf(Y[J++]);
+    while (SX && SY && !(*SX == *SY)) {
+      auto Less = [](const Sym &P, const Sym &Q) {
+        return std::tuple(P.B, P.R, P.C) < std::tuple(Q.B, Q.R, Q.C);
+      };
+      bool GrowX = Less(*SX, *SY);
+      if (GrowX ? I == X.size() : J == Y.size()) {
+        if (!ByNumber && !sameProduct(C, X, Y))
+          C.report(X.front(), Y.front());
+        return;
+      }
+      auto Next = SizeOf(GrowX ? X[I++] : Y[J++]);
+      Sym &Grown = GrowX ? *SX : *SY;
+      if (!Next || !Grown.multiply(*Next))
+        return;
+    }
+    if (!SX || !SY)
+      return;
+    ArrayRef<DimId> Left = ArrayRef(X).slice(I0, I - I0),
+                    Right = ArrayRef(Y).slice(J0, J - J0);
+    if (Left.size() == 1 && Right.size() == 1) {
+      C.same(Left[0], Right[0]);
+    } else {
+      spread(C, Left, Right);
+      spread(C, Right, Left);
+    }
+  }
 }
 
 /// \p X and \p Y have equally many elements, of whatever rows. What claims to
@@ -273,36 +273,176 @@ static void fill(SizeContext &C) {
 
 } // namespace values
 
+namespace {
+
+/// Whether axis \p Axis of \p Out is that of \p In and some axes after it in
+/// one, of sizes that need not be known: the axes around them are the same.
+bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
+                unsigned Axis) {
+  if (In.size() < Out.size() || Axis >= Out.size() ||
+      C.D.table().isSame(Out[Axis]))
+    return false;
+  auto IsSame = [&](auto Pair) {
+    auto [X, Y] = Pair;
+    auto S = C.D.table().sym(X);
+    return C.D.table().find(X) == C.D.table().find(Y) ||
+           (S && S == C.D.table().sym(Y));
+  };
+  size_t After = Out.size() - Axis - 1;
+  return all_of(zip(In.take_front(Axis), Out.take_front(Axis)), IsSame) &&
+         all_of(zip(In.take_back(After), Out.take_back(After)), IsSame);
+}
+
+/// Whether a Squeeze drops all axes of size 1, and axis \p Axis, which is
+/// split, may be one of them.
+bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
+  if (!C.isOp(op::Squeeze) || C.D.replicas() == 1)
+    return false;
+  auto Axes = C.G.intListAttr(C.N, "squeeze_dims");
+  if (Axes && !Axes->empty())
+    return false;
+  auto Shape = C.shape(0);
+  if (!Shape || Axis >= Shape->size())
+    return true;
+  return C.D.mayBeOneRow((*Shape)[Axis]);
+}
+
+/// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows
+/// stay whole when the sizes before the axis are the same on both sides.
+RType relayoutType(TypeContext &C) {
+  RType X = C.operand(0);
+  if (X.isVarying())
+    return C.varyingLike(X);
+  // Sizes are followed in scalars and vectors; elsewhere they are numbers.
+  if (X.Symbolic && !C.D.value(C.out()))
+    if (RType Number = C.Types.number(C.input(0)); !Number.isVarying())
+      X = Number;
+  if (C.numData() > 1 && !C.operand(1).isTrue()) {
+    // Whatever it is made of, it has this shape now.
+    if (X.isNothing())
+      X.Order = RType::InOrder;
+    // Sizes that follow the batch are for what is split.
+    bool Fits = C.isSize(1) && C.isOp(op::Reshape);
+    if (!Fits || (!X.isSharded() && C.localAxis(C.out()) != -1))
+      return C.varying("takes a shape that differs per replica");
+  }
+  if (!X.isSharded())
+    return X;
+  auto In = C.shape(0), Out = C.D.shape(C.out());
+  if (dropsOnlyRow(C, X.Axis))
+    return C.varying("drops the batch axis where a replica has one row");
+  if (!In || !Out)
+    return C.varying("reshapes the batch axis in an unknown way");
+  if (C.isOp(op::Transpose) || C.isOp(op::ConjugateTranspose)) {
+    auto Perm = C.numbers(1);
+    if (!Perm)
+      return C.varying("permutes axes in an unknown order");
+    for (size_t I = 0; I < Perm->size(); ++I)
+      if ((*Perm)[I] == X.Axis)
+        return RType::sharded(static_cast<int>(I), X.K);
+    return C.varying("permutes axes in an unknown order");
+  }
+  int Axis = C.D.batchAxis(C.out());
+  auto Lead = [&](ArrayRef<DimId> Dims) -> std::optional<Sym> {
+    Sym Product;
+    for (DimId Dim : Dims) {
+      auto S = C.D.table().sym(Dim);
+      if (!S || !Product.multiply(*S))
+        return std::nullopt;
+    }
+    return Product;
+  };
+  if (Axis >= 0) {
+    auto Before = Lead(In->take_front(X.Axis)),
+         After = Lead(Out->take_front(Axis));
+    if (Before && After && *Before == *After)
+      return RType::sharded(Axis, X.K);
+  }
+  if (C.isOp(op::Reshape) && mergesRows(C, *In, *Out, X.Axis))
+    return RType::sharded(X.Axis, X.K);
+  return C.varying(
+      "reshapes so that the rows of a replica are no longer contiguous");
+}
+
+} // namespace
+
+namespace types {
+
+static void relayout(TypeContext &C) { C.setAll(relayoutType(C)); }
+
+static bool relayoutIndices(TypeContext &C) {
+  RType First = C.operand(0);
+  if (First.isRowNumbers())
+    return moveNumbers(C, relayoutType);
+  // One element after the other, in a column or not.
+  if (!First.isOfHits() || First.isOfHits(RType::HitIndices) ||
+      !C.isOp(op::Reshape) || !C.operand(1).isTrue())
+    return false;
+  auto Shape = C.numbers(1);
+  if (!Shape || (*Shape)[0] != -1 ||
+      !(Shape->size() == 1 || (Shape->size() == 2 && (*Shape)[1] == 1)))
+    return false;
+  C.setAllIndices(First);
+  return true;
+}
+
+void ensureShape(TypeContext &C) {
+  RType X = C.operand(0);
+  auto Shape = C.G.shapeAttr(C.N, "shape");
+  auto Is = C.D.shape(C.out());
+  if (X.isSharded() && Shape && X.Axis < Shape->Dims.size() &&
+      Shape->Dims[X.Axis] >= 0 &&
+      !(Is && C.D.localNumber((*Is)[X.Axis]) == Shape->Dims[X.Axis]))
+    X = C.varying("checks the size of the whole batch");
+  C.setAll(X);
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Relayout = {.Type = types::relayout,
+                             .LocalIndices = types::relayoutIndices,
+                             .Is = KeepsZeros | KeepsRowOrder | LinearInFirst |
+                                   RegroupsRows | KeepsRows};
+constexpr OpRule Tile = {.Type = types::tile,
+                         .LocalIndices = types::tileIndices,
+                         .Is = KeepsZeros | NotOfTrue,
+                         .SizeOperands = operands(1),
+                         .LengthOperands = operands(1)};
+
+} // namespace
+
 ArrayRef<OpRule> families::reshape() {
   static constexpr OpRule Rules[] = {
-      // Layout.
-      {.Op = op::Reshape,
-       .Sizes = sizes::reshape,
-       .Values = values::same,
-       .Type = TypeRule::Relayout,
-       .Is = trait::ComparesSizes},
-      {.Op = op::ExpandDims,
-       .Sizes = sizes::expandDims,
-       .Values = values::same,
-       .Type = TypeRule::Relayout},
-      {.Op = op::Squeeze,
-       .Sizes = sizes::squeeze,
-       .Values = values::same,
-       .Type = TypeRule::Relayout},
-      {.Op = op::Transpose,
-       .Sizes = sizes::transpose,
-       .Type = TypeRule::Relayout},
-      {.Op = op::ConjugateTranspose,
-       .Sizes = sizes::transpose,
-       .Type = TypeRule::Relayout},
+      entry(op::Reshape, Relayout,
+            {.Sizes = sizes::reshape,
+             .Values = values::same,
+             .Is = ComparesSizes | ComparesWithSizes,
+             .SizeOperands = operands(1),
+             .LengthOperands = operands(1),
+             .ComparedOperands = operands(0)}),
+      entry(op::ExpandDims, Relayout,
+            {.Sizes = sizes::expandDims,
+             .Values = values::same,
+             .SizeOperands = operands(1)}),
+      entry(op::Squeeze, Relayout,
+            {.Sizes = sizes::squeeze, .Values = values::same}),
+      entry(op::Transpose, Relayout,
+            {.Sizes = sizes::transpose, .SizeOperands = operands(1)}),
+      entry(op::ConjugateTranspose, Relayout,
+            {.Sizes = sizes::transpose, .SizeOperands = operands(1)}),
       {.Op = op::Fill,
        .Sizes = sizes::fromSizes<0>,
        .Values = values::fill,
-       .Type = TypeRule::Fill},
-      {.Op = op::Tile, .Sizes = sizes::tile, .Type = TypeRule::Tile},
-      {.Op = op::BroadcastTo,
-       .Sizes = sizes::broadcastTo,
-       .Type = TypeRule::Tile},
+       .Type = types::fill,
+       .Is = KeepsZeros | NotOfTrue,
+       .SizeOperands = operands(0),
+       .LengthOperands = operands(0)},
+      entry(op::Tile, Tile, {.Sizes = sizes::tile}),
+      entry(op::BroadcastTo, Tile, {.Sizes = sizes::broadcastTo}),
   };
   return Rules;
 }

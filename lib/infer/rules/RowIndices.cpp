@@ -4,9 +4,21 @@
 //
 // Rows that are counted by their values, sent to parts and stitched.
 //
+// Numbers of the rows of one replica: of all (Range), or of those that a
+// condition selects (Where).
+//
+// Range(0, b), b the rows of one replica, numbers them from 0 on each replica.
+// That is no relation to the true value for anything but what looks up, in rows
+// of that replica, or scatters to them: there the local numbers are the right
+// ones. Each is off by as much as all others of the replica, so that reshaping
+// and joining with other indices keeps them what they are. What is looked up by
+// Where has another number of rows on each replica, see Sym::Ragged.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/PartedRows.h"
 
 using namespace llvm;
 
@@ -51,18 +63,252 @@ static void parts(SizeContext &C) {
 
 } // namespace sizes
 
+namespace {
+
+bool isRows(const RType &X, int Axis) {
+  return X.isSharded() && !X.isJoined() && X.Axis == Axis;
+}
+
+/// What is looked up, or scattered to, along axis \p Axis of \p E by \p Numbers
+/// has type \p Result, if that is what they number. Nothing is known if it is
+/// something else; but if it has the rows of another feed, it is said.
+bool useNumbers(TypeContext &C, const RType &Numbers, Endpoint E, unsigned Axis,
+                RType Result) {
+  auto S = C.sizeOf(E, Axis);
+  const Sym &Of = C.rowsNumbered(Numbers);
+  if (S && (*S == Of || C.D.replicas() == 1)) {
+    C.setAll(Result);
+    return true;
+  }
+  if (!S || !S->isLocal() || S->Ragged != 0 || Of.Ragged != 0 || S->B != 1)
+    return false;
+  if (S->Rows == Of.Rows) {
+    C.setAll(C.varying("uses the row indices of one feed for another, which "
+                       "has a different number of rows"));
+    return true;
+  }
+  Endpoint Mine = C.D.table().rowsOf(Of), Its = C.D.table().rowsOf(*S);
+  auto NameOf = [&](Endpoint Rows) { return feedName(C.G, Rows); };
+  std::string Why = "uses the row indices of '" + NameOf(Mine) +
+                    "' for the rows of '" + NameOf(Its) +
+                    "', which are not proved to be equally many";
+  if (sourceShape(C.G, Mine) && sourceShape(C.G, Its))
+    Why +=
+        "; if so, give --feed=" + NameOf(Mine) + "+" + NameOf(Its) + "=split";
+  C.setAll(C.varying(Why));
+  return true;
+}
+
+/// Numbers of the rows of one replica along axis 0 of \p E; Varying and no more
+/// if it is not known how many there are.
+RType numbersOf(TypeContext &C, Endpoint E) {
+  auto Type = RType::varying(C.N);
+  auto S = C.sizeOf(E, 0);
+  if (!S || S->B != 1 || S->R != 0)
+    return Type;
+  if (auto Number = C.numberRows(*S)) {
+    Type.K = *Number;
+    Type.Order = RType::RowNumbers;
+  }
+  return Type;
+}
+
+/// The axis of operand \p I, indices of which the first is a row number; -1.
+int indexedAxis(const TypeContext &C, unsigned I) {
+  RType X = C.operand(I);
+  auto Shape = C.shape(I);
+  bool Single = X.isRowNumbers() && Shape && !Shape->empty() &&
+                C.D.table().isOne(Shape->back());
+  return Shape && (Single || X.isRowIndices()) && X.Axis + 1u < Shape->size()
+             ? X.Axis
+             : -1;
+}
+
+/// Whether the DynamicPartition at hand counts the rows of one replica.
+bool isParted(const TypeContext &C) {
+  auto Shape = C.D.shape(C.out());
+  return Shape && C.D.table().isRagged(Shape->front());
+}
+
+} // namespace
+
+namespace types {
+
+/// Range(0, b, 1).
+bool rangeIndices(TypeContext &C) {
+  auto Start = C.numbers(0), Delta = C.numbers(2);
+  if (!Start || !Delta || Start->size() != 1 || (*Start)[0] != 0 ||
+      Delta->size() != 1 || (*Delta)[0] != 1 || !C.operand(0).isTrue() ||
+      !C.operand(2).isTrue() || !C.isSize(1))
+    return false;
+  RType Type = numbersOf(C, C.out());
+  if (!Type.isRowNumbers())
+    return false;
+  C.varying("has row indices that are local to one replica");
+  C.setAllIndices(Type);
+  return true;
+}
+
+/// A replica finds the indices of its own rows, unless somebody needs those of
+/// all.
+static void where(TypeContext &C) {
+  RType X = C.plain(0);
+  if (X.isVarying())
+    return C.setAll(C.varyingLike(X));
+  if (!X.isSharded())
+    return C.setAll(RType::replicated());
+  auto Type = RType::varying(C.N);
+  if (auto Shape = C.D.shape(C.out()); Shape &&
+                                       C.D.table().isRagged((*Shape)[0]) &&
+                                       X.Axis == 0 && !X.isJoined())
+    Type = numbersOf(C, C.input(0));
+  if (!Type.isRowNumbers())
+    return C.setAll(C.gathered(0, X));
+  if (C.rank(0) != 1)
+    Type.Order = RType::RowIndices;
+  C.varying("has row indices that are local to one replica");
+  C.setAllIndices(Type);
+}
+
+bool moveNumbers(TypeContext &C, RType (*Move)(TypeContext &)) {
+  RType First = C.operand(0);
+  if (!First.isRowNumbers())
+    return false;
+  for (unsigned I = 1; I < C.numData(); ++I)
+    if (C.operand(I).isVarying())
+      return false;
+  RType Moved = C.suppose(RType::sharded(First.Axis), Move);
+  auto Result = RType::varying(First.Cause);
+  if (Moved.isSharded() && !Moved.isJoined() && Moved.K == 0) {
+    Result.Order = RType::RowNumbers;
+    Result.Axis = Moved.Axis;
+    Result.K = First.K;
+  }
+  C.setAllIndices(Result);
+  return true;
+}
+
+bool gatherIndices(TypeContext &C) {
+  RType Table = C.operand(0), Index = C.operand(1);
+  if (!Index.isRowNumbers() || !Table.isSharded())
+    return false;
+  int64_t Axis = 0;
+  if (C.isOp(op::GatherV2)) {
+    auto V = C.numbers(2);
+    int Rank = C.rank(0);
+    if (!V || V->size() != 1 || !C.operand(2).isTrue() || Rank < 0 ||
+        C.G.intAttr(C.N, "batch_dims").value_or(0) != 0)
+      return false;
+    Axis = (*V)[0] < 0 ? (*V)[0] + Rank : (*V)[0];
+  }
+  return isRows(Table, static_cast<int>(Axis)) &&
+         useNumbers(C, Index, C.input(0), Table.Axis,
+                    RType::sharded(Table.Axis + Index.Axis, Table.K));
+}
+
+bool gatherNdIndices(TypeContext &C) {
+  RType Table = C.operand(0);
+  int Axis = indexedAxis(C, 1);
+  return Axis >= 0 && isRows(Table, 0) &&
+         useNumbers(C, C.operand(1), C.input(0), 0,
+                    RType::sharded(Axis, Table.K));
+}
+
+bool scatterNdIndices(TypeContext &C) {
+  RType X = C.operand(1);
+  int Axis = indexedAxis(C, 0);
+  return Axis >= 0 && isRows(X, Axis) && C.isSize(2) &&
+         C.localAxis(C.out()) == 0 &&
+         useNumbers(C, C.operand(0), C.out(), 0, RType::sharded(0, X.K));
+}
+
+bool unsortedSegmentSumIndices(TypeContext &C) {
+  RType X = C.operand(0), Ids = C.operand(1);
+  return Ids.isRowNumbers() && isRows(X, Ids.Axis) && C.isSize(2) &&
+         C.localAxis(C.out()) == 0 &&
+         useNumbers(C, Ids, C.out(), 0, RType::sharded(0, X.K));
+}
+
+//===----------------------------------------------------------------------===//
+// Rows that are sent to parts
+//===----------------------------------------------------------------------===//
+
+/// Each replica sends rows of its own; all together, in the order of replicas,
+/// are the rows of the part in the order of the true value.
+static void partition(TypeContext &C) {
+  RType X = C.operand(0), Part = C.operand(1);
+  if (X.isVarying() || Part.isVarying())
+    return C.setAll(C.varyingLike(X.isVarying() ? X : Part));
+  Part = C.plain(1);
+  if (!isParted(C) || !Part.isSharded() || !X.isSharded())
+    return C.setAll(ofAllRows(C));
+  X = C.numeric(0);
+  bool Fits =
+      Part.Axis == 0 && X.Axis == 0 && !Part.isJoined() && !X.isJoined();
+  C.setAll(
+      Fits ? RType::sharded(0, X.K)
+           : C.varying("partitions rows by partition numbers in a different "
+                       "row order"));
+}
+
+/// The numbers that are sent to a part are still those of the same rows.
+static bool partitionIndices(TypeContext &C) {
+  RType First = C.operand(0);
+  if (!First.isRowNumbers() || First.Axis != 0 || !isRows(C.operand(1), 0) ||
+      !isParted(C))
+    return false;
+  C.setAllIndices(First);
+  return true;
+}
+
+/// A stitch of all the rows that were sent to parts, each part in the order in
+/// which it got them: rows in the order in which they were sent.
+bool stitchIndices(TypeContext &C) {
+  NodeId Partition = partitionStitched(C.G, C.N);
+  if (Partition == NoNode ||
+      !C.Types.type({numbersParted(C.G, Partition), 0}).isRowNumbers())
+    return false;
+  unsigned Count = C.numData() / 2;
+  std::optional<int> K;
+  for (unsigned I = 0; I < Count; ++I) {
+    if (!C.operand(I).isRowNumbers())
+      return false;
+    RType Rows = C.numeric(Count + I);
+    auto Sent = C.sizeOf(C.input(I), 0);
+    if (!isRows(Rows, 0) || !Sent || Sent->Ragged == 0 ||
+        Sent != C.sizeOf(C.input(Count + I), 0))
+      return false;
+    if (!Rows.Zero && (!K || Rows.K == 0))
+      K = Rows.K;
+  }
+  for (unsigned I = 0; I < Count; ++I)
+    C.scaled(Count + I, C.numeric(Count + I), K.value_or(0));
+  C.setAll(RType::sharded(0, K.value_or(0)));
+  return true;
+}
+
+} // namespace types
+
 ArrayRef<OpRule> families::rowIndices() {
+  using namespace trait;
   static constexpr OpRule Rules[] = {
       // Rows by index.
       {.Op = op::DynamicPartition,
        .Sizes = sizes::parts,
-       .Type = TypeRule::Partition},
+       .Type = types::partition,
+       .LocalIndices = types::partitionIndices,
+       .Is = SendsRows},
       {.Op = op::ParallelDynamicStitch,
        .Sizes = sizes::stitch,
-       .Type = TypeRule::Stitch},
+       .Type = types::whole,
+       .LocalIndices = types::stitchIndices},
 
       // What needs the rows of all replicas: they are gathered.
-      {.Op = op::Where, .Sizes = sizes::where, .Type = TypeRule::Where},
+      {.Op = op::Where,
+       .Sizes = sizes::where,
+       .Type = types::where,
+       .Is = FindsRows,
+       .Elements = ElementsOf::SizesOfFirst},
   };
   return Rules;
 }

@@ -95,305 +95,254 @@ static void sameLetters(SizeContext &C) {
 
 } // namespace sizes
 
+namespace {
+
+/// Ops on each vector (\p Mixed = 1) or matrix (2) of their operands. What has
+/// no more than one axis beside a split operand is a parameter.
+RType leadingType(TypeContext &C, int Mixed) {
+  int Axis = -1, Rank = -1;
+  bool Whole = false;
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    RType X = C.plain(I);
+    if (X.isVarying())
+      return C.varyingLike(X);
+    int R = C.rank(I);
+    if (!X.isSharded()) {
+      Whole |= R < 0 || R > 1;
+      continue;
+    }
+    if (R < 0 || X.Axis >= R - Mixed ||
+        (Axis >= 0 && (Axis != X.Axis || Rank != R)))
+      return C.varying("operates along the batch axis");
+    Axis = X.Axis;
+    Rank = R;
+  }
+  if (Axis < 0)
+    return RType::replicated();
+  return Whole
+             ? C.varying("combines a per-replica shard with a replicated value "
+                         "along the batch axis")
+             : RType::sharded(Axis);
+}
+
+RType perExampleType(TypeContext &C) {
+  bool Split = false;
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    RType X = C.plain(I);
+    if (X.isVarying())
+      return C.varyingLike(X);
+    if (X.isSharded() && (X.Axis != 0 || I > 0))
+      return C.varying("operates along the batch axis");
+    Split |= X.isSharded();
+  }
+  return Split ? RType::sharded(0) : RType::replicated();
+}
+
+/// \p Dy, if the batch is axis 0 of it.
+RType alongRows(TypeContext &C, RType Dy) {
+  if (Dy.isVarying())
+    return C.varyingLike(Dy);
+  return Dy.isSharded() && Dy.Axis != 0
+             ? C.varying("operates along the batch axis")
+             : Dy;
+}
+
+} // namespace
+
+namespace types {
+
+/// As RowRules.def describes the op.
+static void rows(TypeContext &C) {
+  const OpRule &Rule = ruleOf(C.G.opName(C.N));
+  SmallVector<unsigned, 2> Linear;
+  std::optional<int> K;
+  bool Split = false, AnyWhole = false;
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    auto [Letter, Rank] = letterOf(Rule.Inputs, I);
+    bool IsLinear = Letter == 'l' || Letter == 'm';
+    RType X = IsLinear ? C.numeric(I) : C.plain(I);
+    if (X.isVarying())
+      return C.setAll(C.varyingLike(X));
+    int Axis = Letter == 't' || Letter == 'm' ? 1 : 0;
+    bool OfRows = IsLinear || Letter == 'r' || Letter == 't';
+    if (X.isSharded() &&
+        (!OfRows || X.Axis != Axis || (Rank > 0 && C.rank(I) < Rank)))
+      return C.setAll(C.varying("operates along the batch axis"));
+    Split |= X.isSharded();
+    AnyWhole |= !X.isSharded() && OfRows;
+    if (IsLinear) {
+      Linear.push_back(I);
+      if (!X.Zero && (!K || X.K == 0))
+        K = X.K;
+    }
+  }
+  if (Split && AnyWhole)
+    return C.setAll(C.varying("combines a per-replica shard with a replicated "
+                              "value along the batch axis"));
+  // Of several terms, or beside rows, all have one scale and none is partial.
+  bool OnlyTerm = Linear.size() == 1 && !Split;
+  for (unsigned I : Linear)
+    if (RType X = C.numeric(I); X.isPartial() && !OnlyTerm)
+      K = 0;
+  for (unsigned I : Linear)
+    if (RType X = C.numeric(I); !OnlyTerm)
+      C.scaled(I, X.isPartial() ? C.reduced(I) : X, K.value_or(0));
+  if (!Split)
+    return C.setAll(OnlyTerm ? C.numeric(Linear[0])
+                             : RType::replicated(K.value_or(0)));
+  for (unsigned Port = 0; Port < C.numResults(); ++Port) {
+    char Letter = letterOf(Rule.Outputs, Port).first;
+    if (Letter == 'i' &&
+        C.G.boolAttr(C.N, "include_batch_in_index").value_or(false))
+      C.set(Port, C.varying("has row indices that are local to one replica"));
+    else
+      C.set(Port, Letter == 'r' || Letter == 'i'
+                      ? RType::sharded(0, K.value_or(0))
+                  : Letter == 't' ? RType::sharded(1, K.value_or(0))
+                                  : RType::partial(K.value_or(0)));
+  }
+}
+
+void perExample(TypeContext &C) { C.setAll(perExampleType(C)); }
+
+void linearRows(TypeContext &C) {
+  RType Dy = C.numeric(0);
+  for (unsigned I = 1; I < C.numData(); ++I)
+    if (!C.operand(I).isTrue())
+      Dy = C.varying("depends on a per-replica size");
+  C.setAll(alongRows(C, Dy));
+}
+
+void gradSecond(TypeContext &C) {
+  RType Dy = C.numeric(1);
+  // What else there is are sizes: of a tensor or of windows.
+  for (unsigned I = 0; I < C.numData(); ++I)
+    if (I != 1 && !C.isSize(I))
+      Dy = C.varying("depends on a per-replica size");
+  C.setAll(alongRows(C, ofSizes(C, Dy)));
+}
+
+void perVector(TypeContext &C) {
+  C.setAll(leadingType(C, static_cast<int>(mixedAxes(C.G, C.N))));
+}
+
+void perMatrix(TypeContext &C) { C.setAll(leadingType(C, 2)); }
+void perVolume(TypeContext &C) { C.setAll(leadingType(C, 3)); }
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Rows = {.Rows = sizes::sameLetters,
+                         .Type = types::rows,
+                         .ComparedOperands = AllOperands,
+                         .Outputs = "r"};
+
+} // namespace
+
 ArrayRef<OpRule> families::rowOps() {
   static constexpr OpRule Rules[] = {
       // Rows that become several, and one again.
       {.Op = op::SpaceToBatchND,
        .Sizes = sizes::blocks,
-       .Type = TypeRule::ToBlocks},
+       .Type = types::toBlocks,
+       .Is = OrdersRows},
       {.Op = op::BatchToSpaceND,
        .Sizes = sizes::blocks,
-       .Type = TypeRule::FromBlocks},
+       .Type = types::fromBlocks,
+       .Is = OrdersRows},
 
       // Recurrent cells.
-      {.Op = op::LSTMBlockCell,
-       .Sizes = sizes::cell<false>,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrrp",
-       .Outputs = "r"},
-      {.Op = op::LSTMBlockCellGrad,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrrppppprrrrrrll",
-       .Outputs = "rr+"},
-      {.Op = op::GRUBlockCell,
-       .Sizes = sizes::cell<false>,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrp",
-       .Outputs = "r"},
-      {.Op = op::GRUBlockCellGrad,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrpppprrrl",
-       .Outputs = "r"},
-      {.Op = op::BlockLSTM,
-       .Sizes = sizes::cell<true>,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "ptrrp",
-       .Outputs = "t"},
-      {.Op = op::BlockLSTMV2,
-       .Sizes = sizes::cell<true>,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "ptrrp",
-       .Outputs = "t"},
-      {.Op = op::BlockLSTMGrad,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "ptrrppppptttttttmm",
-       .Outputs = "trr+"},
-      {.Op = op::BlockLSTMGradV2,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "ptrrppppptttttttmm",
-       .Outputs = "trr+"},
+      entry(op::LSTMBlockCell, Rows,
+            {.Sizes = sizes::cell<false>, .Inputs = "rrrp"}),
+      entry(op::LSTMBlockCellGrad, Rows,
+            {.Inputs = "rrrppppprrrrrrll", .Outputs = "rr+"}),
+      entry(op::GRUBlockCell, Rows,
+            {.Sizes = sizes::cell<false>, .Inputs = "rrp"}),
+      entry(op::GRUBlockCellGrad, Rows, {.Inputs = "rrpppprrrl"}),
+      entry(op::BlockLSTM, Rows,
+            {.Sizes = sizes::cell<true>, .Inputs = "ptrrp", .Outputs = "t"}),
+      entry(op::BlockLSTMV2, Rows,
+            {.Sizes = sizes::cell<true>, .Inputs = "ptrrp", .Outputs = "t"}),
+      entry(op::BlockLSTMGrad, Rows,
+            {.Inputs = "ptrrppppptttttttmm", .Outputs = "trr+"}),
+      entry(op::BlockLSTMGradV2, Rows,
+            {.Inputs = "ptrrppppptttttttmm", .Outputs = "trr+"}),
 
       // Images.
-      {.Op = op::AdjustContrastv2,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r4p",
-       .Outputs = "r"},
-      {.Op = op::AdjustHue,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r4p",
-       .Outputs = "r"},
-      {.Op = op::AdjustSaturation,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r4p",
-       .Outputs = "r"},
-      {.Op = op::Dilation2D,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rp",
-       .Outputs = "r"},
-      {.Op = op::Dilation2DBackpropFilter,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rpl",
-       .Outputs = "+"},
-      {.Op = op::Dilation2DBackpropInput,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rpl",
-       .Outputs = "r"},
-      {.Op = op::DrawBoundingBoxes,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rr",
-       .Outputs = "r"},
-      {.Op = op::DrawBoundingBoxesV2,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrp",
-       .Outputs = "r"},
-      {.Op = op::ExtractVolumePatches,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "l",
-       .Outputs = "r"},
-      {.Op = op::ImageProjectiveTransformV2,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrp",
-       .Outputs = "r"},
-      {.Op = op::ImageProjectiveTransformV3,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrp",
-       .Outputs = "r"},
-      {.Op = op::LRNGrad,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "lrr",
-       .Outputs = "r"},
-      {.Op = op::MaxPool3DGrad,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrl",
-       .Outputs = "r"},
-      {.Op = op::MaxPool3DGradGrad,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrl",
-       .Outputs = "r"},
-      {.Op = op::MaxPoolGrad,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrl",
-       .Outputs = "r"},
-      {.Op = op::MaxPoolGradV2,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrlp",
-       .Outputs = "r"},
-      {.Op = op::MaxPoolGradGrad,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrl",
-       .Outputs = "r"},
-      {.Op = op::MaxPoolGradGradV2,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrlp",
-       .Outputs = "r"},
-      {.Op = op::MaxPoolWithArgmax,
-       .Sizes = sizes::pool,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r",
-       .Outputs = "ri"},
-      {.Op = op::ResizeBicubicGrad,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "lr",
-       .Outputs = "r"},
-      {.Op = op::ResizeBilinearGrad,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "lr",
-       .Outputs = "r"},
-      {.Op = op::ScaleAndTranslate,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rp",
-       .Outputs = "r"},
-      {.Op = op::ScaleAndTranslateGrad,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "lrp",
-       .Outputs = "r"},
+      entry(op::AdjustContrastv2, Rows,
+            {.Sizes = sizes::same, .Inputs = "r4p"}),
+      entry(op::AdjustHue, Rows, {.Sizes = sizes::same, .Inputs = "r4p"}),
+      entry(op::AdjustSaturation, Rows,
+            {.Sizes = sizes::same, .Inputs = "r4p"}),
+      entry(op::Dilation2D, Rows, {.Inputs = "rp"}),
+      entry(op::Dilation2DBackpropFilter, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "rpl", .Outputs = "+"}),
+      entry(op::Dilation2DBackpropInput, Rows,
+            {.Sizes = sizes::same, .Inputs = "rpl"}),
+      entry(op::DrawBoundingBoxes, Rows,
+            {.Sizes = sizes::same, .Inputs = "rr"}),
+      entry(op::DrawBoundingBoxesV2, Rows,
+            {.Sizes = sizes::same, .Inputs = "rrp"}),
+      entry(op::ExtractVolumePatches, Rows, {.Inputs = "l"}),
+      entry(op::ImageProjectiveTransformV2, Rows, {.Inputs = "rrp"}),
+      entry(op::ImageProjectiveTransformV3, Rows, {.Inputs = "rrp"}),
+      entry(op::LRNGrad, Rows, {.Sizes = sizes::same, .Inputs = "lrr"}),
+      entry(op::MaxPool3DGrad, Rows, {.Sizes = sizes::same, .Inputs = "rrl"}),
+      entry(op::MaxPool3DGradGrad, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "rrl"}),
+      entry(op::MaxPoolGrad, Rows, {.Sizes = sizes::same, .Inputs = "rrl"}),
+      entry(op::MaxPoolGradV2, Rows, {.Sizes = sizes::same, .Inputs = "rrlp"}),
+      entry(op::MaxPoolGradGrad, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "rrl"}),
+      entry(op::MaxPoolGradGradV2, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "rrlp"}),
+      entry(op::MaxPoolWithArgmax, Rows,
+            {.Sizes = sizes::pool, .Inputs = "r", .Outputs = "ri"}),
+      entry(op::ResizeBicubicGrad, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "lr"}),
+      entry(op::ResizeBilinearGrad, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "lr"}),
+      entry(op::ScaleAndTranslate, Rows, {.Inputs = "rp"}),
+      entry(op::ScaleAndTranslateGrad, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "lrp"}),
 
       // Quantisation with given ranges.
-      {.Op = op::FakeQuantWithMinMaxVarsGradient,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "lrp",
-       .Outputs = "r+"},
-      {.Op = op::FakeQuantWithMinMaxVarsPerChannel,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r2p",
-       .Outputs = "r"},
-      {.Op = op::FakeQuantWithMinMaxVarsPerChannelGradient,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "l2r2p",
-       .Outputs = "r+"},
+      entry(op::FakeQuantWithMinMaxVarsGradient, Rows,
+            {.Inputs = "lrp", .Outputs = "r+"}),
+      entry(op::FakeQuantWithMinMaxVarsPerChannel, Rows,
+            {.Sizes = sizes::same, .Inputs = "r2p"}),
+      entry(op::FakeQuantWithMinMaxVarsPerChannelGradient, Rows,
+            {.Inputs = "l2r2p", .Outputs = "r+"}),
 
       // Matrices and vectors of each row.
-      {.Op = op::BandedTriangularSolve,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r3",
-       .Outputs = "r"},
-      {.Op = op::MatrixSetDiag,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r3r2",
-       .Outputs = "r"},
-      {.Op = op::MatrixSetDiagV2,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r3r2p",
-       .Outputs = "r"},
-      {.Op = op::MatrixSetDiagV3,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r3r2p",
-       .Outputs = "r"},
-      {.Op = op::MatrixSolveLs,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r3r3p",
-       .Outputs = "r"},
-      {.Op = op::NthElement,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r2p",
-       .Outputs = "r"},
-      {.Op = op::TridiagonalMatMul,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r3",
-       .Outputs = "r"},
-      {.Op = op::TridiagonalSolve,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r3",
-       .Outputs = "r"},
-      {.Op = op::LowerBound,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r2",
-       .Outputs = "r"},
-      {.Op = op::UpperBound,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r2",
-       .Outputs = "r"},
-      {.Op = op::IsotonicRegression,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "r2",
-       .Outputs = "r"},
+      entry(op::BandedTriangularSolve, Rows, {.Inputs = "r3"}),
+      entry(op::MatrixSetDiag, Rows, {.Sizes = sizes::same, .Inputs = "r3r2"}),
+      entry(op::MatrixSetDiagV2, Rows,
+            {.Sizes = sizes::same, .Inputs = "r3r2p"}),
+      entry(op::MatrixSetDiagV3, Rows,
+            {.Sizes = sizes::same, .Inputs = "r3r2p"}),
+      entry(op::MatrixSolveLs, Rows, {.Inputs = "r3r3p"}),
+      entry(op::NthElement, Rows, {.Inputs = "r2p"}),
+      entry(op::TridiagonalMatMul, Rows, {.Inputs = "r3"}),
+      entry(op::TridiagonalSolve, Rows, {.Inputs = "r3"}),
+      entry(op::LowerBound, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "r2"}),
+      entry(op::UpperBound, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "r2"}),
+      entry(op::IsotonicRegression, Rows,
+            {.Sizes = sizes::same, .Inputs = "r2"}),
 
       // Classes of rows.
-      {.Op = op::InTopK,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rr",
-       .Outputs = "r"},
-      {.Op = op::InTopKV2,
-       .Sizes = sizes::sameAsSecond,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rrp",
-       .Outputs = "r"},
+      entry(op::InTopK, Rows, {.Sizes = sizes::sameAsSecond, .Inputs = "rr"}),
+      entry(op::InTopKV2, Rows,
+            {.Sizes = sizes::sameAsSecond, .Inputs = "rrp"}),
 
       // Strings.
-      {.Op = op::RegexFullMatch,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rp",
-       .Outputs = "r"},
-      {.Op = op::RegexReplace,
-       .Sizes = sizes::same,
-       .Rows = sizes::sameLetters,
-       .Type = TypeRule::Rows,
-       .Inputs = "rp",
-       .Outputs = "r"},
+      entry(op::RegexFullMatch, Rows, {.Sizes = sizes::same, .Inputs = "rp"}),
+      entry(op::RegexReplace, Rows, {.Sizes = sizes::same, .Inputs = "rp"}),
   };
   return Rules;
 }

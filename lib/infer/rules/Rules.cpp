@@ -1,4 +1,5 @@
-//===- lib/infer/rules/Rules.cpp - entries of ops -----------------*- C++ -*-===//
+//===- lib/infer/rules/Rules.cpp - entries of ops -----------------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -7,6 +8,7 @@
 #include "lib/infer/rules/Rules.h"
 
 #include "lib/ops/OpTable.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -38,14 +40,21 @@ const OpRule &ruleOf(StringRef Op) {
   return Rule ? *Rule : None;
 }
 
-uint8_t traitsOf(TypeRule Rule) {
-  using namespace trait;
-  static constexpr uint8_t Traits[] = {
-      Plain,
-#define GRAFT_TYPE_RULE(Name, Traits) Traits,
-#include "lib/infer/rules/RuleFamilies.def"
-  };
-  return Traits[static_cast<size_t>(Rule)];
+uint32_t traitsOf(StringRef Op) {
+  const OpRule &Rule = ruleOf(Op);
+  uint32_t Is = Rule.Is;
+  if (isRandomOp(Op))
+    return Is | trait::Draws;
+  if (Rule.Type)
+    return Is;
+  // What TensorFlow does not know may do anything; what keeps a state may do
+  // something else each time.
+  const OpDef *Def = findOp(Op);
+  bool IsOpaque = Def ? Def->isStateful() && !Def->readsVariable() &&
+                            Def->update().Kind == UpdateKind::None &&
+                            !isVariableOp(Op)
+                      : Op != MeshOp;
+  return IsOpaque ? Is | trait::Opaque : Is;
 }
 
 std::pair<char, int> letterOf(StringRef Letters, unsigned I) {
@@ -72,7 +81,7 @@ bool isOnceOp(StringRef Op) {
   const OpRule &Rule = ruleOf(Op);
   if (Rule.Is & trait::Once)
     return true;
-  if (Rule.Type == TypeRule::LocalHandle)
+  if (Rule.Is & trait::Handle)
     return false;
   // Stateful ops with a resource that is no variable: queues, tables, readers,
   // iterators, writers, stages. Updates and reads of variables are not, nor
@@ -90,7 +99,7 @@ bool isOnceOp(StringRef Op) {
 }
 
 bool isRandomOp(StringRef Op) {
-  if (ruleOf(Op).Type == TypeRule::Random)
+  if (ruleOf(Op).Is & trait::Draws)
     return true;
   const OpDef *Def = findOp(Op);
   return Def && Def->isStateful() && Def->attr("seed") && Def->attr("seed2");

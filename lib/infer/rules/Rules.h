@@ -11,6 +11,7 @@
 #define GRAFT_LIB_INFER_RULES_RULES_H
 
 #include "lib/infer/sizes/SizeContext.h"
+#include "lib/infer/types/TypeContext.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
@@ -22,6 +23,39 @@ namespace families {
 #define GRAFT_FAMILY(Name) llvm::ArrayRef<OpRule> Name();
 #include "lib/infer/rules/Families.def"
 } // namespace families
+
+/// The entry of \p Op, which has all of \p Like that \p Own does not say, and
+/// the traits of both.
+constexpr OpRule entry(llvm::StringLiteral Op, OpRule Like, OpRule Own = {}) {
+  auto Take = [](auto &Mine, auto Its, auto None) {
+    if (Its != None)
+      Mine = Its;
+  };
+  Like.Op = Op;
+  Like.Is |= Own.Is;
+  Take(Like.Sizes, Own.Sizes, nullptr);
+  Take(Like.Values, Own.Values, nullptr);
+  Take(Like.Rows, Own.Rows, nullptr);
+  Take(Like.Type, Own.Type, nullptr);
+  Take(Like.LocalIndices, Own.LocalIndices, nullptr);
+  Take(Like.IsReady, Own.IsReady, nullptr);
+  Take(Like.SizeOperands, Own.SizeOperands, 0);
+  Take(Like.LengthOperands, Own.LengthOperands, 0);
+  Take(Like.ComparedOperands, Own.ComparedOperands, 0);
+  Take(Like.Elements, Own.Elements, ElementsOf::Operands);
+  if (Own.Looks.Index >= 0)
+    Like.Looks = Own.Looks;
+  if (!Own.Inputs.empty())
+    Like.Inputs = Own.Inputs;
+  if (!Own.Outputs.empty())
+    Like.Outputs = Own.Outputs;
+  return Like;
+}
+
+constexpr IndexUse indexes(int Index, int Table,
+                           IndexUse::ByTy By = IndexUse::Axis) {
+  return {static_cast<int8_t>(Index), static_cast<int8_t>(Table), By};
+}
 
 /// The letter of number \p I in \p Letters (see RowOps.cpp): the last one for
 /// all that follow; and the digit after it.
@@ -89,6 +123,39 @@ DimId arithmeticElement(SizeContext &C, llvm::StringRef Op, unsigned Slot,
                         DimId X, DimId Y);
 
 } // namespace values
+
+namespace types {
+
+/// Gives the results of the node at hand their types.
+using Rule = void(TypeContext &C);
+/// The same where local indices are made or taken; false if they are not.
+using IndexRule = bool(TypeContext &C);
+/// Whether what a rule reads besides operands has a type.
+using ReadyRule = bool(const TypeContext &C);
+
+Rule pass, l2Loss, ensureShape, alongAxes, alongAxesNonLinear, reverseSequence,
+    toBlocks, fromBlocks, whole, zeros, ones, fill, tile, random, hits,
+    perExample, linearRows, gradSecond, perVector, perMatrix, perVolume;
+IndexRule passIndices, rangeIndices, gatherIndices, gatherNdIndices,
+    scatterNdIndices, unsortedSegmentSumIndices, stitchIndices, tileIndices,
+    wholeIndices;
+
+/// The sum of these operands: what is added must have one relation.
+RType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
+/// The product of operands \p I and \p J, which have types \p X and \p Y; with
+/// \p Sign -1 the quotient.
+RType productOf(TypeContext &C, unsigned I, RType X, unsigned J, RType Y,
+                int Sign = 1);
+/// \p Rows, those that operand 0 gives the sizes of: it must be the sizes of
+/// the rows of one replica, or of true values.
+RType ofSizes(TypeContext &C, RType Rows);
+/// A function of the rows of all replicas.
+RType ofAllRows(TypeContext &C);
+/// Gives row numbers that \p Move moves as if they were rows of operand 0 their
+/// types; false if they are none, or other operands vary too.
+bool moveNumbers(TypeContext &C, RType (*Move)(TypeContext &));
+
+} // namespace types
 
 } // namespace graft
 

@@ -4,6 +4,8 @@
 //
 // The candidates of a sampled softmax, and which of them are labels.
 //
+// Which of the sampled classes are labels, by row: a sparse matrix with the
+// rows of one replica.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
@@ -26,28 +28,64 @@ static void candidates(SizeContext &C) {
 
 } // namespace sizes
 
+/// Whether axis 0 of \p E is as many rows of one replica as that of \p Rows.
+static bool hasRowsOf(const TypeContext &C, Endpoint E, Endpoint Rows) {
+  auto S = C.sizeOf(E, 0);
+  return S && S->B == 1 && S->R == 0 && S->Ragged == 0 &&
+         S == C.sizeOf(Rows, 0);
+}
+
+void types::hits(TypeContext &C) {
+  RType Labels = C.plain(0), Sampled = C.plain(1);
+  if (Labels.isVarying() || Sampled.isVarying())
+    return C.setAll(C.varyingLike(Labels.isVarying() ? Labels : Sampled));
+  if (Labels.isReplicated() && Sampled.isReplicated())
+    return C.setAll(RType::replicated());
+  RType Type = C.varying("has row indices that are local to one replica");
+  bool Fits = Labels.isSharded() && !Labels.isJoined() && Labels.Axis == 0 &&
+              Sampled.isReplicated() && hasRowsOf(C, C.input(0), C.input(0));
+  if (!Fits)
+    return C.setAll(Type);
+  Type.Order = RType::HitValues;
+  C.setAllIndices(Type);
+  Type.Order = RType::HitRows;
+  C.setIndices(0, Type);
+}
+
+/// Rows that are made of the elements of their own.
+bool types::wholeIndices(TypeContext &C) {
+  RType First = C.operand(0);
+  if (!First.isOfHits(RType::HitIndices) || !C.isOp(op::SparseToDense))
+    return false;
+  RType Values = C.operand(2);
+  if (!Values.isOfHits(RType::HitValues) || Values.Cause != First.Cause ||
+      !C.isSize(1) || C.localAxis(C.out()) != 0 ||
+      !hasRowsOf(C, C.out(), C.G.input(First.Cause, 0)) ||
+      C.rank(C.out()) != 2 || !C.plain(3).isReplicated())
+    return false;
+  C.setAll(RType::sharded(0));
+  return true;
+}
+
+namespace {
+
+constexpr OpRule Whole = {.Sizes = sizes::candidates,
+                          .Type = types::whole,
+                          .LocalIndices = types::wholeIndices,
+                          .SizeOperands = AnyInteger,
+                          .ComparedOperands = AllOperands};
+
+} // namespace
+
 ArrayRef<OpRule> families::sampling() {
   static constexpr OpRule Rules[] = {
-      // Rows by index.
-      {.Op = op::AllCandidateSampler,
-       .Sizes = sizes::candidates,
-       .Type = TypeRule::Whole},
-      {.Op = op::FixedUnigramCandidateSampler,
-       .Sizes = sizes::candidates,
-       .Type = TypeRule::Whole},
-      {.Op = op::LearnedUnigramCandidateSampler,
-       .Sizes = sizes::candidates,
-       .Type = TypeRule::Whole},
-      {.Op = op::LogUniformCandidateSampler,
-       .Sizes = sizes::candidates,
-       .Type = TypeRule::Whole},
-      {.Op = op::ThreadUnsafeUnigramCandidateSampler,
-       .Sizes = sizes::candidates,
-       .Type = TypeRule::Whole},
-      {.Op = op::UniformCandidateSampler,
-       .Sizes = sizes::candidates,
-       .Type = TypeRule::Whole},
-      {.Op = op::ComputeAccidentalHits, .Type = TypeRule::Hits},
+      entry(op::AllCandidateSampler, Whole),
+      entry(op::FixedUnigramCandidateSampler, Whole),
+      entry(op::LearnedUnigramCandidateSampler, Whole),
+      entry(op::LogUniformCandidateSampler, Whole),
+      entry(op::ThreadUnsafeUnigramCandidateSampler, Whole),
+      entry(op::UniformCandidateSampler, Whole),
+      {.Op = op::ComputeAccidentalHits, .Type = types::hits},
   };
   return Rules;
 }

@@ -6,9 +6,15 @@
 // the monomials c * b^B * N^R (a sum with the batch, an inexact quotient)
 // becomes an unknown size.
 //
+// Sizes of tensors, and tensors of a size that is an operand. A tensor that has
+// the rows of one replica is a slice of a larger one; what it is made of must
+// then be the same for every row.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 #include "lib/infer/graph/PartedRows.h"
 
@@ -192,28 +198,161 @@ static void invertPermutation(SizeContext &C) {
 
 } // namespace values
 
+namespace {
+
+RType sizesType(const TypeContext &C, unsigned Port) {
+  RType Type = RType::replicated();
+  // Equal tensors, and those that are added up, have equal shapes.
+  bool Same = all_of(seq(0u, C.numData()), [&](unsigned I) {
+    RType X = C.operand(I);
+    return (X.isReplicated() || X.isPartial()) && !X.Symbolic;
+  });
+  auto Value = C.D.value(C.out(Port));
+  if (!Value)
+    Type.Symbolic = !Same;
+  else
+    Type.Symbolic = any_of(*Value, [&](DimId Dim) {
+      return !C.D.table().isSame(Dim) && !(Same && !C.D.table().isKnown(Dim));
+    });
+  // What exists once has the sizes of true values.
+  if (C.node().Count == Copies::Once && !C.D.isLocal(C.out(Port)))
+    Type.Symbolic = false;
+  return Type;
+}
+
+/// ZerosLike, OnesLike: only the shape of the operand counts.
+RType likeType(TypeContext &C, bool Zero) {
+  RType X = C.operand(0), Type = RType::replicated();
+  int Axis = C.D.batchAxis(C.out());
+  if (X.isSharded())
+    Type = RType::sharded(X.Axis);
+  else if (X.isVarying() && C.localAxis(C.out()) == -2)
+    return C.varyingLike(X);
+  else if (Axis >= 0)
+    Type = RType::sharded(Axis);
+  Type.Order = Type.isSharded() ? RType::AnyOrder : RType::InOrder;
+  Type.Zero = Zero;
+  return Type;
+}
+
+/// A tensor of one value.
+RType fillType(TypeContext &C) {
+  RType Value = C.numeric(1);
+  if (Value.isVarying())
+    return C.varyingLike(Value);
+  if (C.operand(0).isTrue() && C.D.batchAxis(C.out()) < 0)
+    return Value;
+  int Axis = C.isSize(0) ? C.localAxis(C.out()) : -2;
+  if (Axis == -2)
+    return C.varying("makes a tensor of a per-replica size");
+  if (Axis < 0)
+    return Value;
+  if (Value.isPartial())
+    Value = C.reduced(1);
+  RType Type = RType::sharded(Axis, Value.K);
+  Type.Order = RType::AnyOrder;
+  Type.Zero = Value.Zero;
+  return Type;
+}
+
+/// Tile, BroadcastTo.
+RType tileType(TypeContext &C) {
+  RType X = C.numeric(0);
+  if (X.isVarying())
+    return C.varyingLike(X);
+  bool IsTrue =
+      C.operand(1).isTrue() && (X.isSharded() || C.D.batchAxis(C.out()) < 0);
+  if (IsTrue && !X.isSharded())
+    return X;
+  int Axis = C.isSize(1) ? C.localAxis(C.out()) : -2;
+  if (X.isSharded()) {
+    int At = C.alignedAxis(0, X.Axis);
+    auto In = C.shape(0), Out = C.D.shape(C.out());
+    bool Keeps =
+        C.isSize(1) && (IsTrue || Axis == At) && At >= 0 && In && Out &&
+        C.D.table().find((*In)[X.Axis]) == C.D.table().find((*Out)[At]);
+    return Keeps ? RType::sharded(At, X.K)
+                 : C.varying("repeats the rows of the batch");
+  }
+  if (Axis == -2)
+    return C.varying("makes a tensor of a per-replica size");
+  if (Axis < 0)
+    return X;
+  if (X.isPartial())
+    X = C.reduced(0);
+  RType Rows = RType::sharded(Axis, X.K);
+  if (C.broadcastsAlong(0, Axis))
+    Rows.Order = RType::AnyOrder;
+  return Rows;
+}
+
+} // namespace
+
+namespace types {
+
+static void shapeOf(TypeContext &C) {
+  for (unsigned Port = 0; Port < C.numResults(); ++Port)
+    C.set(Port, sizesType(C, Port));
+}
+
+void zeros(TypeContext &C) { C.setAll(likeType(C, /*Zero=*/true)); }
+void ones(TypeContext &C) { C.setAll(likeType(C, /*Zero=*/false)); }
+void fill(TypeContext &C) { C.setAll(fillType(C)); }
+void tile(TypeContext &C) { C.setAll(tileType(C)); }
+bool tileIndices(TypeContext &C) { return moveNumbers(C, tileType); }
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule ShapeOf = {.Type = types::shapeOf,
+                            .Is = NotOfTrue | TakesUnequalRows};
+
+} // namespace
+
 ArrayRef<OpRule> families::shapeOps() {
   static constexpr OpRule Rules[] = {
-      // Shapes.
-      {.Op = op::Shape, .Sizes = sizes::shape, .Type = TypeRule::ShapeOf},
-      {.Op = op::ShapeN, .Sizes = sizes::shape, .Type = TypeRule::ShapeOf},
-      {.Op = op::Size, .Sizes = sizes::size, .Type = TypeRule::ShapeOf},
-      {.Op = op::Rank, .Sizes = sizes::rank, .Type = TypeRule::ShapeOf},
-      {.Op = op::BroadcastGradientArgs,
-       .Sizes = sizes::broadcastGradientArgs,
-       .Type = TypeRule::ShapeOf,
-       .Is = trait::ComparesSizes},
-      {.Op = op::ConcatOffset,
-       .Sizes = sizes::concatOffset,
-       .Type = TypeRule::ShapeOf},
+      entry(op::Shape, ShapeOf,
+            {.Sizes = sizes::shape,
+             .Is = ReadsSizes,
+             .Elements = ElementsOf::SizesOfFirst}),
+      entry(op::ShapeN, ShapeOf,
+            {.Sizes = sizes::shape,
+             .Is = ReadsSizes,
+             .Elements = ElementsOf::SizesOfPort}),
+      entry(op::Size, ShapeOf,
+            {.Sizes = sizes::size,
+             .Is = ReadsSizes,
+             .Elements = ElementsOf::SizesOfFirst}),
+      entry(op::Rank, ShapeOf,
+            {.Sizes = sizes::rank,
+             .Is = ReadsSizes,
+             .Elements = ElementsOf::Nothing}),
+      entry(op::BroadcastGradientArgs, ShapeOf,
+            {.Sizes = sizes::broadcastGradientArgs,
+             .Is = ComparesSizes,
+             .Elements = ElementsOf::Nothing}),
+      entry(op::ConcatOffset, ShapeOf, {.Sizes = sizes::concatOffset}),
       {.Op = op::DynamicStitch,
        .Sizes = sizes::stitch,
-       .Type = TypeRule::Stitch},
+       .Type = types::whole,
+       .LocalIndices = types::stitchIndices},
       {.Op = op::InvertPermutation,
        .Sizes = sizes::same,
        .Values = values::invertPermutation,
-       .Type = TypeRule::Whole},
-      {.Op = op::Range, .Sizes = sizes::range, .Type = TypeRule::Range},
+       .Type = types::whole,
+       .LocalIndices = types::wholeIndices,
+       .SizeOperands = AnyInteger,
+       .ComparedOperands = AllOperands},
+      {.Op = op::Range,
+       .Sizes = sizes::range,
+       .Type = types::none,
+       .LocalIndices = types::rangeIndices,
+       .SizeOperands = operands(0, 1, 2),
+       .LengthOperands = operands(0, 1, 2),
+       .Elements = ElementsOf::Range},
   };
   return Rules;
 }

@@ -8,6 +8,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -294,38 +296,245 @@ static void stridedSlice(SizeContext &C) {
 
 } // namespace values
 
+namespace {
+
+/// Whether a strided slice takes all of axis \p Axis of the whole tensor, in
+/// order; its sizes alone would not tell a reversal.
+bool stridesInOrder(const TypeContext &C, int Axis, Endpoint Whole) {
+  auto Strides = C.numbers(3);
+  int Rank = C.rank(Whole);
+  if (!Strides || Rank < 0)
+    return false;
+  auto Mask = [&](const char *Key, size_t I) {
+    return C.G.intAttr(C.N, Key).value_or(0) >> I & 1;
+  };
+  int Explicit = 0;
+  for (size_t I = 0; I < Strides->size(); ++I)
+    Explicit += !Mask("new_axis_mask", I) && !Mask("ellipsis_mask", I);
+  int At = 0;
+  for (size_t I = 0; I < Strides->size(); ++I) {
+    if (Mask("ellipsis_mask", I)) {
+      At += Rank - Explicit;
+    } else if (!Mask("new_axis_mask", I)) {
+      if (At == Axis)
+        return (*Strides)[I] == 1;
+      ++At;
+    }
+  }
+  return true;
+}
+
+/// Split or Slice that takes one of the parts that \p X, operand \p I, is made
+/// of; Varying when it does not.
+RType ownPart(const TypeContext &C, unsigned I, RType X) {
+  auto None = RType::varying(C.N);
+  ArrayRef Parts = C.partsOf(X);
+  auto Known = [](const TypeAnalysis::OrderedPart &P) {
+    return P.Size == 0 && P.Rows.Ragged == 0;
+  };
+  if (!all_of(Parts, Known))
+    return None;
+  RType Own = X;
+  if (C.isOp(op::Split) || C.isOp(op::SplitV)) {
+    auto Axis = C.numbers(C.isOp(op::Split) ? 0 : 2);
+    int Rank = C.rank(I);
+    if (!Axis || Axis->size() != 1 || C.numResults() != Parts.size() ||
+        ((*Axis)[0] < 0 ? (*Axis)[0] + Rank : (*Axis)[0]) != X.Axis)
+      return None;
+    for (unsigned Port = 0; Port < Parts.size(); ++Port)
+      if (C.sizeOf(C.out(Port), X.Axis) != Parts[Port].Rows ||
+          Parts[Port].Order != Parts[0].Order)
+        return None;
+    Own.Order = Parts[0].Order & 63;
+    return Own;
+  }
+  if (!C.isOp(op::Slice))
+    return None;
+  auto Begin = C.D.value(C.input(1));
+  if (!Begin || X.Axis >= Begin->size() || !C.isSize(1) || !C.isSize(2))
+    return None;
+  for (size_t A = 0; A < Begin->size(); ++A)
+    if (A != X.Axis && !C.D.table().isSame((*Begin)[A]))
+      return None;
+  auto From = C.D.table().sym((*Begin)[X.Axis]);
+  Sym At;
+  At.C = 0;
+  for (const auto &P : Parts) {
+    bool Starts =
+        From && (At.C == 0 ? From->isNumber() && From->C == 0 : *From == At);
+    if (Starts && C.sizeOf(C.out(), X.Axis) == P.Rows) {
+      Own.Order = P.Order & 63;
+      return Own;
+    }
+    // Where a part begins after rows of several feeds is not known.
+    if (P.Rows.B != Parts[0].Rows.B || P.Rows.R != Parts[0].Rows.R ||
+        (At.C != 0 && P.Rows.Rows != At.Rows))
+      return None;
+    At = {At.C + P.Rows.C, P.Rows.B, P.Rows.R, P.Rows.Rows};
+  }
+  return None;
+}
+
+/// The batch axis must be taken whole.
+RType partType(TypeContext &C) {
+  unsigned I = C.isOp(op::Split) ? 1 : C.isOp(op::StridedSliceGrad) ? 4 : 0;
+  // Padding with something but zeros is not linear.
+  bool PadsValue = C.isOp(op::PadV2), Strided = C.isOp(op::StridedSlice),
+       OfGrad = C.isOp(op::StridedSliceGrad);
+  bool Linear = !PadsValue || C.operand(2).Zero;
+  RType X = Linear ? C.numeric(I) : C.plain(I);
+  X.Zero &= Linear;
+  if (X.isVarying())
+    return C.varyingLike(X);
+  if (X.isJoined())
+    if (RType Own = ownPart(C, I, X); !Own.isVarying())
+      return Own;
+  bool BySize = false;
+  for (unsigned J = 0; J < C.numData(); ++J) {
+    if (J == I || C.operand(J).isTrue())
+      continue;
+    // A size may be that of a replica, but not where a part begins, or the
+    // steps, or the value that fills.
+    bool Begins = (Strided || OfGrad || C.isOp(op::Slice)) && J == 1;
+    bool Fills = PadsValue && J == 2;
+    if (!(Fills ? C.plain(J).isReplicated() : C.isSize(J)) || Begins ||
+        (J == 3 && (Strided || OfGrad)))
+      return C.operand(J).isVarying()
+                 ? C.varyingLike(C.operand(J))
+                 : C.varying("takes a different slice on each replica");
+    BySize |= !Fills;
+  }
+  if (!X.isSharded()) {
+    for (unsigned Port = 0; BySize && Port < C.numResults(); ++Port)
+      if (C.localAxis(C.out(Port)) != -1)
+        return C.varying("takes a slice of a per-replica size");
+    return X;
+  }
+  RType Result = X;
+  auto In = C.shape(I);
+  for (unsigned Port = 0; Port < C.numResults(); ++Port) {
+    auto Out = C.D.shape(C.out(Port));
+    int Axis = C.D.batchAxis(C.out(Port));
+    if (!In || !Out || Axis < 0 ||
+        C.D.table().find((*Out)[Axis]) != C.D.table().find((*In)[X.Axis]) ||
+        (Strided && !stridesInOrder(C, X.Axis, C.input(I))) ||
+        (OfGrad && !stridesInOrder(C, Axis, C.out())))
+      return C.varying("takes a slice of the batch axis");
+    if (BySize && C.localAxis(C.out(Port)) != Axis)
+      return C.varying("takes a slice of a per-replica size");
+    Result.Axis = static_cast<uint8_t>(Axis);
+  }
+  return Result;
+}
+
+/// Along the axes in the last operand.
+RType alongAxesType(TypeContext &C, bool Linear) {
+  RType X = Linear ? C.numeric(0) : C.plain(0);
+  if (X.isVarying())
+    return C.varyingLike(X);
+  for (unsigned I = 1; I < C.numData(); ++I)
+    if (!C.operand(I).isTrue())
+      return C.varying(
+          "operates along axes, or by shifts, that differ per replica");
+  if (!X.isSharded())
+    return X;
+  auto Axes = C.numbers(C.numData() - 1);
+  int Rank = C.rank(0);
+  if (!Axes || Rank < 0)
+    return C.varying("operates along unknown axes");
+  for (int64_t A : *Axes)
+    if ((A < 0 ? A + Rank : A) == X.Axis)
+      return C.varying("operates along the batch axis");
+  return X;
+}
+
+RType reverseSequenceType(TypeContext &C) {
+  RType X = C.numeric(0), Lengths = C.plain(1);
+  if (X.isVarying() || Lengths.isVarying())
+    return C.varyingLike(X.isVarying() ? X : Lengths);
+  int64_t Batch = C.G.intAttr(C.N, "batch_dim").value_or(0),
+          Along = C.G.intAttr(C.N, "seq_dim").value_or(-1);
+  if (!X.isSharded() && !Lengths.isSharded())
+    return X;
+  bool ByRow = X.isSharded() && X.Axis == Batch && Lengths.isSharded();
+  bool Beside = X.isSharded() && X.Axis != Batch && Lengths.isReplicated();
+  return X.Axis != Along && Batch >= 0 && Along >= 0 && (ByRow || Beside)
+             ? X
+             : C.varying("reverses rows by the sequence lengths of other rows");
+}
+
+} // namespace
+
+namespace types {
+
+static void part(TypeContext &C) { C.setAll(partType(C)); }
+
+static bool partIndices(TypeContext &C) {
+  // Zeros that fill are no row numbers, nor are they indices of columns.
+  return C.isOp(op::StridedSlice) && moveNumbers(C, partType);
+}
+
+void alongAxes(TypeContext &C) { C.setAll(alongAxesType(C, /*Linear=*/true)); }
+
+void alongAxesNonLinear(TypeContext &C) {
+  C.setAll(alongAxesType(C, /*Linear=*/false));
+}
+
+void reverseSequence(TypeContext &C) { C.setAll(reverseSequenceType(C)); }
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Part = {.Type = types::part,
+                         .LocalIndices = types::partIndices,
+                         .Is = KeepsZeros | OrdersRows | ComparesWithSizes,
+                         .ComparedOperands = AllOperands};
+
+} // namespace
+
 ArrayRef<OpRule> families::slicing() {
   static constexpr OpRule Rules[] = {
-      // Layout.
-      {.Op = op::Unpack,
-       .Sizes = sizes::unpack,
-       .Values = values::unpack,
-       .Type = TypeRule::Part},
-      {.Op = op::Split,
-       .Sizes = sizes::split,
-       .Type = TypeRule::Part,
-       .Is = trait::ComparesSizes},
-      {.Op = op::SplitV,
-       .Sizes = sizes::split,
-       .Type = TypeRule::Part,
-       .Is = trait::ComparesSizes},
-      {.Op = op::Slice,
-       .Sizes = sizes::slice,
-       .Values = values::slice,
-       .Type = TypeRule::Part},
-      {.Op = op::StridedSlice,
-       .Sizes = sizes::stridedSlice,
-       .Values = values::stridedSlice,
-       .Type = TypeRule::Part,
-       .Is = trait::ComparesSizes},
-      {.Op = op::StridedSliceGrad,
-       .Sizes = sizes::stridedSlice,
-       .Type = TypeRule::Part,
-       .Is = trait::ComparesSizes},
-      {.Op = op::Pad, .Sizes = sizes::pad, .Type = TypeRule::Part},
-      {.Op = op::PadV2, .Sizes = sizes::pad, .Type = TypeRule::Part},
-      {.Op = op::MirrorPad, .Sizes = sizes::pad, .Type = TypeRule::Part},
-      {.Op = op::MirrorPadGrad, .Sizes = sizes::pad, .Type = TypeRule::Part},
+      entry(op::Unpack, Part,
+            {.Sizes = sizes::unpack, .Values = values::unpack}),
+      entry(op::Split, Part,
+            {.Sizes = sizes::split,
+             .Is = ComparesSizes,
+             .SizeOperands = operands(0)}),
+      entry(op::SplitV, Part,
+            {.Sizes = sizes::split,
+             .Is = ComparesSizes,
+             .SizeOperands = operands(1, 2),
+             .LengthOperands = operands(1)}),
+      entry(op::Slice, Part,
+            {.Sizes = sizes::slice,
+             .Values = values::slice,
+             .SizeOperands = operands(1, 2),
+             .LengthOperands = operands(2)}),
+      entry(op::StridedSlice, Part,
+            {.Sizes = sizes::stridedSlice,
+             .Values = values::stridedSlice,
+             .Is = ComparesSizes,
+             .SizeOperands = operands(1, 2, 3),
+             .LengthOperands = operands(1, 2)}),
+      entry(op::StridedSliceGrad, Part,
+            {.Sizes = sizes::stridedSlice,
+             .Is = ComparesSizes,
+             .SizeOperands = operands(0, 1, 2, 3)}),
+      entry(op::Pad, Part,
+            {.Sizes = sizes::pad,
+             .SizeOperands = operands(1),
+             .LengthOperands = operands(1)}),
+      entry(op::PadV2, Part,
+            {.Sizes = sizes::pad,
+             .SizeOperands = operands(1),
+             .LengthOperands = operands(1)}),
+      entry(op::MirrorPad, Part,
+            {.Sizes = sizes::pad, .SizeOperands = operands(1)}),
+      entry(op::MirrorPadGrad, Part,
+            {.Sizes = sizes::pad, .SizeOperands = operands(1)}),
   };
   return Rules;
 }

@@ -122,41 +122,67 @@ static void source(SizeContext &C) {
 
 } // namespace sizes
 
+namespace types {
+
+static void constant(TypeContext &C) {
+  if (auto Value = C.D.value(C.out()))
+    return C.setAll(C.sizes(*Value));
+  // One value, as long as the rows of a replica (the certificate sees to it).
+  int Axis = C.isPerReplica() ? C.D.batchAxis(C.out()) : -1;
+  RType Type = Axis >= 0 ? RType::sharded(Axis) : RType::replicated();
+  Type.Zero = C.D.isZero(C.N);
+  C.setAll(Type);
+}
+
+/// What is read once is the true value. Where every replica reads for itself
+/// the step is that of all their batches together.
+static void source(TypeContext &C) {
+  if (C.node().Count == Copies::Once)
+    return C.setAll(RType::replicated());
+  auto Axes = ownBatchAxes(C.G, C.N);
+  for (unsigned Port = 0; Port < C.numResults(); ++Port)
+    C.set(Port, Axes && Port < Axes->size() && (*Axes)[Port] >= 0
+                    ? RType::sharded(static_cast<int>((*Axes)[Port]))
+                    : C.varying("every replica takes its own element"));
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule Source = {.Sizes = sizes::source,
+                           .Type = types::source,
+                           .Is = NotOfTrue | ReadsSource};
+
+} // namespace
+
 ArrayRef<OpRule> families::sources() {
   static constexpr OpRule Rules[] = {
       // The value itself.
       {.Op = op::PlaceholderWithDefault,
        .Sizes = sizes::fromAttr,
-       .Type = TypeRule::Pass},
+       .Type = types::pass,
+       .LocalIndices = types::passIndices,
+       .Is = TakesUnequalRows | KeepsRowOrder | LinearInSame,
+       .Elements = ElementsOf::SamePort},
 
       // Sources.
-      {.Op = op::Const, .Sizes = sizes::constant},
+      {.Op = op::Const,
+       .Sizes = sizes::constant,
+       .Type = types::constant,
+       .Is = KeepsZeros | NotOfTrue},
       {.Op = op::Placeholder, .Sizes = sizes::fromAttr},
       {.Op = op::PlaceholderV2, .Sizes = sizes::fromAttr},
-      {.Op = op::IteratorGetNext,
-       .Sizes = sizes::source,
-       .Type = TypeRule::Source},
-      {.Op = op::IteratorGetNextSync,
-       .Sizes = sizes::source,
-       .Type = TypeRule::Source},
-      {.Op = op::QueueDequeue,
-       .Sizes = sizes::source,
-       .Type = TypeRule::Source},
-      {.Op = op::QueueDequeueMany,
-       .Sizes = sizes::source,
-       .Type = TypeRule::Source},
-      {.Op = op::QueueDequeueManyV2,
-       .Sizes = sizes::source,
-       .Type = TypeRule::Source},
-      {.Op = op::QueueDequeueUpTo,
-       .Sizes = sizes::source,
-       .Type = TypeRule::Source},
-      {.Op = op::QueueDequeueUpToV2,
-       .Sizes = sizes::source,
-       .Type = TypeRule::Source},
-      {.Op = op::QueueDequeueV2,
-       .Sizes = sizes::source,
-       .Type = TypeRule::Source},
+      entry(op::IteratorGetNext, Source),
+      entry(op::IteratorGetNextSync, Source),
+      entry(op::QueueDequeue, Source),
+      entry(op::QueueDequeueMany, Source),
+      entry(op::QueueDequeueManyV2, Source),
+      entry(op::QueueDequeueUpTo, Source),
+      entry(op::QueueDequeueUpToV2, Source),
+      entry(op::QueueDequeueV2, Source),
   };
   return Rules;
 }

@@ -23,24 +23,35 @@ static void variableShape(SizeContext &C) {
 
 } // namespace sizes
 
+namespace types {
+/// Shapes and values of variables are equal on all replicas; what is looked up
+/// by row goes through the rule of Gather.
+static void readVariable(TypeContext &C) { C.setAll(RType::replicated()); }
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule ReadVariable = {.Type = types::readVariable,
+                                 .Elements = ElementsOf::Nothing};
+
+} // namespace
+
 ArrayRef<OpRule> families::variables() {
   static constexpr OpRule Rules[] = {
-      // Variables.
       {.Op = op::VariableV2, .Sizes = sizes::fromAttr},
       {.Op = op::Variable, .Sizes = sizes::fromAttr},
       {.Op = op::VarHandleOp, .Sizes = sizes::fromAttr},
-      {.Op = op::ReadVariableOp,
-       .Sizes = sizes::same,
-       .Type = TypeRule::ReadVariable},
-      {.Op = op::VarIsInitializedOp,
-       .Sizes = sizes::scalar,
-       .Type = TypeRule::ReadVariable},
-      {.Op = op::IsVariableInitialized,
-       .Sizes = sizes::scalar,
-       .Type = TypeRule::ReadVariable},
-      {.Op = op::VariableShape,
-       .Sizes = sizes::variableShape,
-       .Type = TypeRule::ReadVariable},
+      entry(op::ReadVariableOp, ReadVariable,
+            {.Sizes = sizes::same, .Is = ReadsVariable}),
+      entry(op::VarIsInitializedOp, ReadVariable,
+            {.Sizes = sizes::scalar, .Is = AsksVariable}),
+      entry(op::IsVariableInitialized, ReadVariable,
+            {.Sizes = sizes::scalar, .Is = AsksVariable}),
+      entry(op::VariableShape, ReadVariable,
+            {.Sizes = sizes::variableShape, .Is = AsksVariable}),
       {.Op = op::Assign, .Sizes = sizes::same},
       {.Op = op::AssignAdd, .Sizes = sizes::same},
       {.Op = op::AssignSub, .Sizes = sizes::same},

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of sizes and the queries; the rules are in SizeContext.cpp and others.
+// The table of sizes and the queries; the rules are in SizeContext.cpp and
+// others.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,7 +13,7 @@
 
 #include "lib/infer/types/Types.h"
 
-#include "lib/infer/types/TypeRules.h"
+#include "lib/infer/types/TypeInference.h"
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -53,7 +53,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   Types.resize(Dims.totalOutputs());
   Reduced.resize(Dims.totalOutputs());
   findStates();
-  TypeRules Rules(*this, Order);
+  TypeInference Rules(*this, Order);
   std::vector<Demand> Reductions;
   // Each round meets at least one more demand; ordinary graphs take three.
   TurnLimit Limit("the demands of types", 3 + 2 * Types.size());
@@ -91,7 +91,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   if (Dims.table().hasRagged())
     Rules.findUnusable(Unusable);
   // Gathers and scales are for one consumer, so what it asked last counts.
-  append_range(Demands, Rules.Asked);
+  append_range(Demands, Rules.asked());
   llvm::stable_sort(Demands, [](const Demand &A, const Demand &B) {
     return std::tuple(A.Kind, A.Source.Node, A.Source.Port, A.User, A.Index) <
            std::tuple(B.Kind, B.Source.Node, B.Source.Port, B.User, B.Index);
@@ -104,7 +104,7 @@ void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
   Types.resize(Dims.totalOutputs());
   Reduced.assign(Dims.totalOutputs(), false);
   Demands.clear();
-  TypeRules Rules(*this, Order);
+  TypeInference Rules(*this, Order);
   Rules.settle();
   for (NodeId N : Order)
     if (Dims.numOutputs(N) != 0 && Dims.outputIndex({N, 0}) >= Old)

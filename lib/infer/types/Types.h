@@ -66,6 +66,7 @@ struct RType {
   bool isOfHits(uint8_t What) const {
     return L == Layout::Varying && Order == What;
   }
+  bool isOfHits() const { return L == Layout::Varying && Order >= HitRows; }
   bool isRowNumbers() const {
     return L == Layout::Varying && Order == RowNumbers;
   }
@@ -237,15 +238,25 @@ public:
   /// they must select among the rows of all replicas. Each of them once.
   const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
 
+  /// One of the parts that an order of rows is made of: its own order, and how
+  /// many rows it has (a symbol, or a size that is only known to be one size).
+  struct OrderedPart {
+    uint8_t Order;
+    DimId Size;
+    Sym Rows;
+    bool operator==(const OrderedPart &O) const = default;
+  };
+
 private:
-  friend class TypeRules;
+  friend class TypeContext;
+  friend class TypeInference;
   static RType reducedType(RType Type) {
     RType Result = RType::replicated();
     Result.Assumes = Type.Assumes;
     return Result;
   }
   /// What the copies of a variable with a policy of its own are together
-  /// (TypeRulesState.cpp).
+  /// (VariableStates.cpp).
   struct VariableState {
     RType Type;
     Aggregation How = Aggregation::None;
@@ -269,14 +280,6 @@ private:
   std::vector<RType> Types;  ///< By output, as the producer's rule gives it.
   std::vector<bool> Reduced; ///< By output: a reduction is demanded.
   std::vector<Demand> Demands;
-  /// One of the parts that an order of rows is made of: its own order, and how
-  /// many rows it has (a symbol, or a size that is only known to be one size).
-  struct OrderedPart {
-    uint8_t Order;
-    DimId Size;
-    Sym Rows;
-    bool operator==(const OrderedPart &O) const = default;
-  };
   std::vector<llvm::SmallVector<OrderedPart, 2>> Orders; ///< By RType::Order.
   std::vector<NodeId> Unusable;
   std::vector<Sym> Numbered; ///< The sizes of axes that are numbered, by K.

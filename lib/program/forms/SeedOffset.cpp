@@ -25,7 +25,7 @@ DrawOperands drawOperands(StringRef Op) {
 }
 
 bool isSeededDraw(StringRef Op) {
-  return ruleOf(Op).Type == TypeRule::Random && drawOperands(Op).Seed >= 0;
+  return ruleOf(Op).Is & trait::DrawsRows && drawOperands(Op).Seed >= 0;
 }
 
 bool offsetsSeed(const Graph &G, NodeId N, unsigned Replicas) {

@@ -1,4 +1,4 @@
-//===- lib/infer/types/TypeRulesState.cpp - the type of a variable *- C++ -*-=//
+//===- lib/infer/types/VariableStates.cpp - variables -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -22,10 +22,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/infer/types/TypeRules.h"
-#include "lib/ops/Ops.h"
+#include "lib/infer/types/TypeInference.h"
 #include "lib/program/Program.h"
-#include "lib/program/forms/Accumulator.h"
 
 using namespace llvm;
 
@@ -58,7 +56,7 @@ void TypeAnalysis::findStates() {
   }
 }
 
-TypeAnalysis::VariableState *TypeRules::stateOf(Endpoint E) {
+TypeAnalysis::VariableState *TypeInference::stateOf(Endpoint E) {
   NodeId Var = T.Vars.variableOf(E);
   auto It = Var == NoNode ? T.States.end() : T.States.find(Var);
   return It == T.States.end() ? nullptr : &It->second;
@@ -66,9 +64,9 @@ TypeAnalysis::VariableState *TypeRules::stateOf(Endpoint E) {
 
 /// Whether the node at hand takes the value of a variable that has a state, or
 /// writes a sync-on-read one; it has its types then.
-bool TypeRules::usesState() {
+bool TypeInference::usesState() {
   if (const UpdateDef &U = T.Vars.update(G, N); U.Kind != UpdateKind::None) {
-    const TypeAnalysis::VariableState *S = stateOf(G.input(N, 0));
+    const TypeAnalysis::VariableState *S = stateOf(input(0));
     if (!S || !S->OnRead)
       return false;
     writeState(*S, U);
@@ -77,22 +75,20 @@ bool TypeRules::usesState() {
   if (T.Vars.variableOf(out()) != NoNode)
     return false;
   for (unsigned I = 0; I < numData(); ++I) {
-    const TypeAnalysis::VariableState *S = stateOf(G.input(N, I));
+    const TypeAnalysis::VariableState *S = stateOf(input(I));
     if (!S)
       continue;
-    StringRef Op = G.opName(N);
-    if (Op == op::ReadVariableOp || Op == op::Identity) {
+    if (is(trait::ReadsVariable)) {
       setAll(S->Type);
       return true;
     }
-    // What asks for no value, or for one that all copies have.
-    if (S->Type.isPlain() || Op == op::VarIsInitializedOp ||
-        Op == op::IsVariableInitialized || Op == op::VariableShape)
+    // All copies have one value, or nobody asks for it.
+    if (S->Type.isPlain() || is(trait::AsksVariable))
       continue;
     setAll(varying("uses in place a variable whose copies are partial or "
                    "differ per replica"));
     // Copy 0 of a reference is not the value that a saver may write.
-    if (S->OnRead && G.node(N).Count == Copies::Once)
+    if (S->OnRead && node().Count == Copies::Once)
       T.Unproved.push_back({N, I});
     return true;
   }
@@ -100,8 +96,8 @@ bool TypeRules::usesState() {
 }
 
 /// A write to a sync-on-read variable. Nothing is exchanged for it.
-void TypeRules::writeState(const TypeAnalysis::VariableState &S,
-                           const UpdateDef &U) {
+void TypeInference::writeState(const TypeAnalysis::VariableState &S,
+                               const UpdateDef &U) {
   // As what is Replicated with scale To, every replica has what is due to it.
   int To = S.How == Aggregation::Sum ? -1 : 0;
   bool Adds = U.Kind == UpdateKind::Assign || U.Kind == UpdateKind::AssignAdd;
@@ -127,7 +123,7 @@ void TypeRules::writeState(const TypeAnalysis::VariableState &S,
 
 /// The copies of the mirrored variable that \p S is of differ after the node at
 /// hand wrote them.
-void TypeRules::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
+void TypeInference::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
   if (S.Type.isVarying())
     return;
   S.Type = varying("gives each copy of '" + G.name(Var) +
@@ -135,25 +131,19 @@ void TypeRules::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
   T.Vars.forEachUse(G, Var, [&](Use U) { mark(U.User); });
 }
 
-/// What is taken from an accumulator: the sum over the replicas of what they
-/// put.
-RType TypeRules::accumulated() {
-  NodeId Put = putOf(G, N);
-  if (Put == NoNode || G.node(Put).Count != Copies::PerReplica)
-    return varying(
-        "takes from an accumulator without exactly one apply per replica");
-  if (none_of(G.controlInputs(N), [&](Endpoint E) { return E.Node == Put; }))
-    return varying("takes from an accumulator and does not wait for the "
-                   "applies of the replicas");
-  RType X = T.type(G.input(Put, 2));
-  Assumes |= X.Assumes;
-  if (X.isVarying())
-    return varyingLike(X);
-  if (X.isReplicated())
-    return RType::replicated(X.K + 1);
-  return X.isPartial() && X.Op == Combine::Sum
-             ? RType::replicated(X.K)
-             : varying("sums a value that is not a partial sum");
+/// Every value that an update reads must be the true one. The op's gradient
+/// slot plays no part: an optimizer made of plain assignments is as good.
+void TypeInference::update(const UpdateDef &U) {
+  TypeAnalysis::VariableState *S = HasStates ? stateOf(input(0)) : nullptr;
+  for (unsigned I = U.NumVars; I < numData(); ++I) {
+    RType Type = whole(I);
+    if (!Type.isVarying() && Refused != I)
+      continue;
+    T.Unproved.push_back({N, I});
+    if (S && G.node(input(I).Node).Count == Copies::PerReplica)
+      diverge(T.Vars.variableOf(input(0)), *S);
+  }
+  setAll(RType::replicated());
 }
 
 } // namespace graft

@@ -1,0 +1,154 @@
+//===- lib/infer/types/LoopTypes.cpp - types in loops -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes round a loop gets its type by iteration: a Merge has the type that
+// the loop begins with, joined with what an iteration makes of it, until
+// nothing changes. So does what tensor arrays and stacks hold: all that is
+// written is joined, and every reader has it. Until something is known of a
+// loop variable or of an array, what depends on it has no type; types only go
+// up from there, so this ends.
+//
+//     Zero  <  Replicated(k)  <  Partial(sum, k+1)  <  Varying
+//     Zero  <  Sharded(axis, k), Partial(op, k)     <  Varying
+//
+// and equal rows are below rows of the same axis and k in any order.
+//
+// Nothing is exchanged inside a loop that every replica runs by itself: the
+// members of a collective would meet in different frames. A demand in a loop is
+// met outside, where the tensor comes in, or it is refused.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/types/TypeInference.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// Whether all that the rule of the node needs has a type.
+bool TypeInference::isReady() const {
+  auto IsDefined = [&](Endpoint E) { return Defined[E.Node]; };
+  if (Loops->isLoopMerge(N))
+    return any_of(G.dataInputs(N), IsDefined);
+  const OpRule &Op = Rules[node().Op].Rule;
+  return all_of(G.dataInputs(N), IsDefined) &&
+         (!Op.IsReady || Op.IsReady(*this));
+}
+
+/// When nothing else moves: arrays that nobody writes hold zeros.
+bool TypeInference::fillUnwritten() {
+  bool Any = false;
+  for (NodeId Handle : Loops->handles())
+    if (Elements.try_emplace(Handle, RType::nothing()).second)
+      for (NodeId User : Loops->usersOf(Handle))
+        Due[User] = Any = true;
+  return Any;
+}
+
+void TypeInference::restartLoops() {
+  if (!Loops)
+    return;
+  Elements.clear();
+  for (NodeId Handle : Loops->handles())
+    for (NodeId User : Loops->usersOf(Handle)) {
+      Due[User] = true;
+      Defined[User] = false;
+    }
+  for (NodeId First : Loops->nests())
+    for (NodeId Node : Loops->nest(First)) {
+      Due[Node] = true;
+      Defined[Node] = false;
+    }
+}
+
+/// The least type that both have.
+RType TypeContext::joined(RType X, RType Y) const {
+  if (X.isVarying() || Y.isVarying())
+    return varyingLike(X.isVarying() ? X : Y);
+  if ((X.Zero && !X.hasSizeOf(Y)) || (Y.Zero && !Y.hasSizeOf(X)))
+    return RType::varying(NoNode);
+  if (X.Zero && Y.Zero)
+    return X.isReplicated() && !Y.isNothing() ? Y : X;
+  if (X.Zero)
+    return Y;
+  if (Y.Zero || X.sameAs(Y))
+    return X;
+  // Rows that are all equal are in the order of any others.
+  if (X.isSharded() && Y.isSharded()) {
+    RType &Equal = X.Order == RType::AnyOrder ? X : Y;
+    if (Equal.Order == RType::AnyOrder) {
+      Equal.Order = X.Order == RType::AnyOrder ? Y.Order : X.Order;
+      if (X.sameAs(Y))
+        return X;
+    }
+  }
+  // N equal terms are a sum, too.
+  auto IsSumOf = [](const RType &Sum, const RType &Term) {
+    return Sum.isPartial() && Sum.Op == Combine::Sum && Term.isReplicated() &&
+           !Term.Symbolic && Sum.K == Term.K + 1;
+  };
+  if (IsSumOf(X, Y) || IsSumOf(Y, X))
+    return X.isPartial() ? X : Y;
+  return RType::varying(NoNode);
+}
+
+/// What a Merge has that an iteration begins with.
+void TypeInference::mergeLoop() {
+  for (unsigned Port = 1; Port < numResults(); ++Port)
+    set(Port, RType::replicated());
+  std::optional<RType> Result;
+  if (Defined[N])
+    Result = result(0);
+  for (unsigned I = 0; I < numData(); ++I) {
+    Endpoint E = input(I);
+    if (!Defined[E.Node])
+      continue;
+    // A counter that starts from a size is a number.
+    RType X = number(I);
+    if (!Result) {
+      Result = X;
+      continue;
+    }
+    if (Result->isVarying())
+      break;
+    RType Next = joined(*Result, X);
+    if (Next.isVarying() && Next.Cause == NoNode)
+      Next = varying("is " + Result->str() + " and, after an iteration, " +
+                     X.str());
+    Result = Next;
+  }
+  set(0, *Result);
+}
+
+NodeId TypeContext::handle() const {
+  return Loops && numData() > 0 ? Loops->handleOf(input(0)) : NoNode;
+}
+
+std::optional<RType> TypeContext::element(NodeId Handle) const {
+  auto It = Elements.find(Handle);
+  return It == Elements.end() ? std::nullopt : std::optional(It->second);
+}
+
+void TypeContext::hold(NodeId Handle, RType Element) {
+  if (Handle == NoNode)
+    return;
+  Element.Assumes |= Assumes;
+  auto [It, New] = Elements.try_emplace(Handle, Element);
+  if (!New) {
+    RType Next = joined(It->second, Element);
+    if (Next.isVarying() && Next.Cause == NoNode)
+      Next = varying("holds values that are " + It->second.str() + " and " +
+                     Element.str());
+    Next.Assumes |= It->second.Assumes | Element.Assumes;
+    if (Next == It->second)
+      return;
+    It->second = Next;
+  }
+  for (NodeId User : Loops->usersOf(Handle))
+    Due[User] = true;
+}
+
+} // namespace graft

@@ -1,0 +1,375 @@
+//===- lib/infer/types/TypeContext.cpp - one node to its rule ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What joins tensors along the axis of the batch has, on every replica, the
+// replica's rows of each part, one part after the other: the rows of the true
+// value in another order, which the sizes of the parts determine. What works on
+// rows one by one, or adds all up, may go on with them as long as all operands
+// have one order. What needs the rows of all replicas asks for those of each
+// part, before they are joined.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/types/TypeContext.h"
+
+#include "lib/program/Program.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+TypeContext::TypeContext(TypeAnalysis &T, ArrayRef<NodeId> Order)
+    : Types(T), G(T.G), D(T.Dims), T(T), Due(G.size()),
+      Loops(LoopInfo::find(G, Order)) {
+  Rules.reserve(G.numOps());
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    Rules.push_back({ruleOf(G.opNameOf(Op)), traitsOf(G.opNameOf(Op))});
+  if (Conditions::any(G))
+    When = std::make_unique<const Conditions>(G, Order);
+  if (Loops)
+    Defined.resize(G.size());
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// A node that exists once reads what merge-fetches will make of a per-replica
+/// tensor: the true value.
+RType TypeContext::mergedOperand(Endpoint E, RType Type) const {
+  if (Type.isVarying() || G.node(E.Node).Count != Copies::PerReplica ||
+      combinesReplicas(G, N))
+    return Type;
+  if (Type.isJoined())
+    return RType::varying(E.Node);
+  RType Merged = RType::replicated();
+  Merged.Assumes = Type.Assumes;
+  return Merged;
+}
+
+RType TypeContext::number(unsigned I) {
+  RType Type = operand(I);
+  if (!Type.Symbolic)
+    return Type;
+  RType Number = Types.number(input(I));
+  if (Number.isVarying())
+    return varying("uses a size that is not a multiple of the batch size");
+  return Number;
+}
+
+RType TypeContext::numeric(unsigned I) {
+  RType Type = number(I);
+  // A minimum, or a conjunction, is no sum: arithmetic needs its value.
+  return Type.isPartial() && Type.Op != Combine::Sum ? reduced(I) : Type;
+}
+
+RType TypeContext::reduced(unsigned I) {
+  RType Type = number(I);
+  if (!Type.isPartial())
+    return Type;
+  Demand A;
+  A.Kind = Demand::Reduce;
+  A.Source = hoist(input(I));
+  A.Because = N;
+  // Others read it as a size.
+  if (operand(I).Symbolic) {
+    A.Kind = Demand::Count;
+    A.Source = input(I);
+    A.User = N;
+    A.Index = I;
+  }
+  if (Loops && Loops->givesInside(A.Source.Node))
+    refuseInside(I, "needs the " + Type.str() +
+                        " of all replicas inside a loop, where replicas cannot "
+                        "exchange values");
+  else
+    Asked.push_back(A);
+  RType Result = RType::replicated();
+  Result.Assumes = Type.Assumes;
+  return Result;
+}
+
+RType TypeContext::scaled(unsigned I, RType Is, int ToK) {
+  if (Is.K == ToK || Is.Zero || Is.isVarying())
+    return Is;
+  Demand A;
+  A.Kind = Demand::Scale;
+  A.Source = input(I);
+  A.User = A.Because = N;
+  A.Index = I;
+  A.Power = ToK - Is.K;
+  if (Loops && Loops->givesInside(A.Source.Node))
+    refuseInside(
+        I, "needs the global value of a per-replica row count inside a loop");
+  else
+    Asked.push_back(A);
+  Is.K = static_cast<int8_t>(ToK);
+  Is.Symbolic = false;
+  return Is;
+}
+
+RType TypeContext::plain(unsigned I) {
+  RType Type = reduced(I);
+  return Type.K != 0 ? scaled(I, Type, 0) : Type;
+}
+
+RType TypeContext::whole(unsigned I) {
+  RType Type = reduced(I);
+  if (Type.isSharded())
+    return gathered(I, Type);
+  return scaled(I, Type, 0);
+}
+
+RType TypeContext::gathered(unsigned I, RType Is) {
+  RType Result = RType::replicated();
+  Result.Assumes = Is.Assumes;
+  Demand A;
+  A.Because = N;
+  if (Is.isJoined()) {
+    // The rows of all replicas are joined in the order of the true value.
+    A.Source = whereJoined(input(I));
+    if (A.Source.Node == NoNode)
+      return varying("needs rows in a different concatenation order");
+    if (Loops && Loops->givesInside(A.Source.Node))
+      return varying("needs rows that a loop concatenates");
+    A.Kind = Demand::Reduce;
+    Asked.push_back(A);
+    return Result;
+  }
+  A.Kind = Demand::Gather;
+  A.Source = input(I);
+  A.User = N;
+  A.Index = I;
+  A.Axis = Is.Axis;
+  A.Uneven = D.isUneven(A.Source, Is.Axis);
+  A.Power = -Is.K;
+  if (Loops && Loops->givesInside(A.Source.Node))
+    refuseInside(I, "needs the rows of all replicas inside a loop, where "
+                    "replicas cannot exchange values");
+  else
+    Asked.push_back(A);
+  return Result;
+}
+
+//===----------------------------------------------------------------------===//
+// Where to reduce
+//===----------------------------------------------------------------------===//
+
+/// Linear ops with one interesting operand are passed on the way up: reducing
+/// there serves every user of the raw tensor.
+Endpoint TypeContext::hoist(Endpoint E) const {
+  auto IsFloat = [&](Endpoint Of) {
+    return isFloating(G.outputType(Of.Node, Of.Port));
+  };
+  for (;;) {
+    const Node &P = G.node(E.Node);
+    if (P.Count != Copies::PerReplica ||
+        (P.Kind != Inserted::No && P.Kind != Inserted::Definition))
+      return E;
+    int Partial = -1;
+    bool Others = true;
+    for (unsigned I = 0; I < P.NumData; ++I) {
+      RType In = T.type(G.input(E.Node, I));
+      if (In.isPartial()) {
+        if (Partial >= 0)
+          return E;
+        Partial = static_cast<int>(I);
+      } else if (!In.isReplicated()) {
+        Others = false;
+      }
+    }
+    if (Partial < 0 || !Others)
+      return E;
+    Endpoint Up = G.input(E.Node, Partial);
+    bool IsLinear =
+        is(E.Node, trait::LinearInEach) ||
+        (is(E.Node, trait::LinearInFirst) && Partial == 0) ||
+        (is(E.Node, trait::LinearInSame) && Partial == int(E.Port)) ||
+        (is(E.Node, trait::LinearOfFloats) && IsFloat(E) && IsFloat(Up));
+    // Out of a loop, and not into one.
+    if (!IsLinear ||
+        (Loops && Loops->givesInside(Up.Node) && !Loops->givesInside(E.Node)))
+      return E;
+    E = Up;
+  }
+}
+
+/// The tensor whose rows were joined to what \p E has; no node if there are
+/// several, or none is found.
+Endpoint TypeContext::whereJoined(Endpoint E) const {
+  for (;;) {
+    const Node &P = G.node(E.Node);
+    if (is(E.Node, trait::JoinsRows))
+      return E;
+    bool Keeps = is(E.Node, trait::KeepsRowOrder);
+    int From = -1;
+    for (unsigned I = 0; Keeps && I < P.NumData; ++I) {
+      if (!T.type(G.input(E.Node, I)).isSharded())
+        continue;
+      Keeps = From < 0;
+      From = static_cast<int>(I);
+    }
+    if (!Keeps || From < 0 || P.Kind != Inserted::No)
+      return {};
+    E = G.input(E.Node, From);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+RType TypeContext::varying(const Twine &Why) {
+  T.Reasons.try_emplace(N, Why.str());
+  return RType::varying(N);
+}
+
+RType TypeContext::varyingLike(RType From) const {
+  return RType::varying(From.Cause == NoNode ? N : From.Cause);
+}
+
+void TypeContext::assume(Assumption Assumption) {
+  Assumes |= Assumption;
+  T.Sources.push_back({N, Assumption});
+}
+
+bool TypeContext::isReduced() const { return T.Reduced[D.outputIndex(out())]; }
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+int TypeContext::rank(Endpoint E) const {
+  auto S = D.shape(E);
+  return S ? static_cast<int>(S->size()) : -1;
+}
+
+std::optional<Sym> TypeContext::sizeOf(Endpoint E, unsigned Axis) const {
+  auto S = D.shape(E);
+  return S && Axis < S->size() ? D.table().sym((*S)[Axis]) : std::nullopt;
+}
+
+int TypeContext::alignedAxis(unsigned I, int Axis) const {
+  int In = rank(I), Out = rank(out());
+  return In < 0 || Out < In ? -1 : Axis + Out - In;
+}
+
+bool TypeContext::broadcastsAlong(unsigned I, int OutAxis) const {
+  auto S = shape(I);
+  int Out = rank(out());
+  if (!S || Out < 0)
+    return false;
+  int Axis = OutAxis - (Out - static_cast<int>(S->size()));
+  return Axis < 0 || D.table().isOne((*S)[Axis]);
+}
+
+int TypeContext::localAxis(Endpoint E) const {
+  auto Shape = D.shape(E);
+  if (!Shape)
+    return -2;
+  int Axis = -1;
+  for (size_t I = 0; I < Shape->size(); ++I) {
+    if (D.table().isSame((*Shape)[I]))
+      continue;
+    auto S = D.table().sym((*Shape)[I]);
+    if (!S || S->B != 1 || S->R != 0 || Axis >= 0)
+      return -2;
+    Axis = static_cast<int>(I);
+  }
+  return Axis;
+}
+
+bool TypeContext::isSize(unsigned I) const {
+  RType X = operand(I);
+  return X.isReplicated() && (X.K == 0 || X.Zero);
+}
+
+RType TypeContext::sizes(ArrayRef<DimId> Value) const {
+  // An element may be another on replicas than in the single-device step.
+  RType Type = RType::replicated();
+  Type.Symbolic =
+      any_of(Value, [&](DimId Dim) { return !D.table().isSame(Dim); });
+  return Type;
+}
+
+//===----------------------------------------------------------------------===//
+// Orders of rows, and what row numbers number
+//===----------------------------------------------------------------------===//
+
+uint8_t TypeContext::orderOf(ArrayRef<TypeAnalysis::OrderedPart> Parts) {
+  if (T.Orders.empty())
+    T.Orders.emplace_back(); // InOrder
+  auto It = llvm::find(T.Orders, Parts);
+  if (It == T.Orders.end()) {
+    if (T.Orders.size() == RType::AnyOrder)
+      return RType::InOrder;
+    T.Orders.emplace_back(Parts);
+    return static_cast<uint8_t>(T.Orders.size() - 1);
+  }
+  return static_cast<uint8_t>(It - T.Orders.begin());
+}
+
+ArrayRef<TypeAnalysis::OrderedPart> TypeContext::partsOf(RType Joined) const {
+  return T.Orders[Joined.Order];
+}
+
+std::optional<int8_t> TypeContext::numberRows(const Sym &Rows) {
+  auto It = llvm::find(T.Numbered, Rows);
+  if (It == T.Numbered.end()) {
+    if (T.Numbered.size() == 100)
+      return std::nullopt;
+    It = T.Numbered.insert(It, Rows);
+  }
+  return static_cast<int8_t>(It - T.Numbered.begin());
+}
+
+const Sym &TypeContext::rowsNumbered(RType Numbers) const {
+  return T.Numbered[Numbers.K];
+}
+
+NodeId TypeContext::partedBy(Endpoint E) const {
+  auto Shape = D.shape(E);
+  if (Shape)
+    for (DimId Size : *Shape)
+      if (D.table().isRagged(Size))
+        if (NodeId By = D.counterOf(D.table().sym(Size)->Ragged);
+            is(By, trait::SendsRows))
+          return By;
+  return NoNode;
+}
+
+//===----------------------------------------------------------------------===//
+// Conditionals
+//===----------------------------------------------------------------------===//
+
+std::optional<Endpoint> TypeContext::localPredicate(NodeId Node) const {
+  for (uint32_t P : When->of(Node))
+    for (Endpoint E : When->tensors(P)) {
+      // A predicate in a loop may not have a type yet.
+      if (Loops && !Defined[E.Node])
+        continue;
+      if (RType Type = T.type(E); Type.isVarying() || Type.isSharded())
+        return E;
+    }
+  return std::nullopt;
+}
+
+void types::none(TypeContext &C) {
+  bool AllSame = !C.is(trait::Opaque) || !C.isPerReplica();
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    RType X = C.number(I);
+    if (X.isVarying())
+      return C.setAll(C.varyingLike(X));
+    AllSame &= !X.isSharded();
+  }
+  // A function of true values is a true value.
+  for (unsigned I = 0; AllSame && I < C.numData(); ++I)
+    C.plain(I);
+  C.setAll(AllSame ? RType::replicated()
+                   : C.varying("no rule for op " + C.G.opName(C.N)));
+}
+
+} // namespace graft

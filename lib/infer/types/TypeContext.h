@@ -1,0 +1,227 @@
+//===- lib/infer/types/TypeContext.h - one node to its rule -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the type rule of an op sees and does: the node at hand, the types of its
+// operands, what it asks for, and the types that it gives its results. A rule
+// that cannot use an operand as it is asks for a reduction, a gather or a scale
+// and goes on as if it had it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_TYPES_TYPECONTEXT_H
+#define GRAFT_LIB_INFER_TYPES_TYPECONTEXT_H
+
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/infer/types/Types.h"
+#include "lib/ops/OpRule.h"
+
+#include <memory>
+
+namespace graft {
+
+namespace types {
+/// Where there is no rule: true of true values, Varying of rows.
+void none(TypeContext &C);
+} // namespace types
+
+class TypeContext {
+public:
+  /// \p Order is topologicalOrder() of the graph of \p T.
+  TypeContext(TypeAnalysis &T, llvm::ArrayRef<NodeId> Order);
+
+  const TypeAnalysis &Types;
+  const Graph &G;
+  const DimAnalysis &D;
+  NodeId N = NoNode;   ///< The node at hand.
+  uint8_t Assumes = 0; ///< What all its results rest on.
+  /// What was asked for.
+  std::vector<Demand> Asked;
+
+  /// Turns to \p Node.
+  void at(NodeId Node) {
+    N = Node;
+    Assumes = 0;
+  }
+
+  // The node.
+
+  const Node &node() const { return G.node(N); }
+  bool isOp(llvm::StringRef Op) const { return G.isOp(N, Op); }
+  bool is(uint32_t Trait) const { return is(N, Trait); }
+  bool is(NodeId Node, uint32_t Trait) const {
+    return (Rules[G.node(Node).Op].Is & Trait) != 0;
+  }
+  bool isPerReplica() const { return node().Count == Copies::PerReplica; }
+  unsigned numData() const { return node().NumData; }
+  unsigned numResults() const { return D.numOutputs(N); }
+  Endpoint input(unsigned I) const { return G.input(N, I); }
+  Endpoint out(unsigned Port = 0) const { return {N, Port}; }
+
+  // Operands.
+
+  /// The type of an operand, with earlier demands in place.
+  RType operand(unsigned I) const {
+    return I == 0 && Supposed ? *Supposed : given(I);
+  }
+  /// Like operand, but local sizes count as numbers.
+  RType number(unsigned I);
+  /// Like number, for arithmetic: what is Partial is a sum.
+  RType numeric(unsigned I);
+  /// An operand of something non-linear: k = 0 and not Partial.
+  RType plain(unsigned I);
+  /// Asks for what makes operand \p I Replicated with k = 0.
+  RType whole(unsigned I);
+  /// Asks for what makes it not Partial.
+  RType reduced(unsigned I);
+  /// Asks for the rows of all replicas of operand \p I, which has type \p Is.
+  RType gathered(unsigned I, RType Is);
+  /// Asks for another scale.
+  RType scaled(unsigned I, RType Is, int ToK);
+  /// What \p Infer gives if operand 0 has type \p First.
+  template <typename Fn> auto suppose(RType First, Fn Infer) {
+    Supposed = First;
+    auto Result = Infer(*this);
+    Supposed.reset();
+    return Result;
+  }
+
+  // Results.
+
+  RType result(unsigned Port) const { return Types.natural(out(Port)); }
+  /// Gives a result its type. Of Varying it has no mark of local indices.
+  void set(unsigned Port, RType Type) { setAsIs(Port, unmarked(Type)); }
+  void setAll(RType Type) { setAllAsIs(unmarked(Type)); }
+  /// Gives a result that may be local indices its type.
+  void setIndices(unsigned Port, RType Type) { setAsIs(Port, Type); }
+  void setAllIndices(RType Type) { setAllAsIs(Type); }
+  /// Varying from here on, and why.
+  RType varying(const llvm::Twine &Why);
+  /// Varying as \p From is.
+  RType varyingLike(RType From) const;
+  /// Says that the results rest on \p Assumption, which begins here.
+  void assume(Assumption Assumption);
+  /// Whether somebody asks for the whole of result 0.
+  bool isReduced() const;
+
+  // Sizes.
+
+  int rank(Endpoint E) const;
+  int rank(unsigned I) const { return rank(input(I)); }
+  auto shape(unsigned I) const { return D.shape(input(I)); }
+  auto numbers(unsigned I) const { return D.numbers(input(I)); }
+  /// The size of an axis, unless nothing is known of it.
+  std::optional<Sym> sizeOf(Endpoint E, unsigned Axis) const;
+  /// Axis of the result that axis \p Axis of operand \p I is, when shapes are
+  /// aligned at the right; -1 when a shape is not known.
+  int alignedAxis(unsigned I, int Axis) const;
+  /// Whether operand \p I does not vary along axis \p OutAxis of the result.
+  bool broadcastsAlong(unsigned I, int OutAxis) const;
+  /// The axis whose size is a multiple of the rows of one replica; -1: all
+  /// sizes are those of the single-device step; -2: not known.
+  int localAxis(Endpoint E) const;
+  /// Whether operand \p I is integers that are equal on all replicas where they
+  /// are no sizes of a replica.
+  bool isSize(unsigned I) const;
+  /// The type of integers that are known to be \p Value.
+  RType sizes(llvm::ArrayRef<DimId> Value) const;
+
+  // Orders of rows, and what row numbers number.
+
+  /// The number of the order of rows of these parts, for RType::Order; InOrder
+  /// when there are too many orders.
+  uint8_t orderOf(llvm::ArrayRef<TypeAnalysis::OrderedPart> Parts);
+  llvm::ArrayRef<TypeAnalysis::OrderedPart> partsOf(RType Joined) const;
+  /// Numbers of \p Rows, for RType::K; none when there are too many.
+  std::optional<int8_t> numberRows(const Sym &Rows);
+  const Sym &rowsNumbered(RType Numbers) const;
+  /// The op that sends rows to parts and so counts the rows of \p E.
+  NodeId partedBy(Endpoint E) const;
+
+  // Control flow.
+
+  /// The predicate that \p Node runs under and replicas may disagree on, if
+  /// there is one. (One that is partial is reduced for the Switch.)
+  std::optional<Endpoint> localPredicate(NodeId Node) const;
+  /// Whether \p Node runs under such a predicate, or is a Switch: it is not
+  /// known of the latter which side it takes.
+  bool mayNotRun(NodeId Node) const {
+    return When && (localPredicate(Node) || When->predicateOf(Node) != ~0u);
+  }
+  bool hasLoops() const { return Loops != nullptr; }
+  /// Whether \p Node has a type, or waits for one that comes round a loop.
+  bool isDefined(NodeId Node) const { return Defined[Node]; }
+  /// The tensor array or stack whose handle operand 0 is, or NoNode.
+  NodeId handle() const;
+  /// What the tensor array or stack \p Handle holds, unless nothing is known.
+  std::optional<RType> element(NodeId Handle) const;
+  /// Something of type \p Element is written to \p Handle.
+  void hold(NodeId Handle, RType Element);
+  /// Has \p Node visited again: it reads what is known of the node at hand and
+  /// no edge tells. In the first round it is still to come.
+  void wake(NodeId Node) {
+    if (!FirstRound)
+      Due[Node] = true;
+  }
+
+protected:
+  RType given(unsigned I) const {
+    RType Type = T.type(input(I));
+    return node().Count == Copies::Once ? mergedOperand(input(I), Type) : Type;
+  }
+  RType mergedOperand(Endpoint E, RType Type) const;
+  RType asResult(RType Type) const {
+    Type.Assumes |= Assumes;
+    Type.Zero &= is(trait::KeepsZeros);
+    return Type;
+  }
+  static RType unmarked(RType Type) {
+    if (Type.isVarying())
+      Type.Order = RType::InOrder;
+    return Type;
+  }
+  void setAsIs(unsigned Port, RType Type) {
+    if (Port < numResults())
+      T.Types[D.outputIndex(out(Port))] = asResult(Type);
+  }
+  void setAllAsIs(RType Type) {
+    std::fill_n(T.Types.begin() + D.outputIndex(out()), numResults(),
+                asResult(Type));
+  }
+  Endpoint hoist(Endpoint E) const;
+  Endpoint whereJoined(Endpoint E) const;
+  /// The node at hand would have to read operand \p I after an exchange in a
+  /// loop: its results are Varying.
+  void refuseInside(unsigned I, const llvm::Twine &Why) {
+    varying(Why);
+    Refused = I;
+  }
+  RType joined(RType X, RType Y) const;
+
+  TypeAnalysis &T;
+  struct OpInfo {
+    const OpRule &Rule;
+    uint32_t Is; ///< traitsOf() the op.
+    void type(TypeContext &C) const {
+      (Rule.Type ? Rule.Type : types::none)(C);
+    }
+  };
+  std::vector<OpInfo> Rules;     ///< By op.
+  std::optional<RType> Supposed; ///< The type that operand 0 shall have.
+  /// Null in a graph without conditionals.
+  std::unique_ptr<const Conditions> When;
+  std::vector<bool> Due; ///< By node: visited in this round or the next.
+  bool FirstRound = true;
+
+  // Loops, see Loops.cpp; nothing of this is used without.
+  std::unique_ptr<const LoopInfo> Loops;
+  std::vector<bool> Defined;              ///< By node: it has a type.
+  llvm::DenseMap<NodeId, RType> Elements; ///< By array or stack that has any.
+  /// The operand of the node at hand that had to be exchanged inside a loop.
+  std::optional<unsigned> Refused;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_TYPES_TYPECONTEXT_H

@@ -1,0 +1,394 @@
+//===- lib/infer/types/TypeInference.cpp - the fixpoint ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rounds, and what is inferred of a node before its rule is asked.
+//
+// Execution has a type too. What runs under a predicate that is equal on all
+// replicas runs on all of them or on none, and so do the reductions in a
+// branch. What runs under any other predicate has no relation to the
+// single-device value, not even a constant: the single device may not have run
+// it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/types/TypeInference.h"
+
+#include "lib/graph/FileWalk.h"
+#include "lib/program/forms/LengthGather.h"
+#include "lib/support/InternalError.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+TypeInference::TypeInference(TypeAnalysis &T, ArrayRef<NodeId> Order)
+    : TypeContext(T, Order), Order(Order), Visited(G.size()),
+      HasStates(!T.States.empty()) {}
+
+/// Removes those of the first \p Old elements that \p IsGone is true of.
+template <typename List, typename Fn>
+static void dropOld(List &L, size_t Old, Fn IsGone) {
+  L.erase(std::remove_if(L.begin(), L.begin() + Old, IsGone), L.begin() + Old);
+}
+
+bool TypeInference::round() {
+  if (FirstRound) {
+    walkAttrs(G, Order, [&](NodeId Node) {
+      if (Loops)
+        Due[Node] = false;
+      visit(Node);
+    });
+    FirstRound = false;
+    settleLoops();
+    return true;
+  }
+  bool Any = sweep();
+  return settleLoops() || Any;
+}
+
+/// Sweeps until nothing changes. What a sweep leaves to the next one is behind
+/// something that comes round: a loop variable, what an array holds, a
+/// predicate. Each of these rises only so often.
+bool TypeInference::settleLoops() {
+  if (!Loops)
+    return false;
+  if (SweepLimit == 0)
+    SweepLimit =
+        2 + TypeHeight *
+                (1 +
+                 count_if(Order,
+                          [&](NodeId Node) {
+                            return Loops->isLoopMerge(Node) ||
+                                   (When && When->predicateOf(Node) != ~0u);
+                          }) +
+                 Loops->handles().size());
+  TurnLimit Limit("types", SweepLimit);
+  bool Any = false;
+  while (sweep() || fillUnwritten()) {
+    Any = true;
+    Limit.turn([&] {
+      auto It = find_if(Order, [&](NodeId Node) { return Due[Node]; });
+      return It == Order.end() ? std::string() : G.name(*It).str();
+    });
+  }
+  return Any;
+}
+
+std::string TypeInference::takeReason(NodeId Node) {
+  auto It = T.Reasons.find(Node);
+  if (It == T.Reasons.end())
+    return "";
+  std::string Reason = std::move(It->second);
+  T.Reasons.erase(It);
+  return Reason;
+}
+
+/// Visits the nodes that are due, once.
+bool TypeInference::sweep() {
+  size_t OldAsked = Asked.size(), OldUnproved = T.Unproved.size(),
+         OldSources = T.Sources.size(), OldEffects = T.LocalEffects.size();
+  bool Any = false;
+  for (NodeId Node : Order) {
+    if (!Due[Node])
+      continue;
+    Due[Node] = false;
+    Visited[Node] = Any = true;
+    std::string Reason = takeReason(Node);
+    visit(Node);
+    // What comes round a loop to where it began is so for the old reason.
+    if (Loops && D.numOutputs(Node) != 0 && T.natural(out()).Cause == Node)
+      T.Reasons.try_emplace(Node, std::move(Reason));
+  }
+  if (!Any)
+    return false;
+  // What a node said before it was visited again does not count.
+  dropOld(Asked, OldAsked, [&](const Demand &A) { return Visited[A.Because]; });
+  dropOld(T.Unproved, OldUnproved, [&](auto &E) { return Visited[E.first]; });
+  dropOld(T.Sources, OldSources, [&](auto &E) { return Visited[E.first]; });
+  dropOld(T.LocalEffects, OldEffects,
+          [&](auto &E) { return Visited[E.first]; });
+  Visited.assign(G.size(), false);
+  return true;
+}
+
+void TypeInference::markUsers(NodeId Node) {
+  G.forEachUse(Node, [&](Use U) { Due[U.User] = true; });
+}
+
+std::vector<Demand> TypeInference::takeReductions() {
+  std::vector<Demand> Result;
+  copy_if(Asked, std::back_inserter(Result),
+          [](const Demand &A) { return A.Kind == Demand::Reduce; });
+  erase_if(Asked, [](const Demand &A) { return A.Kind == Demand::Reduce; });
+  llvm::sort(Result, [](const Demand &A, const Demand &B) {
+    return std::tuple(A.Source.Node, A.Source.Port, A.Because) <
+           std::tuple(B.Source.Node, B.Source.Port, B.Because);
+  });
+  return Result;
+}
+
+void TypeInference::visit(NodeId Node) {
+  N = Node;
+  if (Loops && !isReady())
+    return;
+  // In the first round the users are still to come, but for those in a loop.
+  if (FirstRound && !Loops) {
+    infer();
+    return;
+  }
+  ArrayRef<RType> Now(T.Types.data() + D.outputIndex(out()), numResults());
+  SmallVector<RType, 4> Before(Now.begin(), Now.end());
+  infer();
+  if (Refused) {
+    setAll(RType::varying(N));
+    Refused.reset();
+  }
+  bool IsNew = Loops && !Defined[N];
+  if (IsNew)
+    Defined[N] = true;
+  if (Now == ArrayRef(Before) && !IsNew)
+    return;
+  markUsers(N);
+  if (uint32_t P = When ? When->predicateOf(N) : ~0u; P != ~0u)
+    for (NodeId Member : When->members(P))
+      Due[Member] = true;
+}
+
+/// Whether everything that the node reads is a true value on every replica and
+/// nothing more is to be said of it: the optimizer, initializers, the saver.
+bool TypeInference::readsPlain() const {
+  for (Endpoint E : G.dataInputs(N))
+    if (!T.natural(E).isPlain())
+      return false;
+  return node().NumData > 0;
+}
+
+void TypeInference::infer() {
+  const struct Node &This = node();
+  const OpInfo &Op = Rules[This.Op];
+  bool PerReplica = This.Count == Copies::PerReplica;
+  Assumes = 0;
+  if (When) {
+    if (auto Predicate = localPredicate(N)) {
+      inferLocally(*Predicate);
+      return;
+    }
+    if (!T.LocalPredicates.empty())
+      T.LocalPredicates.erase(N);
+  }
+  if (bool IsMerge = Loops && Loops->isLoopMerge(N);
+      IsMerge || Op.Is & trait::TakesAnything) {
+    for (unsigned I = 0; I < This.NumData; ++I)
+      Assumes |= operand(I).Assumes;
+    if (IsMerge)
+      mergeLoop();
+    else
+      Op.type(*this);
+    return;
+  }
+  bool Draws = Op.Is & trait::Draws && PerReplica,
+       Opaque = Op.Is & trait::Opaque && PerReplica,
+       OfTrue = !(Op.Is & trait::NotOfTrue);
+  if (OfTrue && !HasStates && !Opaque && !Draws && readsPlain()) {
+    // A function of values that are equal and true is equal and true.
+    setAll(RType::replicated());
+    return;
+  }
+  if (HasStates && usesState())
+    return;
+  bool AllTrue = true, AnySymbolic = false, AnyOrdered = false,
+       AnyVarying = false;
+  for (unsigned I = 0; I < This.NumData; ++I) {
+    RType In = operand(I);
+    AnyOrdered |= In.Order != RType::InOrder && !In.isVarying();
+    AnyVarying |= In.isVarying();
+    AllTrue &= In.isTrue() && !In.Zero;
+    AnySymbolic |= In.Symbolic;
+    Assumes |= In.Assumes;
+  }
+  if (AnyVarying && !PerReplica)
+    askForRows();
+  const UpdateDef &U = T.Vars.update(G, N);
+  if (U.Kind != UpdateKind::None) {
+    update(U);
+    return;
+  }
+  if (numResults() == 0) {
+    if (Op.Is & trait::ForEffect)
+      Op.type(*this);
+    return;
+  }
+  if (Opaque) {
+    Op.type(*this);
+    return;
+  }
+  // What reads nothing is equal everywhere, but for what its rule knows.
+  if (AllTrue && OfTrue && !Draws) {
+    setAll(RType::replicated());
+    return;
+  }
+  bool MayIndex = PerReplica && Op.Rule.LocalIndices;
+  if (AnySymbolic && !AnyVarying && MayIndex && Op.Rule.LocalIndices(*this))
+    return;
+  if (AnySymbolic)
+    for (unsigned Port = 0; Port < numResults(); ++Port)
+      if (auto Value = D.value(out(Port))) {
+        // Shape arithmetic: the local value is used unchanged as a size.
+        setAll(sizes(*Value));
+        return;
+      }
+  if (Draws && !(Op.Is & trait::DrawsRows)) {
+    setAll(varying("draws different random numbers on each replica"));
+    return;
+  }
+  if (AnyVarying && MayIndex && Op.Rule.LocalIndices(*this))
+    return;
+  if (D.table().hasRagged() && mixesRows())
+    setAll(varying("combines a data-dependent number of rows with other rows"));
+  else if (AnyOrdered)
+    inferOrdered();
+  else
+    Op.type(*this);
+}
+
+/// The results of a node that runs under \p Predicate, which replicas may
+/// disagree on.
+void TypeInference::inferLocally(Endpoint Predicate) {
+  T.LocalPredicates.insert_or_assign(N, Predicate);
+  if (node().Count == Copies::Once && G.opDef(N) && G.opDef(N)->isStateful() &&
+      T.Vars.isOnce(G, N) && none_of(G.dataInputs(N), [&](Endpoint E) {
+        return G.node(E.Node).Count == Copies::PerReplica;
+      }))
+    T.LocalEffects.push_back({N, Predicate});
+  if (T.Vars.isUpdate(G, N))
+    for (unsigned I = T.Vars.update(G, N).NumVars; I < numData(); ++I)
+      T.Unproved.push_back({N, I});
+  for (unsigned I = 0; I < numData(); ++I)
+    if (RType X = operand(I); X.isVarying()) {
+      setAll(varyingLike(X));
+      return;
+    }
+  setAll(varying("runs under a predicate that replicas may disagree on"));
+}
+
+/// What exists once reads the rows of all replicas, joined in their order.
+void TypeInference::askForRows() {
+  for (unsigned I = 0; I < numData(); ++I)
+    if (RType Read = T.natural(input(I)); Read.isJoined())
+      gathered(I, Read);
+}
+
+/// Whether operands that are split have different numbers of rows, or may have:
+/// one row on a replica would be broadcast there.
+bool TypeInference::mixesRows() const {
+  if (is(trait::TakesUnequalRows))
+    return false;
+  const DimId None = ~DimId(0);
+  DimId First = None;
+  for (unsigned I = 0; I < numData(); ++I) {
+    RType X = operand(I);
+    if (!X.isSharded())
+      continue;
+    auto Shape = D.shape(input(I));
+    if (!Shape || X.Axis >= Shape->size()) {
+      if (numData() > 1)
+        return true;
+      continue;
+    }
+    DimId Rows = (*Shape)[X.Axis];
+    auto S = D.table().sym(Rows);
+    if (First == None)
+      First = Rows;
+    else if (D.table().find(First) != D.table().find(Rows) &&
+             (!S || S != D.table().sym(First)))
+      return true;
+  }
+  return false;
+}
+
+/// Applies the rule where an operand has its rows in another order, or in any.
+void TypeInference::inferOrdered() {
+  const OpInfo &Op = Rules[node().Op];
+  if (Op.Is & trait::OrdersRows) {
+    Op.type(*this);
+    return;
+  }
+  uint8_t Order = RType::AnyOrder;
+  bool Differ = false;
+  for (unsigned I = 0; I < numData(); ++I) {
+    RType X = operand(I);
+    if (!X.isSharded() || X.Zero || X.Order == RType::AnyOrder)
+      continue;
+    Differ |= Order != RType::AnyOrder && Order != X.Order;
+    Order = X.Order;
+  }
+  bool Joined = Order != RType::InOrder && Order != RType::AnyOrder;
+  if (Differ || (Joined && Op.Is & trait::NeedsOrder)) {
+    setAll(varying(Differ ? "combines rows in different concatenation orders"
+                          : "needs rows in a different concatenation order"));
+    return;
+  }
+  Op.type(*this);
+  for (unsigned Port = 0; Port < numResults(); ++Port) {
+    RType Type = result(Port);
+    if (!Type.isSharded())
+      continue;
+    Type.Order = Order & 63;
+    // A row that becomes several, or a part of one, is in no order known.
+    if (Op.Is & trait::RegroupsRows) {
+      auto In = shape(0), Out = D.shape(out(Port));
+      uint8_t Axis = operand(0).Axis;
+      if (!In || !Out ||
+          D.table().find((*In)[Axis]) != D.table().find((*Out)[Type.Axis])) {
+        if (Joined)
+          Type = varying("reshapes concatenated rows");
+        Type.Order = RType::InOrder;
+      }
+    }
+    set(Port, Type);
+  }
+}
+
+/// Adds those whose numbers a reader of them, or of what is made of them, does
+/// not know what to do with, or that nobody reads: they are results.
+void TypeInference::findUnusable(std::vector<NodeId> &Found) {
+  std::vector<bool> Has(G.size());
+  auto Add = [&](NodeId Node) {
+    if (!Has[Node])
+      Found.push_back(Node);
+    Has[Node] = true;
+  };
+  auto Ask = [&](const RType &X) {
+    if (X.countsRows() && is(X.Cause, trait::FindsRows))
+      Add(X.Cause);
+  };
+  // Where numbers of rows are sent too, those are right only on a replica.
+  std::vector<bool> SendsNumbers(G.size());
+  for (NodeId Node : Order)
+    if (NodeId By = is(Node, trait::SendsRows) ? partedBy({Node, 0}) : NoNode;
+        By != NoNode && T.natural({Node, 0}).countsRows())
+      SendsNumbers[By] = true;
+  for (NodeId Node : Order) {
+    ArrayRef<RType> Results(T.Types.data() + D.outputIndex({Node, 0}),
+                            D.numOutputs(Node));
+    bool Gives = any_of(Results, [](const RType &X) { return X.countsRows(); });
+    bool Uses = any_of(Results, [](const RType &X) { return !X.isVarying(); });
+    if (Gives && !G.hasUses(Node))
+      Ask(Results.front());
+    if (G.node(Node).Count == Copies::Once || T.Vars.isUpdate(G, Node) ||
+        (!Gives && !Uses))
+      for (Endpoint E : G.dataInputs(Node))
+        Ask(T.type(E));
+    // Of what gathers rows after their numbers only the end has a type.
+    if (!Gives && !Uses && !isLengthGatherOp(G, Node))
+      for (Endpoint E : G.dataInputs(Node))
+        if (NodeId By = T.type(E).isSharded() ? partedBy(E) : NoNode;
+            By != NoNode && !SendsNumbers[By] && !Results.empty())
+          Add(By);
+  }
+}
+
+} // namespace graft

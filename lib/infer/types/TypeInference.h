@@ -1,0 +1,71 @@
+//===- lib/infer/types/TypeInference.h - the fixpoint (private) -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_TYPES_TYPEINFERENCE_H
+#define GRAFT_LIB_INFER_TYPES_TYPEINFERENCE_H
+
+#include "lib/infer/types/TypeContext.h"
+
+namespace graft {
+
+/// Applies the rules of ops, in rounds over the nodes. It knows of an op what
+/// its entry says (OpRule).
+class TypeInference : private TypeContext {
+public:
+  TypeInference(TypeAnalysis &T, llvm::ArrayRef<NodeId> Order);
+  /// Visits all nodes, the next times only those that read something new. False
+  /// when there was none.
+  bool round();
+  void visit(NodeId Node);
+  /// Has \p Node, or its users, visited again.
+  void mark(NodeId Node) { Due[Node] = true; }
+  void markUsers(NodeId Node);
+  /// Has the types of loops inferred anew: what they begin with is another now.
+  void restartLoops();
+  /// Says that all types that nodes can read are there.
+  void settle() { Defined.assign(Defined.size(), true); }
+
+  /// The reductions that the last round asked for, by source; of those for one
+  /// source the one that the first node asked for comes first.
+  std::vector<Demand> takeReductions();
+  /// What was asked for and not taken.
+  llvm::ArrayRef<Demand> asked() const { return Asked; }
+  /// The nodes that find, or send, rows whose numbers, each replica's own,
+  /// somebody cannot use.
+  void findUnusable(std::vector<NodeId> &Found);
+
+private:
+  bool sweep();
+  bool settleLoops();
+  std::string takeReason(NodeId Node);
+  bool isReady() const;
+  bool fillUnwritten();
+  bool readsPlain() const;
+  void infer();
+  void inferLocally(Endpoint Predicate);
+  void mergeLoop();
+  bool mixesRows() const;
+  void inferOrdered();
+  void askForRows();
+  bool usesState();
+  TypeAnalysis::VariableState *stateOf(Endpoint E);
+  void update(const UpdateDef &U);
+  void writeState(const TypeAnalysis::VariableState &S, const UpdateDef &U);
+  void diverge(NodeId Var, TypeAnalysis::VariableState &S);
+
+  /// How often a type can rise: from none to Varying, in five steps; what it
+  /// assumes, three bits; its order, and what of it is symbolic.
+  static constexpr uint64_t TypeHeight = 12;
+
+  llvm::ArrayRef<NodeId> Order;
+  std::vector<bool> Visited; ///< By node: in this round, and before.
+  bool HasStates;            ///< A variable has a policy of its own.
+  uint64_t SweepLimit = 0;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_TYPES_TYPEINFERENCE_H

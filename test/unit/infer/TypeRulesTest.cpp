@@ -1,0 +1,75 @@
+//===- test/unit/infer/TypeRulesTest.cpp - rules alone ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A type rule is a function of a context: it can be asked of one node, of
+// operands that have other types than those that were inferred.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Builder.h"
+
+#include "lib/infer/graph/Topology.h"
+#include "lib/infer/rules/Rules.h"
+
+using namespace graft;
+
+namespace {
+
+struct Rule : Builder {
+  Rule() {
+    feed("x", {-1, 4});
+    ints("axis0", {0});
+    op("Sum", "sum", {"x/split", "axis0"});
+    floats("r", {4}, 1);
+    op("Mul", "mul", {"sum", "r"});
+    op("Add", "add", {"sum", "r"});
+  }
+  /// What rule \p Type gives \p Node if operand 0 has type \p First.
+  RType ask(const std::string &Node, RType First, void (*Type)(TypeContext &)) {
+    const ProgramFacts &F = facts();
+    auto Order = topologicalOrder(G);
+    TypeAnalysis T(G, Order, F.Dims, F.Vars);
+    TypeContext C(T, Order);
+    C.at(end(Node).Node);
+    RType Result = C.suppose(First, [&](TypeContext &) {
+      Type(C);
+      return C.result(0);
+    });
+    Asked = C.Asked;
+    return Result;
+  }
+  std::vector<Demand> Asked;
+};
+
+} // namespace
+
+TEST_CASE("type rules: one node is asked by itself", "[types]") {
+  Rule R;
+  CHECK(R.ask("mul", RType::partial(1), ruleOf("Mul").Type).str() ==
+        "Partial(sum) k=1");
+  CHECK(R.ask("mul", RType::replicated(), ruleOf("Mul").Type).str() == "Replicated");
+  CHECK(R.Asked.empty());
+  CHECK(R.ask("sum", RType::sharded(1), ruleOf("Sum").Type).str() ==
+        "Sharded(0)");
+  CHECK(R.ask("sum", RType::sharded(0), ruleOf("ArgMax").Type).isVarying());
+}
+
+TEST_CASE("type rules: a demand is what the rule asks for", "[types]") {
+  Rule R;
+  CHECK(R.ask("add", RType::partial(0), ruleOf("Add").Type).str() == "Replicated");
+  REQUIRE(R.Asked.size() == 1);
+  CHECK(R.Asked[0].Kind == Demand::Reduce);
+  // Above the sum there is nothing linear to reduce before.
+  CHECK(R.Asked[0].Source == R.end("sum"));
+}
+
+TEST_CASE("type rules: an op of each trait", "[types]") {
+  CHECK(traitsOf("Mul") & trait::LinearInEach);
+  CHECK(traitsOf("IdentityN") & trait::LinearInSame);
+  CHECK(ruleOf("NoSuchOp").Type == nullptr);
+  CHECK(traitsOf("NoSuchOp") & trait::Opaque);
+  CHECK_FALSE(traitsOf("MatrixSquareRoot") & trait::Opaque);
+  CHECK(traitsOf("RandomShuffle") & trait::Draws);
+  CHECK_FALSE(traitsOf("PlaceholderWithDefault") & trait::KeepsZeros);
+}
