@@ -93,7 +93,7 @@ void CheckCopies::findRows() {
       continue;
     OfBatch[N] = true;
     G->forEachUse(N, [&](Use U) {
-      if (U.Index < G->node(U.User).NumData)
+      if (G->isData(U))
         Work.push_back(U.User);
     });
   }
@@ -105,8 +105,7 @@ bool CheckCopies::collectUpdates(NodeId Var,
                                  std::vector<NodeId> &Result) const {
   bool Fits = true;
   for (Use U : G->uses(Var)) {
-    if (U.Index >= G->node(U.User).NumData ||
-        G->node(U.User).Kind == Inserted::Refresh)
+    if (!G->isData(U) || G->node(U.User).Kind == Inserted::Refresh)
       continue;
     // In a branch or a loop the variable has another name.
     Fits &= Vars->variableOf({U.User, 0}) == NoNode ||
@@ -115,8 +114,7 @@ bool CheckCopies::collectUpdates(NodeId Var,
       continue;
     // Nor may what the update returns be written to.
     Fits &= !G->anyUse(U.User, [&](Use Next) {
-      return Next.Index < G->node(Next.User).NumData &&
-             Vars->isUpdate(*G, Next.User);
+      return G->isData(Next) && Vars->isUpdate(*G, Next.User);
     });
     const UpdateDef &Def = Vars->update(*G, U.User);
     ArrayRef<Endpoint> Values = G->dataInputs(U.User).drop_front(Def.NumVars);

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The certificate. Compares the program with the graph that was read: what was
-// inserted, erased by its meaning on global values, must give the input back edge
-// for edge, and the replication types, inferred from scratch, must prove that
-// the erasure changes nothing (lib/certify/compare/Certificate.h).
+// inserted, erased by its meaning on global values, must give the input back
+// edge for edge, and the replication types, inferred from scratch, must prove
+// that the erasure changes nothing (lib/certify/compare/Certificate.h).
 //
 //     g/reduce = _Reduce*(g)  erased  →  g      because g is Partial, k=1,
 //     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1

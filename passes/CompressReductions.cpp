@@ -116,8 +116,7 @@ CompressReductions::initializers(const ProgramFacts &Facts,
     Result.push_back(Initial);
     Facts.Vars.forEachUse(*G, Var, [&](Use U) {
       if (Facts.Vars.update(*G, U.User).Kind == UpdateKind::Assign &&
-          U.Index == 0 && U.User != Initial &&
-          G->node(U.User).Count == Copies::PerReplica &&
+          U.Index == 0 && U.User != Initial && G->isPerReplica(U.User) &&
           isRestored(*G, G->input(U.User, 1).Node))
         Result.push_back(U.User);
     });
@@ -242,7 +241,7 @@ PassResult CompressReductions::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   }
   if (readMesh(*G).replicas() < 2 ||
-      (Name.empty() && !anySynchronizer(*G, [](const Synchronizer &S) {
+      (Name.empty() && !anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
          return S.Compressor != Synchronizer::None;
        })))
     return PassResult::Unchanged;

@@ -101,10 +101,10 @@ PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
       Diags.error(G.name(N), "forwards its input but has no input");
       return PassResult::Failure;
     }
-    if (G.node(N).Count == Copies::PerReplica || G.isOp(N, "_FromReplicas"))
+    if (G.isPerReplica(N) || G.isOp(N, "_FromReplicas"))
       continue;
     for (Endpoint E : G.dataInputs(N))
-      if (G.node(E.Node).Count == Copies::PerReplica) {
+      if (G.isPerReplica(E.Node)) {
         Diags.error(G.name(N), "is unreplicated but reads '" +
                                    G.name(E.Node).str() +
                                    "', which is per-replica; run merge-fetches "

@@ -109,7 +109,7 @@ private:
 void FuseReductions::findStages(const ProgramFacts &Facts) {
   Level.assign(G->size(), 0);
   Stage.assign(G->size(), 0);
-  // What comes round a loop is there after the first turn.
+  // What a loop carries is there after the first iteration.
   TurnLimit Limit("the stages of sums", 2 + uint64_t(G->size()));
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G->name(Again).str(); });
@@ -280,7 +280,7 @@ PassResult FuseReductions::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Failure;
   }
   // Only all-reduce has groups.
-  if (Bytes == 0 && !anySynchronizer(*G, [](const Synchronizer &S) {
+  if (Bytes == 0 && !anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
         return S.Kind == Synchronizer::AllReduce;
       }))
     return PassResult::Unchanged;
@@ -290,7 +290,7 @@ PassResult FuseReductions::run(Module &M, DiagnosticEngine &Diags) {
   for (auto &[K, Members] : Found) {
     int64_t Limit = INT32_MAX;
     if (Bytes != 0) {
-      // Of the types that are not known none has more than 16.
+      // No type of unknown size has more than 16.
       unsigned Each = bytesOf(K.Type) != 0 ? bytesOf(K.Type) : 16;
       Limit = static_cast<int64_t>(std::min<uint64_t>(Limit, Bytes / Each));
     }

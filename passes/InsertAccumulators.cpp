@@ -94,7 +94,7 @@ NodeId InsertAccumulators::insert(const Twine &Name, StringRef Op,
 
 void InsertAccumulators::accumulate(NodeId Sum, NodeId Var) {
   Endpoint Value = G->input(Sum, 0);
-  unsigned Type = G->outputType(Value.Node, Value.Port);
+  unsigned Type = G->outputType(Value);
   std::string Name = G->name(Sum).str();
   Device = hostDevice(G->device(Var));
   if (auto Of = DeviceName::parse(Device); Of && Of->Type == "GPU") {
@@ -154,9 +154,9 @@ PassResult InsertAccumulators::run(Module &M, DiagnosticEngine &Diags) {
         G->stringAttr(N, "combine") != StringRef("sum"))
       continue;
     Endpoint Value = G->input(N, 0);
-    unsigned Type = G->outputType(Value.Node, Value.Port);
+    unsigned Type = G->outputType(Value);
     if ((Type != DT_HALF && Type != DT_FLOAT && Type != DT_DOUBLE) ||
-        G->node(Value.Node).Count != Copies::PerReplica ||
+        !G->isPerReplica(Value.Node) ||
         G->node(Value.Node).Kind == Inserted::Split ||
         G->node(Value.Node).Flags & NF_ElidePrimary)
       continue;

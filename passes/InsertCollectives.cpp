@@ -100,7 +100,7 @@ private:
   void collective(NodeId N, int64_t InstanceKey);
   void pick(NodeId N, int64_t InstanceKey);
   bool merges(NodeId N) const;
-  std::vector<NodeId> findExchanges(bool &AnyHint) const;
+  std::vector<NodeId> findExchanges() const;
   void giveForm(NodeId N, bool Add, int64_t Rank, int64_t &InstanceKey);
   void findHints(Module &M, ArrayRef<NodeId> Found);
   DenseMap<NodeId, int64_t> findUneven(Module &M, ArrayRef<NodeId> Found);
@@ -252,7 +252,7 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
 void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
                                      int64_t &InstanceKey) {
   gatherByLengths(*G, N, Rank, [&](Endpoint E, StringRef Suffix) {
-    This.Type = G->outputType(E.Node, E.Port);
+    This.Type = G->outputType(E);
     NodeId Place = G->insertNode(nameOf(N, Suffix), op::Identity, E, E.Node,
                                  AttrRun().type("T", This.Type),
                                  Inserted::Gather, Copies::PerReplica);
@@ -287,7 +287,7 @@ bool InsertCollectives::merges(NodeId N) const {
   if (Combine == "sum" || Combine == "min" || Combine == "max")
     return true;
   return G->anyUse(N, [&](Use U) {
-    return U.Index < G->node(U.User).NumData && !G->isOp(U.User, "_ToReplicas");
+    return G->isData(U) && !G->isOp(U.User, "_ToReplicas");
   });
 }
 
@@ -310,13 +310,12 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
   DenseMap<NodeId, int64_t> Result;
   for (NodeId N : Found) {
     if (!G->isOp(N, "_Gather") || G->intAttr(N, "axis").value_or(0) != 0 ||
-        !G->boolAttr(N, "uneven").value_or(false) ||
-        G->node(N).Count != Copies::PerReplica)
+        !G->boolAttr(N, "uneven").value_or(false) || !G->isPerReplica(N))
       continue;
     const ProgramFacts &Facts = programFacts(M);
     unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
     auto Shape = Facts.Dims.shape(G->input(N, 0));
-    // What comes round a loop is not proved (lib/program/forms/LengthGather.h).
+    // What a loop carries is not proved (lib/program/forms/LengthGather.h).
     if (Shape && !Shape->empty() && Shape->size() <= 16 && hasKernel(Type) &&
         !LoopInfo::find(*G, Facts.Order))
       Result[N] = static_cast<int64_t>(Shape->size());
@@ -324,29 +323,19 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
   return Result;
 }
 
-/// The reductions and gathers, by name, and what workers merge. \p AnyHint
-/// becomes true if a variable asks for a kind of collective.
-std::vector<NodeId> InsertCollectives::findExchanges(bool &AnyHint) const {
-  enum : uint8_t { Other, Exchange, Merge, Variable };
+/// The reductions and gathers, by name, and what workers merge.
+std::vector<NodeId> InsertCollectives::findExchanges() const {
+  enum : uint8_t { Other, Exchange, Merge };
   PerOp Roles(*G, [&](StringRef Op, const OpDef *) {
     return Op == "_Reduce" || Op == "_Gather" ? Exchange
            : Workers && Op == "_FromReplicas" ? Merge
-           : isVariableOp(Op)                 ? Variable
                                               : Other;
   });
   std::vector<NodeId> Found;
   for (NodeId N = 0; N < G->size(); ++N) {
     uint8_t Role = Roles[G->node(N)];
-    if (Role == Other || !G->isLive(N))
-      continue;
-    if (Role == Variable) {
-      if (!AnyHint && G->node(N).Flags & NF_MayHaveGraft) {
-        auto Sync = synchronizerOf(*G, N);
-        AnyHint = Sync && Sync->Spec != Synchronizer::Auto;
-      }
-    } else if (Role == Exchange || merges(N)) {
+    if (Role != Other && G->isLive(N) && (Role == Exchange || merges(N)))
       Found.push_back(N);
-    }
   }
   llvm::sort(Found,
              [&](NodeId A, NodeId B) { return G->name(A) < G->name(B); });
@@ -386,8 +375,7 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   Replicas = Devices.replicas();
   // One worker adds nothing.
   Workers &= Replicas > 1;
-  bool AnyHint = false;
-  std::vector<NodeId> Found = findExchanges(AnyHint);
+  std::vector<NodeId> Found = findExchanges();
   if (Found.empty())
     return PassResult::Unchanged;
   // Adding needs nothing of the servers of several tasks.
@@ -398,7 +386,9 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   bool Add =
       How == "add" || (How == "auto" && Adds) || (How == "workers" && !Workers);
   int64_t InstanceKey = 1;
-  if (AnyHint && !Add)
+  if (!Add && anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
+        return S.Spec != Synchronizer::Auto;
+      }))
     findHints(M, Found);
   DenseMap<NodeId, int64_t> Uneven;
   if (!Add && !Workers)

@@ -10,8 +10,8 @@
 //                                         g/reduce = _Reduce*(g) power=-1
 //     Apply*(w, lr, g)               →    Apply*(w, lr, g/reduce)
 //
-//   _Reduce   a partial value becomes the same, global value everywhere, for all
-//             of its users, so that each gradient is reduced once
+//   _Reduce   a partial value becomes the global one everywhere, for all of its
+//             users, so that each gradient is reduced once
 //   _Gather   the rows of all replicas, for one user (a de-duplication)
 //   _Scale    times a power of the number of replicas
 //
@@ -71,7 +71,7 @@ private:
 void InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
                               bool Assumed) {
   AttrRun Attrs;
-  Attrs.type("T", G->outputType(Source.Node, Source.Port));
+  Attrs.type("T", G->outputType(Source));
   Attrs.string("combine", Combine);
   if (Power != 0)
     Attrs.integer("power", Power);
@@ -110,7 +110,7 @@ bool InsertReductions::userGradients() {
                            "or sum");
       return false;
     }
-    if (G->node(Source->Node).Count != Copies::PerReplica) {
+    if (!G->isPerReplica(Source->Node)) {
       Diags->error(G->name(Source->Node),
                    "--grad: this tensor is the same for all replicas, so there "
                    "is nothing to reduce");
@@ -158,7 +158,7 @@ void InsertReductions::insert(const Demand &D, bool Assumed) {
   auto Chain = [&](StringRef Op, StringRef Suffix, Inserted Kind) {
     NodeId N = G->addNode(G->uniqueName((G->name(Source.Node) + Suffix).str()),
                           Op, Source, Source.Node);
-    G->setTypeAttr(N, "T", G->outputType(Source.Node, Source.Port));
+    G->setTypeAttr(N, "T", G->outputType(Source));
     G->node(N).Kind = Kind;
     G->node(N).Count = G->node(Source.Node).Count;
     Source = {N, 0};

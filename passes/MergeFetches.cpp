@@ -79,9 +79,9 @@ private:
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
   const ProgramFacts *Facts = nullptr;
-  /// Asked and never walked.
+  /// For lookups only: it has no order.
   DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged;
-  std::set<NodeId> Causes; ///< Of values that were warned of.
+  std::set<NodeId> Causes; ///< Origins that were warned of.
   std::string Scope;       ///< See copyScope.
   uint64_t *MergedCount = nullptr;
 };
@@ -147,7 +147,7 @@ Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
     Combine = Names[static_cast<int>(Type.Op)];
   else if (Type.isSharded())
     Combine = "concat";
-  unsigned DataType = G->outputType(E.Node, E.Port);
+  unsigned DataType = G->outputType(E);
   AttrRun Attrs;
   Attrs.type("T", DataType).string("combine", Combine);
   if (Type.isSharded())
@@ -202,7 +202,7 @@ void MergeFetches::nameMerged(NodeId N) {
   NodeId All = G->addNode(Name, op::IdentityN, Values, N);
   std::string Types;
   for (Endpoint E : Values)
-    Types += static_cast<char>(G->outputType(E.Node, E.Port));
+    Types += static_cast<char>(G->outputType(E));
   G->setAttr(All, "T", encodeTypeListAttr(Types));
   G->node(All).Kind = Inserted::Identity;
 }
@@ -211,11 +211,11 @@ void MergeFetches::nameMerged(NodeId N) {
 bool MergeFetches::mergeForOnce(const Fetches &Found) {
   bool Any = false;
   for (NodeId User : Facts->Order) {
-    if (G->node(User).Count != Copies::Once || combinesReplicas(*G, User))
+    if (G->isPerReplica(User) || combinesReplicas(*G, User))
       continue;
     for (unsigned I = 0; I < G->node(User).NumData; ++I) {
       Endpoint E = G->input(User, I);
-      if (G->node(E.Node).Count != Copies::PerReplica)
+      if (!G->isPerReplica(E.Node))
         continue;
       RType Type = Facts->Types.number(E);
       if (Type.isVarying())
@@ -243,7 +243,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found, bool &Reached) {
   bool Any = false;
   for (const auto &[Tensor, Named] : Found.tensors()) {
     Endpoint E{Tensor.first, Tensor.second};
-    if (G->node(E.Node).Count != Copies::PerReplica)
+    if (!G->isPerReplica(E.Node))
       continue;
     Reached = true;
     RType Type = Facts->Types.number(E);
@@ -266,7 +266,7 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
   bool Any = false;
   std::vector<StringRef> Gone;
   for (NodeId N = 0; N < End; ++N) {
-    if (!G->isLive(N) || G->node(N).Count != Copies::PerReplica ||
+    if (!G->isLive(N) || !G->isPerReplica(N) ||
         G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
         Facts->Types.readsUnaggregated(N))
       continue;
@@ -305,7 +305,10 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   unsigned Errors = D.errorCount();
   Facts = &programFacts(M);
   Fetches Found(*G, *Facts, option("pick") == "true");
-  if (!Found.addNamed(M, option("fetch"), D))
+  SmallVector<StringRef, 4> Names;
+  option("fetch").split(Names, ';', -1, false);
+  if (!Found.addNamed(M, std::vector<std::string>(Names.begin(), Names.end()),
+                      D))
     return PassResult::Failure;
   Found.addSinks();
   if (option("heads") == "true")
@@ -315,9 +318,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   // fetched.
   bool Reached = any_of(Facts->Order, [&](NodeId N) {
     return Facts->Vars.isUpdate(*G, N) &&
-           (G->node(N).Count == Copies::PerReplica ||
-            any_of(G->dataInputs(N), [&](Endpoint E) {
-              return G->node(E.Node).Count == Copies::PerReplica;
+           (G->isPerReplica(N) || any_of(G->dataInputs(N), [&](Endpoint E) {
+              return G->isPerReplica(E.Node);
             }));
   });
   bool Changed = mergeForOnce(Found);

@@ -89,22 +89,18 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
   if (G->node(Var).Plan != Policy::Mirrored || Named.contains(Var))
     return true;
   bool Result = false, IsRead = false;
-  auto IsPerReplica = [&](NodeId N) {
-    return G->node(N).Count == Copies::PerReplica;
-  };
   forEachUse(Var, [&](Use U) {
     if (Result)
       return;
-    if (IsPerReplica(U.User) && Vars->usesInPlace(*G, U.User, U.Index)) {
+    if (G->isPerReplica(U.User) && Vars->usesInPlace(*G, U.User, U.Index)) {
       Result = true;
     } else if (Vars->isUpdate(*G, U.User)) {
       Result = any_of(G->dataInputs(U.User),
-                      [&](Endpoint E) { return IsPerReplica(E.Node); });
+                      [&](Endpoint E) { return G->isPerReplica(E.Node); });
     } else if (!IsRead) {
       // What reads the value, itself or through one op.
-      IsRead = IsPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
-        return Reader.Index < G->node(Reader.User).NumData &&
-               IsPerReplica(Reader.User);
+      IsRead = G->isPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
+        return G->isData(Reader) && G->isPerReplica(Reader.User);
       });
     }
   });
@@ -150,13 +146,13 @@ void MirrorVariables::nameCopies(NodeId Var) {
 void MirrorVariables::mirrorInitialValue(NodeId Var) {
   NodeId Assign = Vars->initialAssign(*G, Var);
   if (Assign == NoNode || G->node(Var).Plan == Policy::Replicated ||
-      G->node(G->input(Assign, 1).Node).Count != Copies::Once)
+      G->isPerReplica(G->input(Assign, 1).Node))
     return;
   Endpoint Value = G->input(Assign, 1);
   SmallString<128> Name("loc:@");
   Name += G->name(Var);
   AttrRun Attrs;
-  Attrs.type("T", G->outputType(Value.Node, Value.Port));
+  Attrs.type("T", G->outputType(Value));
   Attrs.strings("_class", Name);
   Name = G->name(Var);
   Name += "/Initializer/Identity";
@@ -176,9 +172,9 @@ void MirrorVariables::readReferences(NodeId Var) {
       Uses.push_back(U);
   });
   for (Use U : Uses) {
-    Endpoint Reference = G->input(U.User, U.Index);
+    Endpoint Reference = G->input(U);
     AttrRun Attrs;
-    Attrs.type("T", G->outputType(Reference.Node, Reference.Port));
+    Attrs.type("T", G->outputType(Reference));
     SmallString<128> Name(G->name(Var));
     Name += "/read";
     NodeId N = G->insertNode(Name, op::Identity, Reference, Reference.Node,

@@ -31,7 +31,7 @@
 #include "lib/lower/expand/Expand.h"
 #include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
-#include "lib/strategy/Record.h"
+#include "lib/rewrite/Reductions.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -54,8 +54,8 @@ public:
 
 /// Whether a per-replica node stays colocated with \p With.
 static bool stays(const Graph &G, NodeId With) {
-  return With == NoNode || (G.node(With).Count == Copies::PerReplica &&
-                            !(G.node(With).Flags & NF_FixedDevice));
+  return With == NoNode ||
+         (G.isPerReplica(With) && !(G.node(With).Flags & NF_FixedDevice));
 }
 
 /// Drops what \p N is colocated with and \p Stays is false of. Returns whether
@@ -84,7 +84,7 @@ public:
   bool Changed = false;
 
 private:
-  /// Of copy 0, if there are several.
+  /// The device of \p N, or of copy 0.
   std::string device(NodeId N) const {
     const Node &This = G.node(N);
     return This.Count == Copies::Once || This.Flags & NF_FixedDevice
@@ -106,7 +106,6 @@ private:
   bool mayMove(NodeId N) const;
   NodeId next(NodeId N) const;
   void settle(NodeId N);
-  bool anyDestination() const;
   void placeWithUsers();
 
   Graph &G;
@@ -115,7 +114,7 @@ private:
   bool HasHost;           ///< Replica 0 is somewhere else than its host.
   bool AnyDevice;         ///< A node that exists once may have to go.
   bool HasShared = false; ///< And so, maybe, a destination.
-  std::vector<NodeId> Placed, WithClass; ///< Of those that exist once.
+  std::vector<NodeId> Placed, WithClass; ///< Unreplicated nodes.
   /// By device of a node, and of what it goes with (and whether that has
   /// several copies).
   DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
@@ -148,7 +147,7 @@ bool Placement::mayMove(NodeId N) const {
     return false;
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
-    if (G.isRefInput(N, I) || G.outputType(E.Node, E.Port) == DT_RESOURCE)
+    if (G.isRefInput(N, I) || G.outputType(E) == DT_RESOURCE)
       return false;
   }
   return true;
@@ -181,7 +180,7 @@ void Placement::settle(NodeId N) {
   NodeId End = N;
   for (NodeId With; !Root.count(End); End = With) {
     With = next(End);
-    // Whoever comes round is where it is.
+    // A node of a cycle stays where it is.
     Root[End] = End;
     if (With == End)
       break;
@@ -216,19 +215,6 @@ static bool keepWithTables(Graph &G) {
     }
   }
   return Changed;
-}
-
-/// Whether a shared variable has a destination.
-bool Placement::anyDestination() const {
-  for (NodeId N = 0; N < G.size(); ++N) {
-    const Node &This = G.node(N);
-    if (This.Plan != Policy::Shared || This.isDead() ||
-        !(This.Flags & NF_MayHaveGraft))
-      continue;
-    if (auto Sync = synchronizerOf(G, N); Sync && !Sync->Destination.empty())
-      return true;
-  }
-  return false;
 }
 
 /// Moves what was placed, each after what it reads, to where it is read: the
@@ -281,7 +267,9 @@ void Placement::placeCopies(NodeId N) {
 }
 
 void Placement::finish() {
-  if (HasShared && anyDestination())
+  if (HasShared && anySynchronizer(G, [&](NodeId N, const Synchronizer &S) {
+        return G.node(N).Plan == Policy::Shared && !S.Destination.empty();
+      }))
     placeWithUsers();
   // Nothing goes anywhere if only copies have devices.
   if (AnyDevice)

@@ -13,8 +13,8 @@
 //     d = StatelessRandomUniform*(shape, AddV2*(seed, i))
 //
 // A draw without such rows (the offset of a crop, the noise of a schedule) is
-// one for the whole batch. Where it reads global values only, but per replica, it
-// is made once, with the seed of the input:
+// one for the whole batch. Where it reads global values only, but per replica,
+// it is made once, with the seed of the input:
 //
 //     d = RandomUniform*(Shape*(w))     →     d = RandomUniform(Shape*(w))
 //
@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/PerOp.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/ops/OpRule.h"
 #include "lib/io/Module.h"
@@ -106,7 +107,7 @@ Endpoint PlaceDraws::replicaIndex(unsigned Type) {
 
 void PlaceDraws::offsetSeed(NodeId N, unsigned Index) {
   Endpoint Seed = G->input(N, Index);
-  unsigned Type = G->outputType(Seed.Node, Seed.Port);
+  unsigned Type = G->outputType(Seed);
   Endpoint Offset = replicaIndex(Type);
   Endpoint Own = add(G->name(N) + "/seed", op::AddV2, {Seed, Offset},
                      AttrRun().type("T", Type), Copies::PerReplica);
@@ -119,17 +120,12 @@ void PlaceDraws::offsetSeed(NodeId N, unsigned Index) {
 PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
   G = &M.graph();
   enum : uint8_t { Other, Stateful, Seeded };
-  std::vector<uint8_t> Roles(G->numOps());
-  bool Any = false, Loops = false;
-  for (uint32_t Op = 0; Op < G->numOps(); ++Op) {
-    StringRef Name = G->opNameOf(Op);
-    Roles[Op] = !isRandomOp(Name)    ? Other
-                : isSeededDraw(Name) ? Seeded
-                                     : Stateful;
-    Any |= Roles[Op] != Other;
-    Loops |= Name == op::Enter || Name == op::RefEnter;
-  }
-  if (!Any)
+  bool Loops = false;
+  PerOp Roles(*G, [&](StringRef Op, const OpDef *) {
+    Loops |= Op == op::Enter || Op == op::RefEnter;
+    return !isRandomOp(Op) ? Other : isSeededDraw(Op) ? Seeded : Stateful;
+  });
+  if (!Roles.any())
     return PassResult::Unchanged;
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
@@ -137,12 +133,10 @@ PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
   if (Replicas < 2)
     return PassResult::Unchanged;
   SmallVector<NodeId, 16> Draws;
-  const uint8_t *RoleOf = Roles.data();
-  const Node *First = &G->node(0), *End = First + G->size();
-  for (const Node *This = First; This != End; ++This)
-    if (RoleOf[This->Op] != Other && !This->isDead() && This->NumData != 0 &&
-        This->Count == Copies::PerReplica)
-      Draws.push_back(static_cast<NodeId>(This - First));
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (Roles[G->node(N)] != Other && G->isLive(N) && G->node(N).NumData != 0 &&
+        G->isPerReplica(N))
+      Draws.push_back(N);
   if (Draws.empty())
     return PassResult::Unchanged;
   ProgramFacts &Facts = programFacts(M);
@@ -152,13 +146,13 @@ PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
     // Global values everywhere, and no size that is that of a replica's rows.
     if (all_of(G->dataInputs(N),
                [&](Endpoint E) { return Facts.Types.type(E).isTrue(); })) {
-      if (Roles[G->node(N).Op] == Stateful && !Loops) {
+      if (Roles[G->node(N)] == Stateful && !Loops) {
         G->node(N).Count = Copies::Once;
         G->markModified();
         ++Statistics["drawn once"];
         Changed = true;
       }
-    } else if (Roles[G->node(N).Op] == Seeded) {
+    } else if (Roles[G->node(N)] == Seeded) {
       Rows.push_back(N);
     }
   }

@@ -109,7 +109,7 @@ std::string ProxyVariables::findUses(Candidate &C) {
     const UpdateDef &Def = Vars->update(*G, U.User);
     const Node &User = G->node(U.User);
     if (Def.Kind == UpdateKind::None || U.Index >= Def.NumVars) {
-      bool Direct = G->input(U.User, U.Index) == Endpoint{C.Var, 0};
+      bool Direct = G->input(U) == Endpoint{C.Var, 0};
       if (!leavesVariable(*G, U))
         Why = ("'" + G->name(U.User) + "' may write it").str();
       else if (Direct && User.Count == Copies::Once && User.NumInputs == 1 &&
@@ -124,8 +124,7 @@ std::string ProxyVariables::findUses(Candidate &C) {
     if (Def.Kind != UpdateKind::Assign)
       Changes.push_back(U.User);
     if (User.Count != Copies::Once || G->anyUse(U.User, [&](Use Of) {
-          return Of.Index < G->node(Of.User).NumData &&
-                 G->isRefInput(Of.User, Of.Index);
+          return G->isData(Of) && G->isRefInput(Of.User, Of.Index);
         }))
       Why = ("what '" + G->name(U.User) + "' gives is written again").str();
   });
@@ -155,10 +154,8 @@ void ProxyVariables::findValues(Candidate &C) const {
 }
 
 bool ProxyVariables::isReadByReplicas(NodeId N) const {
-  return G->anyUse(N, [&](Use U) {
-    return U.Index < G->node(U.User).NumData &&
-           G->node(U.User).Count == Copies::PerReplica;
-  });
+  return G->anyUse(
+      N, [&](Use U) { return G->isData(U) && G->isPerReplica(U.User); });
 }
 
 /// Leaves out lookups of rows that are no part of the batch or come after a
@@ -242,9 +239,8 @@ void ProxyVariables::refresh(const Candidate &C, NodeId Proxy, NodeId Read,
                        Attrs, Copies::Once);
   G->setDevice(Gate, Device);
   for (Use U : Uses)
-    G->setInput(
-        U.User, U.Index,
-        {Gate, G->input(U.User, U.Index).isControl() ? ControlPort : 0});
+    G->setInput(U.User, U.Index,
+                {Gate, G->input(U).isControl() ? ControlPort : 0});
 }
 
 void ProxyVariables::build(const Candidate &C) {
@@ -259,8 +255,7 @@ void ProxyVariables::build(const Candidate &C) {
   NodeId Read = NoNode;
   for (NodeId V : C.Values)
     for (Use U : G->uses(V)) {
-      if (U.Index >= G->node(U.User).NumData ||
-          G->node(U.User).Count != Copies::PerReplica)
+      if (!G->isData(U) || !G->isPerReplica(U.User))
         continue;
       if (Read == NoNode)
         Read = insert(Name + "/Read", op::ReadVariableOp, Endpoint{Proxy, 0},

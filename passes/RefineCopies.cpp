@@ -82,10 +82,8 @@ RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
 /// read by nothing per-replica.
 bool RefineCopies::computesOnce(NodeId N) const {
   // Most nodes have a per-replica user, so that is asked before the types.
-  if (G->anyUse(N, [&](Use U) {
-        return U.Index < G->node(U.User).NumData &&
-               G->node(U.User).Count != Copies::Once;
-      }))
+  if (G->anyUse(N,
+                [&](Use U) { return G->isData(U) && G->isPerReplica(U.User); }))
     return false;
   bool Exchange = combinesReplicas(*G, N);
   if ((!Exchange && (*Roles)[G->node(N)] == Other) ||
@@ -96,8 +94,7 @@ bool RefineCopies::computesOnce(NodeId N) const {
         Facts->Vars.variableOf({N, Port}) != NoNode)
       return false;
   for (Endpoint E : G->dataInputs(N))
-    if (!Exchange && G->node(E.Node).Count == Copies::PerReplica &&
-        !Facts->Types.type(E).isTrue())
+    if (!Exchange && G->isPerReplica(E.Node) && !Facts->Types.type(E).isTrue())
       return false;
   // The copies that a rule asked for are read as the variable is.
   return !Facts->Types.usesState(N);
@@ -109,12 +106,11 @@ bool RefineCopies::computesOnce(NodeId N) const {
 bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   bool Any = false;
   bool Other = G->anyUse(N, [&](Use U) {
-    bool IsData = U.Index < G->node(U.User).NumData;
+    bool IsData = G->isData(U);
     Any |= IsData == Data;
-    return (IsData || !Data) &&
-           (G->node(U.User).Count != Copies::PerReplica || IsData != Data ||
-            Facts->Vars.isUpdate(*G, U.User) ||
-            G->node(U.User).Flags & NF_ElidePrimary);
+    return (IsData || !Data) && (!G->isPerReplica(U.User) || IsData != Data ||
+                                 Facts->Vars.isUpdate(*G, U.User) ||
+                                 G->node(U.User).Flags & NF_ElidePrimary);
   });
   return Any && !Other;
 }
@@ -147,7 +143,7 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
     NodeId N = Facts->Order[I];
     if (Loops && Loops->isInLoop(N))
       continue;
-    if (G->node(N).Count == Copies::PerReplica) {
+    if (G->isPerReplica(N)) {
       if (computesOnce(N))
         Set(N, Copies::Once);
       continue;
@@ -157,9 +153,8 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
         G->node(N).Kind == Inserted::No && onlyReplicasUse(N, true))
       Set(N, Copies::PerReplica);
     else if (Role == NoOp && onlyReplicasUse(N, false) &&
-             any_of(G->inputs(N), [&](Endpoint E) {
-               return G->node(E.Node).Count == Copies::PerReplica;
-             }))
+             any_of(G->inputs(N),
+                    [&](Endpoint E) { return G->isPerReplica(E.Node); }))
       Set(N, Copies::PerReplica);
   }
   // Only values that are true everywhere moved: their types are the same.

@@ -114,7 +114,7 @@ NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
   Name += "/value";
   AttrRun Assign;
   NodeId Value = Read.Node;
-  if (G->node(Value).Count == Copies::PerReplica)
+  if (G->isPerReplica(Value))
     Value = insertPick(*G, Name, Read, Var);
   Name.truncate(Length);
   Assign.type(IsHandle ? "dtype" : "T", Type);
@@ -138,7 +138,7 @@ void RefreshCopies::addToLocalInit(Module &M, NodeId All) {
   if (auto It = Collections.find(LocalInitKey.str()); It != Collections.end())
     Collection = It->second;
   auto *Names = Collection.mutable_node_list();
-  // Of several, TensorFlow asks the user to choose.
+  // If there are several, TensorFlow asks the user to choose.
   if (Names->value_size() > 1) {
     Names->add_value(G->name(All).str());
     M.setCollection(LocalInitKey, Collection);
@@ -185,9 +185,7 @@ PassResult RefreshCopies::run(Module &M, DiagnosticEngine &Diags) {
         G->node(E->Node).Plan == Policy::SyncOnRead ||
         binary_search(Local, E->Node))
       return;
-    NodeId Of = G->node(E->Node).Count == Copies::PerReplica
-                    ? E->Node
-                    : proxyOf(*G, E->Node);
+    NodeId Of = G->isPerReplica(E->Node) ? E->Node : proxyOf(*G, E->Node);
     if (Of == NoNode)
       return;
     Endpoint Read = findRead(E->Node, V.snapshot_name());

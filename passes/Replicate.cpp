@@ -92,7 +92,7 @@ private:
   std::string Scope; ///< See copyScope.
   std::vector<Feed> Feeds;
   std::vector<NodeId> Seeds;
-  std::vector<NodeId> Reads; ///< Of batches that a replica takes for itself.
+  std::vector<NodeId> Reads; ///< What takes a batch for each replica.
   bool StaticBatch = false;  ///< Sizes of the batch are numbers somewhere.
   bool AnyCopies = false;    ///< Something depends on what is split.
 };
@@ -303,7 +303,7 @@ void Replicate::dropStaleShapes() {
   if (!StaticBatch)
     return;
   for (NodeId N = 0; N < G->size(); ++N)
-    if (G->isLive(N) && G->node(N).Count == Copies::PerReplica)
+    if (G->isLive(N) && G->isPerReplica(N))
       G->removeAttr(N, "_output_shapes");
 }
 
@@ -315,7 +315,7 @@ bool Replicate::refuseOnceInLoops(const VariableIndex &Vars) {
   for (NodeId First : Loops->nests())
     for (NodeId N : Loops->nest(First))
       if (Vars.isOnce(*G, N) && any_of(Loops->nest(First), [&](NodeId Other) {
-            return G->node(Other).Count == Copies::PerReplica;
+            return G->isPerReplica(Other);
           })) {
         Diags->error(G->name(N), ("op " + G->opName(N) +
                                   " runs once for the whole batch and is in a "

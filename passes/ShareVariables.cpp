@@ -96,14 +96,12 @@ static std::string hostOf(StringRef Device) {
 void ShareVariables::cache(NodeId Var, Endpoint Read) {
   SmallVector<Use, 8> Readers;
   for (Use U : G->uses(Read.Node))
-    if (U.Index < G->node(U.User).NumData &&
-        G->node(U.User).Count == Copies::PerReplica &&
-        G->input(U.User, U.Index) == Read)
+    if (G->isData(U) && G->isPerReplica(U.User) && G->input(U) == Read)
       Readers.push_back(U);
   if (Readers.empty())
     return;
   AttrRun Attrs;
-  Attrs.type("T", G->outputType(Read.Node, Read.Port));
+  Attrs.type("T", G->outputType(Read));
   SmallString<128> Name(G->name(Var));
   Name += "/Read/Identity";
   NodeId N = G->insertNode(Name, op::Identity, Read, Read.Node, Attrs,
@@ -133,8 +131,7 @@ void ShareVariables::keepOnHost(NodeId Var) {
     G->setBoolAttr(N, "_XlaCompile", false);
     G->setStringAttr(N, "_XlaScope", "");
   }
-  erase_if(Reads,
-           [&](NodeId Read) { return G->node(Read).Count != Copies::Once; });
+  erase_if(Reads, [&](NodeId Read) { return G->isPerReplica(Read); });
   // What a read gives may be passed on, as by the Identity of `read_value()`.
   for (size_t I = 0; I < Reads.size(); ++I) {
     for (Use U : G->uses(Reads[I]))
@@ -203,7 +200,7 @@ void ShareVariables::separate() {
 /// for it; \p Moved becomes true if a synchronizer does. False after an error.
 bool ShareVariables::place(NodeId Var, const Mesh &Devices, bool &Moved) {
   Policy Plan = G->node(Var).Plan;
-  if (G->node(Var).Count == Copies::PerReplica) {
+  if (G->isPerReplica(Var)) {
     Diags->error(G->name(Var),
                  ("has policy " + policyName(Plan) +
                   " but is per-replica; share it or mirror it, not both")

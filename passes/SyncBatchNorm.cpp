@@ -89,9 +89,10 @@ private:
 
   Graph *G = nullptr;
   bool Sync = false;
-  // Of the node at hand.
+  // About the node at hand:
   NodeId N = NoNode;
-  unsigned T = DT_INVALID, U = DT_INVALID; ///< Of activations and statistics.
+  unsigned T = DT_INVALID,
+           U = DT_INVALID; ///< Types of activations and statistics.
   SmallVector<int64_t, 4> Axes;
   SmallVector<NodeId, 2> Gradients;
   Endpoint Mean, Variance, Count; ///< Count: made when it is first asked for.
@@ -122,9 +123,9 @@ Endpoint SyncBatchNorm::number(StringRef Suffix, double Value) {
 bool SyncBatchNorm::findGradients() {
   Gradients.clear();
   for (Use Of : G->uses(N)) {
-    if (Of.Index >= G->node(Of.User).NumData)
+    if (!G->isData(Of))
       continue;
-    uint32_t Port = G->input(Of.User, Of.Index).Port;
+    uint32_t Port = G->input(Of).Port;
     if (Port < 3 || readsShapeOnly(*G, Of.User, Port))
       continue;
     if (!isGradient(G->opName(Of.User)) || Of.Index != Port ||
@@ -226,8 +227,7 @@ void SyncBatchNorm::forgetShapes(NodeId Node) {
     NodeId At = Work.pop_back_val();
     G->removeAttr(At, "_output_shapes");
     G->forEachUse(At, [&](Use Of) {
-      if (Of.Index < G->node(Of.User).NumData &&
-          (At != Node || G->input(Of.User, Of.Index).Port >= 3) &&
+      if (G->isData(Of) && (At != Node || G->input(Of).Port >= 3) &&
           !is_contained(Gradients, Of.User) && Seen.insert(Of.User).second)
         Work.push_back(Of.User);
     });
@@ -285,7 +285,7 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
   Endpoint Whole =
       add("x_backprop", op::Sub, {D, Through}, AttrRun().type("T", T));
   for (Use Of : Users)
-    if (G->input(Of.User, Of.Index) == Endpoint{N, 0})
+    if (G->input(Of) == Endpoint{N, 0})
       G->setInput(Of.User, Of.Index, Whole);
   N = Forward;
 }
@@ -313,7 +313,7 @@ PassResult SyncBatchNorm::run(Module &M, DiagnosticEngine &Diags) {
     makeStatistics();
     auto Replace = [&](uint32_t Port, Endpoint By) {
       for (Use Of : Users)
-        if (G->input(Of.User, Of.Index) == Endpoint{N, Port})
+        if (G->input(Of) == Endpoint{N, Port})
           G->setInput(Of.User, Of.Index, By);
     };
     if (isVarianceRead(*G, N)) {

@@ -219,6 +219,11 @@ public:
   const OpFacts &opFacts(uint32_t Op) const { return Ops[Op]; }
   bool isOp(NodeId N, llvm::StringRef Name) const { return opName(N) == Name; }
 
+  /// Whether each replica has a copy of \p N.
+  bool isPerReplica(NodeId N) const {
+    return Nodes[N].Count == Copies::PerReplica;
+  }
+
   llvm::StringRef device(NodeId N) const {
     return DeviceNames[Nodes[N].Device];
   }
@@ -237,6 +242,9 @@ public:
     return inputs(N).drop_front(Nodes[N].NumData);
   }
   Endpoint input(NodeId N, unsigned I) const { return inputs(N)[I]; }
+  Endpoint input(Use U) const { return input(U.User, U.Index); }
+  /// Whether \p U is of a value, and not a control input.
+  bool isData(Use U) const { return U.Index < Nodes[U.User].NumData; }
 
   /// Calls \p F(Use) for each use of \p N, data and control. \p F must not
   /// edit the graph: collect first (uses()).
@@ -299,6 +307,7 @@ public:
   /// The DataType of output \p Port (references give the type referred to), or
   /// DT_INVALID when it is not known.
   unsigned outputType(NodeId N, uint32_t Port) const;
+  unsigned outputType(Endpoint E) const { return outputType(E.Node, E.Port); }
   /// Whether output \p Port is a reference to a variable.
   bool isRefOutput(NodeId N, uint32_t Port) const;
   /// Whether input \p Index of \p N takes a reference (the op's definition).

@@ -224,8 +224,8 @@ bool isLocalCopy(const Graph &G, StringRef Name, StringRef Word) {
 }
 
 /// Whether \p Name is there for a loader of the output: in a program whose
-/// expansion is next, a node without a global value gives its name away. \p Word
-/// is in the names of copies.
+/// expansion is next, a node without a global value gives its name away, and
+/// \p Word is in the names of copies.
 bool resolves(const Module &M, StringRef Name, StringRef Word) {
   const Graph &G = M.graph();
   std::optional<Endpoint> E = G.findEndpoint(Name);

@@ -51,7 +51,7 @@ bool combinesReplicas(const Graph &G, NodeId N) {
 
 NodeId insertPick(Graph &G, StringRef Name, Endpoint E, NodeId After) {
   AttrRun Attrs;
-  Attrs.type("T", G.outputType(E.Node, E.Port)).string("combine", "pick");
+  Attrs.type("T", G.outputType(E)).string("combine", "pick");
   return G.insertNode(Name, "_FromReplicas", E, After, Attrs, Inserted::Merge);
 }
 

@@ -38,10 +38,8 @@ bool Fetches::sumsUpBatch(Endpoint E) const {
   return Facts.Types.natural(E).isPartial() && isScalar(E);
 }
 
-bool Fetches::addNamed(const Module &M, StringRef List,
+bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
                        DiagnosticEngine &Diags) {
-  SmallVector<StringRef, 4> Names;
-  List.split(Names, ';', -1, false);
   for (StringRef Name : Names) {
     auto E = G.findEndpoint(Name);
     if (!E || E->isControl()) {
@@ -122,7 +120,7 @@ std::vector<bool> Fetches::findLost() const {
     return Lost;
   auto IsOpen = [&](Endpoint E) {
     return Facts.Types.number(E).isVarying() && !Facts.Dims.shape(E) &&
-           G.outputType(E.Node, E.Port) != DT_VARIANT;
+           G.outputType(E) != DT_VARIANT;
   };
   auto MaySay = [&](Endpoint E) {
     auto Shape = Facts.Dims.shape(E);
@@ -130,7 +128,7 @@ std::vector<bool> Fetches::findLost() const {
            (Facts.Types.type(E).isReplicated() && (!Shape || !Shape->empty()));
   };
   for (NodeId N : Facts.Order) {
-    bool Open = G.node(N).Count == Copies::PerReplica &&
+    bool Open = G.isPerReplica(N) &&
                 any_of(seq(0u, Facts.Dims.numOutputs(N)),
                        [&](unsigned Port) { return IsOpen({N, Port}); });
     // A rule of its own knows what an op takes.
@@ -145,15 +143,12 @@ void Fetches::addSinks() {
   std::vector<bool> IsLost = findLost();
   for (NodeId N : Facts.Order) {
     // Nobody can fetch what is in a loop.
-    if (isInLoop(N) || G.node(N).Count != Copies::PerReplica ||
-        G.node(N).Kind != Inserted::No || G.node(N).Flags & NF_LocalName ||
-        Facts.Vars.isUpdate(G, N))
+    if (isInLoop(N) || !G.isPerReplica(N) || G.node(N).Kind != Inserted::No ||
+        G.node(N).Flags & NF_LocalName || Facts.Vars.isUpdate(G, N))
       continue;
     bool Aggregates = !hasNoAggregate(G, Facts, {N, 0});
-    if (G.anyUse(N, [&](Use U) {
-          return U.Index < G.node(U.User).NumData &&
-                 G.node(U.User).Count == Copies::PerReplica;
-        })) {
+    if (G.anyUse(
+            N, [&](Use U) { return G.isData(U) && G.isPerReplica(U.User); })) {
       // Who asks for the variable, as a VariableDef does, means all copies. And
       // a scalar over all rows, such as a loss to which a penalty is added, is
       // what people fetch. Merged, it costs nothing unless they do.
@@ -181,7 +176,7 @@ void Fetches::addSinks() {
 bool Fetches::isResult(Endpoint E) const {
   RType Number = Facts.Types.number(E);
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
-         G.outputType(E.Node, E.Port) != DT_VARIANT &&
+         G.outputType(E) != DT_VARIANT &&
          (!Number.isVarying() ||
           (!Facts.Types.type(E).Symbolic && Facts.Dims.shape(E) &&
            Facts.Dims.batchAxis(E) < 0 && !G.hasUses(E.Node)));
@@ -221,7 +216,7 @@ void Fetches::addHeads() {
     return bool(OfVariable[E.Node]);
   };
   for (NodeId N : reverse(Facts.Order)) {
-    if (Marks[N] == 0 || G.node(N).Count != Copies::PerReplica)
+    if (Marks[N] == 0 || !G.isPerReplica(N))
       continue;
     uint8_t Leads = Marks[N];
     if (any_of(G.dataInputs(N), IsWeight))

@@ -29,9 +29,10 @@ public:
       : G(G), Facts(Facts), Picks(Picks),
         Loops(LoopInfo::find(G, Facts.Order)) {}
 
-  /// Adds tensors of collections and signatures, initial values, and \p List,
-  /// separated by `;`. False after an error.
-  bool addNamed(const Module &M, llvm::StringRef List, DiagnosticEngine &Diags);
+  /// Adds tensors of collections and signatures, initial values, and \p Names.
+  /// False after an error.
+  bool addNamed(const Module &M, llvm::ArrayRef<std::string> Names,
+                DiagnosticEngine &Diags);
   /// Adds results that nothing reads, or only unreplicated ops read, and
   /// scalars that sum up the batch.
   void addSinks();

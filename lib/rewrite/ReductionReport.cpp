@@ -80,7 +80,7 @@ void ReductionReport::refuseDrifts(const ProgramFacts &Facts) const {
                  Variables.size() == 1
                      ? ""
                      : formatv(" and of {0} more", Variables.size() - 1).str(),
-                 !Locally && isFloating(G.outputType(E.Node, E.Port))
+                 !Locally && isFloating(G.outputType(E))
                      ? "reduce the written value by hand"
                      : "write a value that is equal on all replicas, or give "
                        "its policy with --variable")

@@ -6,6 +6,7 @@
 
 #include "lib/rewrite/Reductions.h"
 
+#include "lib/graph/PerOp.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -83,17 +84,14 @@ ReductionUse useOfReduction(const Graph &G, const ProgramFacts &Facts,
 }
 
 bool anySynchronizer(const Graph &G,
-                     function_ref<bool(const Synchronizer &)> Is) {
-  std::vector<bool> IsVariable(G.numOps());
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    IsVariable[Op] = isVariableOp(G.opNameOf(Op));
+                     function_ref<bool(NodeId, const Synchronizer &)> Is) {
+  PerOp IsVariable(
+      G, [](StringRef Op, const OpDef *) { return isVariableOp(Op); });
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
-    if (!IsVariable[This.Op] || This.isDead() ||
-        !(This.Flags & NF_MayHaveGraft))
+    if (!IsVariable[This] || This.isDead() || !(This.Flags & NF_MayHaveGraft))
       continue;
-    auto Sync = synchronizerOf(G, N);
-    if (Sync && Is(*Sync))
+    if (auto Sync = synchronizerOf(G, N); Sync && Is(N, *Sync))
       return true;
   }
   return false;

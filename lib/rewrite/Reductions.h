@@ -21,7 +21,7 @@ llvm::StringRef specName(Synchronizer::SpecType Spec);
 
 /// The variables that a reduced value is a gradient of.
 struct ReductionUse {
-  /// What the value reaches through tensors of as many elements, by name.
+  /// What the value reaches through tensors of the same size, by name.
   llvm::SmallVector<NodeId, 2> Variables;
   /// What is written on them, if it is one thing.
   std::optional<Synchronizer> Sync;
@@ -33,7 +33,7 @@ ReductionUse useOfReduction(const Graph &G, const ProgramFacts &Facts,
 
 /// Whether a variable of \p G has a synchronizer for which \p Is holds.
 bool anySynchronizer(const Graph &G,
-                     llvm::function_ref<bool(const Synchronizer &)> Is);
+                     llvm::function_ref<bool(NodeId, const Synchronizer &)> Is);
 
 } // namespace graft
 

@@ -84,7 +84,7 @@ std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
     return Fail(HasTask
                     ? "names a job and a task, but the replicas' devices do not"
                     : "names no job and task, but the replicas' devices do");
-  // Of two ways to write a device, that of the replicas.
+  // A device can be written in two ways: as the replicas have it.
   for (const std::string &Of : Devices.Devices)
     if (auto Its = DeviceName::parse(Of); Its && Its->str() == Device->str())
       return Of;

@@ -17,7 +17,7 @@ namespace graft {
 void gatherByLengths(Graph &G, NodeId N, int64_t Rank,
                      function_ref<Endpoint(Endpoint, StringRef)> Gather) {
   Endpoint X = G.input(N, 0);
-  unsigned Type = G.outputType(X.Node, X.Port);
+  unsigned Type = G.outputType(X);
   auto Int = [](StringRef Key) { return AttrRun().type(Key, DT_INT32); };
   auto Add = [&](StringRef Suffix, StringRef Op, ArrayRef<Endpoint> Inputs,
                  AttrRun Attrs) {

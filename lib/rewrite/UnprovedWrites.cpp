@@ -46,7 +46,7 @@ private:
   const ProgramFacts &Facts;
   LocalRuns Local;
   std::vector<Repair> Repairs;
-  std::vector<Repair> Named; ///< Of gradients that the input names.
+  std::vector<Repair> Named; ///< For gradients that the input names.
   DenseSet<NodeId> Segments; ///< That have a repair.
 };
 
@@ -57,8 +57,7 @@ bool RepairFinder::isNamed(NodeId Var) {
     auto V = G.findEndpoint(Gradient.Variable);
     auto E = G.findEndpoint(Gradient.Tensors);
     if (!V || V->Node != Var || !E || E->isControl() ||
-        G.node(E->Node).Count != Copies::PerReplica ||
-        !Facts.Types.type(*E).isVarying() ||
+        !G.isPerReplica(E->Node) || !Facts.Types.type(*E).isVarying() ||
         !isFloating(G.outputType(E->Node, E->Port)))
       continue;
     if (none_of(Named, [&](const Repair &R) { return R.Source == *E; }))
@@ -95,8 +94,7 @@ Endpoint RepairFinder::nearestGradient(Endpoint E) const {
       return E;
     Endpoint Next = G.input(N, static_cast<unsigned>(From));
     if (!Facts.Types.type(Next).isVarying() ||
-        !isFloating(G.outputType(Next.Node, Next.Port)) ||
-        Local.hasOwnSize(Next))
+        !isFloating(G.outputType(Next)) || Local.hasOwnSize(Next))
       return E;
     E = Next;
   }
@@ -114,8 +112,7 @@ void RepairFinder::repairRows(NodeId N) {
   StringRef Op = G.opName(N);
   bool Adds = U.Kind == UpdateKind::Apply || Op.ends_with(op::Add) ||
               Op.ends_with(op::Sub);
-  if (!isFloating(G.outputType(Rows.Node, Rows.Port)) ||
-      (Adds && Rows.Node == Indices.Node))
+  if (!isFloating(G.outputType(Rows)) || (Adds && Rows.Node == Indices.Node))
     return;
   std::string Text =
       formatv("the relation of the replicas' rows that '{0}' writes is not "
@@ -173,7 +170,7 @@ void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
 /// A write of a whole value: the mean of what is nearest to a gradient.
 void RepairFinder::repairValue(NodeId N, unsigned I) {
   Endpoint Source = G.input(N, I);
-  if (!isFloating(G.outputType(Source.Node, Source.Port)))
+  if (!isFloating(G.outputType(Source)))
     return;
   const UpdateDef &U = Facts.Vars.update(G, N);
   bool Slot = U.Kind == UpdateKind::Apply && U.Grad == static_cast<int>(I);
@@ -256,7 +253,7 @@ bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
     NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
     auto How = Var == NoNode ? std::nullopt : aggregationOf(G, Var);
     Endpoint Source = G.input(N, I);
-    if (!How || G.node(Source.Node).Count != Copies::PerReplica ||
+    if (!How || !G.isPerReplica(Source.Node) ||
         (U.Kind != UpdateKind::Assign && U.Kind != UpdateKind::AssignAdd))
       continue;
     Policy Plan = G.node(Var).Plan;
@@ -274,7 +271,7 @@ bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
     if (!One && Plan != Policy::Mirrored)
       continue;
     AttrRun Attrs;
-    Attrs.type("T", G.outputType(Source.Node, Source.Port));
+    Attrs.type("T", G.outputType(Source));
     bool First = *How == Aggregation::OnlyFirst;
     Attrs.string("combine", First ? "pick" : "sum");
     if (!First) {

@@ -29,7 +29,7 @@ struct Repair {
   unsigned Index = 0;
   bool Adds = true; ///< Rows are added to others: they are divided.
   NodeId Cause = NoNode;
-  std::string Text; ///< Of the warning; none for what goes with another one.
+  std::string Text; ///< The warning; empty if another repair has it.
 };
 
 /// What to insert for the unproved writes of \p M, in this order: with

@@ -211,8 +211,7 @@ bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags) {
 
 bool writesOwnValue(const Graph &G, const VariableIndex &Vars, NodeId Update) {
   return any_of(G.dataInputs(Update), [&](Endpoint E) {
-    return G.node(E.Node).Count == Copies::PerReplica &&
-           Vars.variableOf(E) == NoNode &&
+    return G.isPerReplica(E.Node) && Vars.variableOf(E) == NoNode &&
            G.node(E.Node).Kind != Inserted::Identity;
   });
 }
@@ -221,9 +220,8 @@ bool writesOwnValue(const Graph &G, const VariableIndex &Vars, NodeId Update) {
 /// waits for it.
 static bool isInStep(const Graph &G, const VariableIndex &Vars, NodeId Update) {
   return writesOwnValue(G, Vars, Update) ||
-         any_of(G.controlInputs(Update), [&](Endpoint E) {
-           return G.node(E.Node).Count == Copies::PerReplica;
-         });
+         any_of(G.controlInputs(Update),
+                [&](Endpoint E) { return G.isPerReplica(E.Node); });
 }
 
 /// `scatter_nd_add` for ResourceScatterNdAdd.

@@ -120,7 +120,7 @@ public:
     return true;
   }
 
-  /// Parts on servers, those with the fewest bytes first, and round again if
+  /// Parts on servers, those with the fewest bytes first, and again if
   /// there are more parts than servers.
   void partsOnServers(const VariableRow &Row, unsigned Axis,
                       VariableStrategy &V) {

@@ -19,7 +19,7 @@ inline constexpr unsigned DefaultMaxShards = 16;
 
 /// Numbers that builders use.
 struct BuilderOptions {
-  uint64_t Seed = 0;             ///< Of random choices.
+  uint64_t Seed = 0;             ///< For random choices.
   uint64_t MinShardBytes = 0;    ///< 0: the default of the builders.
   unsigned MaxShards = 0;        ///< 0: the default of the builders.
   bool LocalReplication = false; ///< Proxies of variables on servers.

@@ -181,7 +181,7 @@ static bool isLocal(const DeviceName &D) {
 
 /// All workers have the same devices, of each type from 0 on.
 static Error checkWorkers(ArrayRef<DeviceName> Devices) {
-  // Of a type, by job and task.
+  // Devices of a type, by job and task.
   std::map<std::string,
            std::map<std::pair<std::string, unsigned>, std::vector<unsigned>>>
       Types;

@@ -17,7 +17,7 @@ namespace graft {
 
 namespace {
 
-/// Of one index, as int64.
+/// The bytes of one index, an int64.
 constexpr double IndexBytes = 8;
 
 double wireFactor(const Synchronizer &S, unsigned Type) {
@@ -96,7 +96,7 @@ void CostModel::addRing(Traffic &T, double Bytes) const {
   }
 }
 
-/// Every replica ends with the rows of all, which go round once.
+/// Every replica ends with the rows of all, which pass each replica once.
 void CostModel::addGather(Traffic &T, double Bytes) const {
   size_t Nodes = Replicas.size();
   for (size_t I = 0; I < Nodes; ++I) {

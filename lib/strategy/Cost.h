@@ -55,7 +55,7 @@ struct Traffic {
 
 struct Prediction {
   double Seconds = 0;
-  /// Of the link that takes longest in the whole step.
+  /// The bytes of the slowest link in the whole step.
   double BusiestBytes = 0;
   std::string BusiestLink; ///< "ADDRESS out", "ADDRESS in", "ADDRESS inside".
   double NetworkBytes = 0; ///< Over all machines.
@@ -96,7 +96,7 @@ private:
   LinkSpeeds Speeds;
   llvm::StringMap<Place> Places;
   std::vector<unsigned> Replicas; ///< By node.
-  unsigned Count = 0;             ///< Of replicas.
+  unsigned Count = 0;             ///< The number of replicas.
 };
 
 /// How many bytes one replica sends of the rows of \p Row that it touches, with

@@ -58,7 +58,7 @@ std::vector<PlanRow> makePlan(ArrayRef<VariableRow> Variables,
     Rows.push_back(
         {Name, Model.predict(Variables,
                              buildStrategy(Name, Variables, Spec, Options))});
-  // Of equals, the order above.
+  // The order above breaks ties.
   StringMap<size_t> Place;
   for (const auto &[I, Row] : enumerate(Rows))
     Place[Row.Strategy] = I;

@@ -55,7 +55,7 @@ public:
   void AddError(int Line, int Column, const std::string &What) override {
     if (!Message.empty())
       return;
-    // Of what is the matter with the whole, the line is -1.
+    // A fault of the whole file has the line -1.
     if (Line >= 0)
       Message = formatv("{0}:{1}: ", Line + 1, Column + 1);
     Message += What;

@@ -26,7 +26,7 @@ struct ResourceNode {
   bool Chief = false;
   std::vector<unsigned> Gpus; ///< Indices, in order.
   std::vector<unsigned> Cpus; ///< {0} unless the file says otherwise.
-  double Bandwidth = 1;       ///< Of its network, Gbit/s.
+  double Bandwidth = 1;       ///< That of its network, Gbit/s.
 };
 
 /// The machines, the chief first and the others in the order of the file.

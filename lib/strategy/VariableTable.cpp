@@ -54,8 +54,7 @@ std::vector<bool> computedOfVariables(const Graph &G,
     NodeId N = Work.back();
     Work.pop_back();
     G.forEachUse(N, [&](Use U) {
-      if (U.Index >= G.node(U.User).NumData || Computed[U.User] ||
-          Vars.isUpdate(G, U.User))
+      if (!G.isData(U) || Computed[U.User] || Vars.isUpdate(G, U.User))
         return;
       Computed[U.User] = true;
       Work.push_back(U.User);

@@ -247,7 +247,7 @@ Inliner::Ends Inliner::witness(NodeId N) {
   if (!CanBeDead)
     return Result;
   Endpoint E = G.input(N, 0);
-  // Of a Switch only an output can be dead.
+  // Only an output of a Switch can be dead.
   if (G.opName(E.Node).ends_with(op::Switch))
     E = typed(G.name(N), "input_control_node", op::Identity, E, N);
   return {Endpoint{E.Node, ControlPort}};

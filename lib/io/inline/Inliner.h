@@ -98,13 +98,13 @@ private:
   /// many bytes of them there are, and may be.
   uint64_t Made = 0;
   uint64_t Limit;
-  std::string LikeScope;  ///< Of copies 0 in Options.Like.
+  std::string LikeScope;  ///< The scope of copies 0 in Options.Like.
   uint32_t OpsSeen = 0;   ///< By witness().
   bool CanBeDead = false; ///< Whether one of these makes dead outputs.
   std::vector<Work> Queue;
   std::vector<Link> Chains;
   llvm::StringSet<> Gone; ///< The names of calls that were removed.
-  uint32_t Device = 0;    ///< Of the call at hand.
+  uint32_t Device = 0;    ///< The device of the call at hand.
   InlineResult Result;
 };
 

@@ -85,7 +85,7 @@ Error checkGradients(const Graph &G, ArrayRef<NamedGradient> Gradients) {
     if (!Var || Var->isControl() || !isVariableOp(G.opName(Var->Node)))
       return failure("grad_target_pairs: the graph has no variable '" +
                      Twine(P.Variable) + "'");
-    // Of rows: indices, values and shape.
+    // Rows have indices, values and a shape.
     SmallVector<StringRef, 3> Names;
     StringRef(P.Tensors).split(Names, ';');
     for (StringRef Name : Names) {

@@ -69,7 +69,7 @@ Error ModuleReader::locate(Error E) const {
     return E;
   std::string Message = toString(std::move(E));
   StringRef Rest(Message);
-  // Of several files, the one that it is about.
+  // Name the file, if there are several.
   unsigned Part;
   if (M.Files.size() > 1 && Rest.consume_front("part ") &&
       !Rest.consumeInteger(10, Part) && Rest.consume_front(": "))

@@ -69,7 +69,7 @@ void collectLines(const tensorflow::GraphDef &Graph, const InfoTree *Tree,
       tensorflow::GraphDef::kNodeFieldNumber);
   for (int I = 0; I < Graph.node_size(); ++I) {
     TextFormat::ParseLocation At = Tree->GetLocation(Field, I);
-    // Of two nodes with one name the second is the one in error.
+    // The second of two nodes with one name is in error.
     Lines[Graph.node(I).name()] = {At.line + 1, At.column + 1};
   }
 }

@@ -65,9 +65,9 @@ private:
 
   int FD = -1;
   bool Exists = false;            ///< The destination.
-  llvm::sys::fs::perms Mode = {}; ///< Of the destination.
+  llvm::sys::fs::perms Mode = {}; ///< The mode of the destination.
   std::string Target;
-  std::string Name; ///< Of the temporary file; empty: there is none.
+  std::string Name; ///< The temporary file; empty: there is none.
 };
 
 } // namespace graft

@@ -334,7 +334,7 @@ bool TextPrinter::usual(StringRef Bytes, const MessageInfo &Info,
     if (Number != Last && !FlushMap())
       return false;
     Last = Number;
-    // Of several members of a oneof the last one counts.
+    // The last member of a oneof counts.
     if (OneOfs & F.OneOf)
       return false;
     OneOfs |= F.OneOf;

@@ -116,7 +116,7 @@ private:
   llvm::DenseMap<const google::protobuf::Descriptor *,
                  std::unique_ptr<MessageInfo>>
       Infos;
-  std::vector<Entry> MapEntries; ///< Of the maps being printed, as a stack.
+  std::vector<Entry> MapEntries; ///< A stack for the maps being printed.
   bool Invalid = false; ///< Something was found that protobuf does not read.
 };
 

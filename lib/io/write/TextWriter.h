@@ -45,7 +45,7 @@ private:
   std::string Pending; ///< A field of which the end is missing.
   std::string Others;  ///< The graph's fields beside the nodes.
   std::string Tail;    ///< The text behind the graph.
-  unsigned Level = 0;  ///< Of the graph's fields.
+  unsigned Level = 0;  ///< The level of the graph's fields.
   uint64_t Taken = 0;
   bool Valid = true;
 };

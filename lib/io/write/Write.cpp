@@ -138,7 +138,7 @@ private:
   bool Exact = false;     ///< Whether Total is known.
   uint64_t NodeBytes = 0; ///< Unless Exact, at most.
   uint64_t Total = 0;
-  SmallVector<uint64_t, 2> Sizes; ///< Of what encloses the graph.
+  SmallVector<uint64_t, 2> Sizes; ///< By enclosing message.
   std::vector<uint64_t> Shards;   ///< Bytes of nodes in each.
 };
 

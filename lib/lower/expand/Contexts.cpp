@@ -108,7 +108,7 @@ void ContextLowering::lowerFrame(tensorflow::WhileContextDef &C) {
     return; // the frame keeps its name
   for (const std::string &Enter : C.loop_enter_names()) {
     auto E = G.findEndpoint(Enter);
-    if (!E || G.node(E->Node).Count != Copies::PerReplica ||
+    if (!E || !G.isPerReplica(E->Node) ||
         G.stringAttr(E->Node, "frame_name") != StringRef(C.context_name()))
       continue;
     C.set_context_name(Word + "0/" + C.context_name());

@@ -383,7 +383,7 @@ void NodeRenderer::fan() {
   literal(E.OpFields[This->Op]);
   for (Endpoint Input : G.dataInputs(N)) {
     firstInput(Input, Segment::All);
-    if (G.node(Input.Node).Count == Copies::PerReplica)
+    if (G.isPerReplica(Input.Node))
       otherInputs(Input);
   }
   for (Endpoint Input : G.controlInputs(N))

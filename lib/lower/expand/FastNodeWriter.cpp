@@ -209,27 +209,27 @@ void FastNodeWriter::others(DualCursor &P, const CopyNaming &F) const {
 // Attributes
 //===----------------------------------------------------------------------===//
 
+using Cursor = FastNodeWriter::DualCursor;
+
 /// The fields around a name in an entry: of a list of strings in `_class`, or
 /// of a string.
 static char *classHeads(char *P, size_t Size) {
   Size += ClassPrefix.size();
   uint64_t List = wire::bytesFieldSize(Size);
   uint64_t Value = wire::bytesFieldSize(List);
-  P = FastNodeWriter::DualCursor::head(
-      P, 5, ClassField.size() + wire::bytesFieldSize(Value));
-  P = FastNodeWriter::DualCursor::put(P, ClassField);
-  P = FastNodeWriter::DualCursor::head(P, 2, Value);
-  P = FastNodeWriter::DualCursor::head(P, 1, List);
-  P = FastNodeWriter::DualCursor::head(P, 2, Size);
-  return FastNodeWriter::DualCursor::put(P, ClassPrefix);
+  P = Cursor::head(P, 5, ClassField.size() + wire::bytesFieldSize(Value));
+  P = Cursor::put(P, ClassField);
+  P = Cursor::head(P, 2, Value);
+  P = Cursor::head(P, 1, List);
+  P = Cursor::head(P, 2, Size);
+  return Cursor::put(P, ClassPrefix);
 }
 static char *stringHeads(char *P, size_t Size) {
   uint64_t Value = wire::bytesFieldSize(Size);
-  P = FastNodeWriter::DualCursor::head(
-      P, 5, StringField.size() + wire::bytesFieldSize(Value));
-  P = FastNodeWriter::DualCursor::put(P, StringField);
-  P = FastNodeWriter::DualCursor::head(P, 2, Value);
-  return FastNodeWriter::DualCursor::head(P, 2, Size);
+  P = Cursor::head(P, 5, StringField.size() + wire::bytesFieldSize(Value));
+  P = Cursor::put(P, StringField);
+  P = Cursor::head(P, 2, Value);
+  return Cursor::head(P, 2, Size);
 }
 
 /// Attributes in the usual form, with one short `_class` at most. Any that

@@ -56,7 +56,7 @@ private:
 
   const ReplicaExpander &E;
   const Graph &G;
-  unsigned Count; ///< Of replicas.
+  unsigned Count; ///< The number of replicas.
   char *FirstBegin = nullptr, *OtherBegin = nullptr;
   size_t FirstSize = 0, OtherSize = 0, NumNumbers = 0;
   uint32_t Device = 0;

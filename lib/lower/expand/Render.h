@@ -165,7 +165,7 @@ struct Segment {
   /// number, in the others.
   uint32_t FirstLength, Length;
   uint32_t Split;
-  uint32_t Port; ///< Of an input.
+  uint32_t Port; ///< Of an input: the output that it reads.
   Kind What;
   ReplicaSuffix Where;
   Copies For;
@@ -296,7 +296,7 @@ private:
 
   const ReplicaExpander &E;
   const Graph &G;
-  unsigned Count; ///< Of replicas.
+  unsigned Count; ///< The number of replicas.
 
   NodeId N = NoNode;
   const Node *This = nullptr;

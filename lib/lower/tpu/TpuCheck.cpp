@@ -54,14 +54,14 @@ bool Checker::checkInput(const TpuInput &I) {
                               I.Values.size(), C.Replicas));
     return false;
   }
-  unsigned Type = G.outputType(Read.Node, Read.Port);
+  unsigned Type = G.outputType(Read);
   if (Type == DT_INVALID) {
     Diags.error(Name, "the type of this input is not known: its op is not one "
                       "of TensorFlow's");
     return false;
   }
   for (Endpoint E : I.Values) {
-    if (unsigned Other = G.outputType(E.Node, E.Port); Other != Type) {
+    if (unsigned Other = G.outputType(E); Other != Type) {
       Diags.error(Name,
                   formatv("Replicas must have matching input types: '{0}' has "
                           "type number {1} and '{2}' has number {3}",
@@ -81,7 +81,7 @@ bool Checker::checkInput(const TpuInput &I) {
 bool Checker::checkReaders(NodeId Member) {
   bool Good = true;
   for (Use U : G.uses(Member)) {
-    Endpoint E = G.input(U.User, U.Index);
+    Endpoint E = G.input(U);
     if (E.isControl() || IsMember[U.User] || Outputs.count({E.Node, E.Port}))
       continue;
     Undeclared.error(G.name(U.User),
@@ -121,7 +121,7 @@ bool Checker::check() {
   for (const TpuInput &I : C.Inputs)
     Good &= checkInput(I);
   for (const TpuOutput &O : C.Outputs)
-    if (G.outputType(O.Tensor.Node, O.Tensor.Port) == DT_INVALID) {
+    if (G.outputType(O.Tensor) == DT_INVALID) {
       Diags.error(
           G.name(O.Tensor.Node),
           formatv("there is no output {0} with a known type", O.Tensor.Port));

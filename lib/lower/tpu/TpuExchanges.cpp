@@ -139,7 +139,7 @@ Endpoint Exchanges::replicaIndex() {
 
 /// \p N stays under its name, as what its users read.
 void Exchanges::become(NodeId N, Endpoint E) {
-  unsigned Type = G.outputType(E.Node, E.Port);
+  unsigned Type = G.outputType(E);
   for (StringRef Key : {"combine", "power", "axis", "_graft_assumed"})
     G.removeAttr(N, Key);
   G.setOp(N, op::Identity);

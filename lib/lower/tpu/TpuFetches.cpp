@@ -133,7 +133,7 @@ bool Fetches::run() {
     if (G.stringAttr(E.Node, TpuClusterAttr) != StringRef(Form.Cluster))
       continue;
     if (C.Outputs[I].Combine.Kind == TpuCombine::Mean && C.Replicas > 1 &&
-        !isFloating(G.outputType(E.Node, E.Port))) {
+        !isFloating(G.outputType(E))) {
       Diags.error(G.name(E.Node),
                   formatv("output {0} has no mean: its type is not "
                           "floating-point; combine it by sum, first or concat",
@@ -163,7 +163,7 @@ bool Fetches::run() {
     NewNode[N] = insert(Name, op::NoOp, All, {});
   }
   for (Use U : Form.Readers) {
-    Endpoint E = G.input(U.User, U.Index);
+    Endpoint E = G.input(U);
     E.Node = NewNode.lookup(E.Node);
     G.setInput(U.User, U.Index, E);
   }

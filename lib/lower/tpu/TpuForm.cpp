@@ -101,7 +101,7 @@ private:
   const TpuComputation &C;
   DiagnosticEngine &Diags;
   TpuForm Form;
-  std::vector<bool> IsMember;           ///< Of the nodes before the first edit.
+  std::vector<bool> IsMember;           ///< By node, before the first edit.
   std::unique_ptr<LoopInfo> Loops;      ///< Null without.
   NodeId Front = NoNode, Back = NoNode; ///< Where new nodes stand.
   NodeId Pivot = NoNode;
@@ -128,7 +128,7 @@ NodeId Builder::insert(StringRef Name, StringRef Op, ArrayRef<Endpoint> Inputs,
 
 NodeId Builder::identity(StringRef Name, Endpoint Source, NodeId Waits,
                          AttrRun Attrs, NodeId After) {
-  Attrs.type("T", G.outputType(Source.Node, Source.Port));
+  Attrs.type("T", G.outputType(Source));
   SmallVector<Endpoint, 2> Inputs{Source};
   if (Waits != NoNode)
     Inputs.push_back(control(Waits));
@@ -304,7 +304,7 @@ void Builder::addSums() {
     NodeId Const =
         insert((G.name(S.Node) + "/group_assignment").str(), op::Const,
                control(Form.Metadata), ConstAttrs, S.Node);
-    Attrs.type("T", G.outputType(S.Node, S.Port));
+    Attrs.type("T", G.outputType(S));
     NodeId Sum = insert((G.name(S.Node) + "/CrossReplicaSum").str(),
                         op::CrossReplicaSum, {S, {Const, 0}}, Attrs, S.Node);
     for (NodeId N : {Const, Sum}) {
@@ -315,8 +315,7 @@ void Builder::addSums() {
     }
     SumOf[key(S)] = {Sum, 0};
     for (Use U : G.uses(S.Node))
-      if (U.User < IsMember.size() && IsMember[U.User] &&
-          G.input(U.User, U.Index) == S)
+      if (U.User < IsMember.size() && IsMember[U.User] && G.input(U) == S)
         G.setInput(U.User, U.Index, {Sum, 0});
   }
 }
@@ -516,11 +515,9 @@ std::vector<Endpoint> splitForReplicas(Graph &G, Endpoint Tensor,
                    AttrRun()
                        .type("dtype", DT_INT32)
                        .raw("value", encodeIntTensor(DT_INT32, {}, Axis)));
-  NodeId Split =
-      G.insertNode(Name, op::Split, {{Dim, 0}, Tensor}, After,
-                   AttrRun()
-                       .type("T", G.outputType(Tensor.Node, Tensor.Port))
-                       .integer("num_split", Replicas));
+  NodeId Split = G.insertNode(
+      Name, op::Split, {{Dim, 0}, Tensor}, After,
+      AttrRun().type("T", G.outputType(Tensor)).integer("num_split", Replicas));
   G.setDevice(Dim, Device);
   G.setDevice(Split, Device);
   std::vector<Endpoint> Parts;

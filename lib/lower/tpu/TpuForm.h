@@ -45,7 +45,7 @@ struct TpuVariable {
 struct TpuCombine {
   enum How : uint8_t { First, Sum, Mean, Concat };
   How Kind = First;
-  unsigned Axis = 0; ///< Of Concat.
+  unsigned Axis = 0; ///< The axis of Concat.
 };
 
 /// A tensor that a computation returns.
@@ -83,7 +83,7 @@ struct TpuComputation {
   /// each result one shard.
   bool Crossing = false;
 
-  std::string Device; ///< Of the nodes that are added.
+  std::string Device; ///< The device of added nodes.
   std::string Topology;
   std::vector<int64_t> DeviceAssignment;
   unsigned CoresPerReplica = 1;

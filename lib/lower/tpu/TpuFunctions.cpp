@@ -72,7 +72,8 @@ private:
   PerOp Names;
   tensorflow::FunctionDefLibrary Library;
   std::map<std::string, int> Index;
-  std::map<std::string, std::string> NewName; ///< Of what is copied.
+  std::map<std::string, std::string>
+      NewName; ///< By the name of a copied function.
 };
 
 void Bodies::readLibrary() {

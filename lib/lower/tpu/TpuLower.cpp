@@ -133,12 +133,12 @@ void Lowering::connect(const TpuForm &Form) {
   NodeId Ran = Form.Runs.empty() ? Form.Shards[0][0] : Form.Runs[0];
   for (auto [Result, Shards] : zip(Step.Results, Form.Shards))
     for (Use U : G.uses(Result.Node))
-      if (U.Index < G.node(U.User).NumData && !isInside(U.User) &&
-          G.input(U.User, U.Index) == Result && U.User != Shards[0])
+      if (G.isData(U) && !isInside(U.User) && G.input(U) == Result &&
+          U.User != Shards[0])
         G.setInput(U.User, U.Index, {Shards[0], 0});
   for (NodeId N : Step.Effects)
     for (Use U : G.uses(N)) {
-      if (U.Index < G.node(U.User).NumData || isInside(U.User) ||
+      if (G.isData(U) || isInside(U.User) ||
           G.node(U.User).Kind == Inserted::Merge)
         continue;
       // One node may wait for many: it waits for the computation once.

@@ -128,7 +128,7 @@ void MemberSearch::addBranches(NodeId N) {
       Ops[G.node(N)] == Switch || (InBranch[N] && Ops[G.node(N)] != Merge);
   SmallVector<NodeId, 4> Found;
   G.forEachUse(N, [&](Use U) {
-    Endpoint E = G.input(U.User, U.Index);
+    Endpoint E = G.input(U);
     bool IsPredicate = Ops[G.node(U.User)] == Switch && U.Index == 1;
     if (!E.isControl() && (GivesBranch || IsPredicate) &&
         Role[U.User] == None && !Outputs.count({E.Node, E.Port}))

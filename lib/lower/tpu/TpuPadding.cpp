@@ -177,7 +177,7 @@ void Padder::addShapes() {
       else
         Of.push_back({insert(op::Shape, op::Shape, E,
                              AttrRun()
-                                 .type("T", G.outputType(E.Node, E.Port))
+                                 .type("T", G.outputType(E))
                                  .type("out_type", DT_INT32)),
                       0});
       G.setBoolAttr(Of.back().Node, "_post_device_rewrite", true);
@@ -223,7 +223,7 @@ Endpoint Padder::pad(size_t Input, unsigned Replica) {
   Endpoint All = pack("Pad/paddings", Paddings);
   return {insert(op::Pad, op::Pad, {Value, All},
                  AttrRun()
-                     .type("T", G.outputType(Value.Node, Value.Port))
+                     .type("T", G.outputType(Value))
                      .type("Tpaddings", DT_INT32)
                      .boolean("_post_device_rewrite", true)),
           0};

@@ -48,9 +48,6 @@ public:
   std::optional<TpuStep> find();
 
 private:
-  bool isPerReplica(NodeId N) const {
-    return G.node(N).Count == Copies::PerReplica;
-  }
   bool isSplit(NodeId N) const { return G.isOp(N, "_ToReplicas"); }
   bool isHost(NodeId N) const;
   bool isDoubled(NodeId N) const;
@@ -87,7 +84,7 @@ bool StepFinder::isHost(NodeId N) const {
   if (HostOps[G.node(N)])
     return true;
   for (Endpoint E : G.dataInputs(N))
-    if (G.outputType(E.Node, E.Port) == DT_STRING)
+    if (G.outputType(E) == DT_STRING)
       return true;
   return G.outputType(N, 0) == DT_STRING;
 }
@@ -97,11 +94,11 @@ bool StepFinder::isHost(NodeId N) const {
 void StepFinder::findOutside() {
   Outside.assign(G.size(), false);
   for (NodeId N : Order) {
-    if (!isPerReplica(N))
+    if (!G.isPerReplica(N))
       continue;
     Outside[N] = isSplit(N) || isVariableOp(G.opName(N)) ||
                  (isHost(N) && all_of(G.inputs(N), [&](Endpoint E) {
-                    return !isPerReplica(E.Node) || Outside[E.Node];
+                    return !G.isPerReplica(E.Node) || Outside[E.Node];
                   }));
   }
 }
@@ -110,13 +107,13 @@ void StepFinder::findOutside() {
 void StepFinder::grow() {
   std::vector<NodeId> Work;
   auto Add = [&](NodeId N) {
-    if (!isPerReplica(N) || Outside[N] || Step.Members[N])
+    if (!G.isPerReplica(N) || Outside[N] || Step.Members[N])
       return;
     Step.Members[N] = true;
     Work.push_back(N);
   };
   for (NodeId N : Order)
-    if (isPerReplica(N) && Outside[N] && !isVariableOp(G.opName(N)))
+    if (G.isPerReplica(N) && Outside[N] && !isVariableOp(G.opName(N)))
       G.forEachUse(N, [&](Use U) { Add(U.User); });
   while (!Work.empty()) {
     NodeId N = Work.back();
@@ -224,7 +221,7 @@ bool StepFinder::isPure(NodeId N) {
     return Pure[N] == 2;
   const OpDef *Def = G.opDef(N);
   Pure[N] = 1;
-  if (!Def || Def->isStateful() || isPerReplica(N) || isHost(N) ||
+  if (!Def || Def->isStateful() || G.isPerReplica(N) || isHost(N) ||
       G.opName(N).starts_with(op::Placeholder) || G.isOp(N, op::NoOp))
     return false;
   for (Endpoint E : G.inputs(N))
@@ -264,7 +261,7 @@ void StepFinder::takeConstants() {
     for (Use U : G.uses(N))
       if (!Step.Members[U.User])
         Outer = true;
-      else if (U.Index < G.node(U.User).NumData)
+      else if (G.isData(U))
         Inner.push_back(U);
     if (Inner.empty())
       continue;
@@ -275,7 +272,7 @@ void StepFinder::takeConstants() {
     NodeId New = twin(N, Copies::Once);
     Step.Members[New] = true;
     for (Use U : Inner)
-      G.setInput(U.User, U.Index, {New, G.input(U.User, U.Index).Port});
+      G.setInput(U.User, U.Index, {New, G.input(U).Port});
   }
 }
 
@@ -293,7 +290,7 @@ bool StepFinder::isDoubled(NodeId N) const {
 /// whoever asks for the value of a variable.
 void StepFinder::doubleReads() {
   for (NodeId N : reverse(Order)) {
-    if (!Step.Members[N] || !isPerReplica(N) || !isDoubled(N))
+    if (!Step.Members[N] || !G.isPerReplica(N) || !isDoubled(N))
       continue;
     SmallVector<Use, 8> Outer;
     for (Use U : G.uses(N))
@@ -310,9 +307,8 @@ void StepFinder::doubleReads() {
     G.node(New).NameSplit = G.node(N).NameSplit;
     for (Use U : Outer)
       G.setInput(U.User, U.Index,
-                 U.Index < G.node(U.User).NumData
-                     ? Endpoint{New, G.input(U.User, U.Index).Port}
-                     : Endpoint{New, ControlPort});
+                 G.isData(U) ? Endpoint{New, G.input(U).Port}
+                             : Endpoint{New, ControlPort});
   }
 }
 
@@ -322,7 +318,7 @@ void StepFinder::findBorder() {
   for (NodeId N : Order) {
     for (Endpoint E : G.inputs(N)) {
       if (Step.isMember(N) && !Step.isMember(E.Node)) {
-        if (!isPerReplica(E.Node) || E.isControl())
+        if (!G.isPerReplica(E.Node) || E.isControl())
           continue;
         if (NodeId Var = Vars.variableOf(E); Var != NoNode)
           Variables.insert(Var);
@@ -489,7 +485,7 @@ std::optional<TpuStep> StepFinder::find() {
   findHostClusters();
   // What hosts do before the step is on their devices.
   for (NodeId N : Order)
-    if (isPerReplica(N) && Outside[N] && isHost(N)) {
+    if (G.isPerReplica(N) && Outside[N] && isHost(N)) {
       G.setDevice(N, "/device:CPU:0");
       G.node(N).Flags |= NF_FixedDevice;
     }

@@ -51,15 +51,14 @@ private:
   const std::vector<bool> &IsMember;
   DiagnosticEngine &Diags;
   SmallVector<NodeId, 4> Assigns;
-  SmallVector<NodeId, 8> Copied; ///< Of what assigns the variable.
+  SmallVector<NodeId, 8> Copied; ///< Copies of what assigns it.
 };
 
 /// The ops outside that change the variable.
 bool VariableCopier::findAssigns() {
   for (Use U : G.uses(Handle)) {
     const OpDef *Def = G.opDef(U.User);
-    if (U.Index >= G.node(U.User).NumData ||
-        (U.User < IsMember.size() && IsMember[U.User]) ||
+    if (!G.isData(U) || (U.User < IsMember.size() && IsMember[U.User]) ||
         (Def && Def->readsVariable()) || G.isOp(U.User, op::TPUReplicatedInput))
       continue;
     UpdateDef Update = Def ? Def->update() : UpdateDef();

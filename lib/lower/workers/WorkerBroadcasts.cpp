@@ -125,7 +125,7 @@ void BroadcastFinder::findRoots() {
     Work.pop_back();
     G.forEachUse(N, [&](Use U) {
       // To wait for something is not to have its value.
-      if (U.Index >= G.node(U.User).NumData || Ends[U.User] ||
+      if (!G.isData(U) || Ends[U.User] ||
           (Roots[U.User] | Roots[N]) == Roots[U.User])
         return;
       Roots[U.User] |= Roots[N];
@@ -148,7 +148,7 @@ static bool isStatic(const std::optional<ShapeValue> &Shape) {
 bool BroadcastFinder::send(Endpoint Value,
                            const std::optional<ShapeValue> &Shape, Use By) {
   if (!isStatic(Shape) || mayBeDead(Value.Node) ||
-      !isBroadcastType(G.outputType(Value.Node, Value.Port)))
+      !isBroadcastType(G.outputType(Value)))
     return false;
   WorkerBroadcast &B = Found[{Value.Node, Value.Port}];
   B.Value = Value;
@@ -166,7 +166,7 @@ void BroadcastFinder::findAssignments() {
       continue;
     NodeId Var = Vars.variableOf(G.input(N, 0));
     Endpoint Value = resolve(G.input(N, 1));
-    if (Var == NoNode || G.node(Value.Node).Count == Copies::PerReplica ||
+    if (Var == NoNode || G.isPerReplica(Value.Node) ||
         (Roots[Value.Node] & (State | Own)) == State)
       continue;
     Sent[N] = send(Value, G.shapeAttr(Var, "shape"), {N, 1});
@@ -189,7 +189,7 @@ std::optional<ShapeValue> BroadcastFinder::knownShape(Endpoint E) {
 void BroadcastFinder::readOwn(Endpoint Value, Use By) {
   if (isElided(By.User)) {
     G.forEachUse(By.User, [&](Use U) {
-      if (U.Index < G.node(U.User).NumData)
+      if (G.isData(U))
         readOwn(Value, U);
     });
     return;
@@ -197,7 +197,7 @@ void BroadcastFinder::readOwn(Endpoint Value, Use By) {
   if (Sent[By.User] ||
       (G.node(By.User).Count == Copies::Once && !Vars.isUpdate(G, By.User)))
     return;
-  unsigned Type = G.outputType(Value.Node, Value.Port);
+  unsigned Type = G.outputType(Value);
   // Queues, tables and the like belong to a process.
   if (Type == DT_RESOURCE || Type == DT_VARIANT ||
       G.isRefOutput(Value.Node, Value.Port) || Vars.variableOf(Value) != NoNode)
@@ -215,12 +215,11 @@ void BroadcastFinder::readOwn(Endpoint Value, Use By) {
 /// What else depends on something that each worker has of its own.
 void BroadcastFinder::findOthers() {
   for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N) || !(Roots[N] & Own) || isElided(N) ||
-        G.node(N).Count == Copies::PerReplica)
+    if (!G.isLive(N) || !(Roots[N] & Own) || isElided(N) || G.isPerReplica(N))
       continue;
     for (const Use &U : G.uses(N))
-      if (U.Index < G.node(U.User).NumData)
-        readOwn(G.input(U.User, U.Index), U);
+      if (G.isData(U))
+        readOwn(G.input(U), U);
   }
 }
 

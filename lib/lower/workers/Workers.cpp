@@ -103,7 +103,7 @@ bool WorkerSplitter::checkProgram() {
                             ? G.stringAttr(N, "combine").value_or("pick")
                             : "pick";
     bool Read = Combine != "pick" && G.anyUse(N, [&](Use U) {
-      return U.Index < G.node(U.User).NumData && !G.isOp(U.User, "_ToReplicas");
+      return G.isData(U) && !G.isOp(U.User, "_ToReplicas");
     });
     if (Read || Combine == "sum" || Combine == "min" || Combine == "max") {
       Diags.error(G.name(N),
@@ -224,8 +224,7 @@ static bool isEffect(StringRef Op, const OpDef *Def) {
 /// so that a run of it takes part in the same collectives.
 void WorkerSplitter::leaveToChief(NodeId N) {
   bool Passes = G.isOp(N, op::Print);
-  bool Read =
-      G.anyUse(N, [&](Use U) { return U.Index < G.node(U.User).NumData; });
+  bool Read = G.anyUse(N, [&](Use U) { return G.isData(U); });
   if (Read && !Passes) {
     Diags.unproved("worker", originName(G, N),
                    ("op " + G.opName(N) +
@@ -271,7 +270,7 @@ Endpoint WorkerSplitter::constant(NodeId N, StringRef Suffix, StringRef Value,
 void WorkerSplitter::elide(NodeId N) {
   Endpoint Source = G.input(N, 0);
   for (const Use &U : G.uses(N)) {
-    bool Control = U.Index >= G.node(U.User).NumData;
+    bool Control = !G.isData(U);
     G.setInput(U.User, U.Index,
                Control ? Endpoint{Source.Node, ControlPort} : Source);
   }
@@ -297,9 +296,8 @@ bool WorkerSplitter::split(NodeId N) {
   // Merged only to be split again: rows of the replicas, which may be fed.
   bool IsOwn = G.isOp(Source.Node, "_FromReplicas") &&
                G.stringAttr(Source.Node, "combine") == StringRef("concat");
-  if (IsFeed && G.anyUse(Source.Node, [&](Use U) {
-        return U.User != N && U.Index < G.node(U.User).NumData;
-      })) {
+  if (IsFeed && G.anyUse(Source.Node,
+                         [&](Use U) { return U.User != N && G.isData(U); })) {
     Diags.error(G.name(Source.Node),
                 "is read both as the rows of a worker and whole, so it is not "
                 "clear what to feed a worker; give --feed=NAME=copy");
@@ -328,7 +326,7 @@ bool WorkerSplitter::split(NodeId N) {
   G.setOp(N, op::Split);
   G.setIntAttr(N, "num_split", Count);
   for (const Use &U : G.uses(N))
-    if (U.Index < G.node(U.User).NumData)
+    if (G.isData(U))
       G.setInput(U.User, U.Index, {N, Worker});
   G.setInputs(N, {Dim, Source});
   return true;
@@ -423,8 +421,7 @@ void WorkerSplitter::placeWithVariables() {
 
 void WorkerSplitter::rename() {
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && G.node(N).Count == Copies::PerReplica &&
-        G.node(N).Flags & NF_LocalName)
+    if (G.isLive(N) && G.isPerReplica(N) && G.node(N).Flags & NF_LocalName)
       G.rename(N, G.uniqueName(primaryName(G, N, Worker, Devices.Word)));
 }
 
@@ -458,8 +455,8 @@ void WorkerSplitter::clear() {
     if (!G.isLive(N))
       continue;
     // Workers draw different numbers for their rows.
-    if (G.node(N).Count == Copies::PerReplica && isRandomOp(G.opName(N)) &&
-        G.hasAttr(N, "seed2") && Worker != 0) {
+    if (G.isPerReplica(N) && isRandomOp(G.opName(N)) && G.hasAttr(N, "seed2") &&
+        Worker != 0) {
       int64_t Seed2 = G.intAttr(N, "seed2").value_or(0);
       if (Seed2 != 0 || G.intAttr(N, "seed").value_or(0) != 0)
         G.setIntAttr(N, "seed2", Seed2 + Worker);

@@ -21,8 +21,8 @@ bool leavesVariable(const Graph &G, Use U) {
   if (!Def)
     return Op == "_FromReplicas";
   // The value of a reference.
-  if (G.isRefOutput(G.input(U.User, U.Index).Node, 0) &&
-      !G.isRefInput(U.User, U.Index) && G.outputType(U.User, 0) != DT_RESOURCE)
+  if (G.isRefOutput(G.input(U).Node, 0) && !G.isRefInput(U.User, U.Index) &&
+      G.outputType(U.User, 0) != DT_RESOURCE)
     return !Op.starts_with(op::Enter);
   return Def->readsVariable() || Op == op::Identity || Op == op::RefIdentity ||
          Op == op::Switch || Op == op::RefSwitch;

@@ -62,8 +62,7 @@ void PartitionEditor::makeParts(const PartitionedVariable &Of) {
 /// The clones of \p Alias are there: the users that waited for them can go on.
 void PartitionEditor::finish(NodeId Alias) {
   for (Use U : G.uses(Alias)) {
-    if (U.Index >= G.node(U.User).NumData ||
-        !Plan.find(G.input(U.User, U.Index)))
+    if (!G.isData(U) || !Plan.find(G.input(U)))
       continue;
     auto [It, New] = Pending.try_emplace(U.User, 0);
     if (New)
@@ -220,7 +219,7 @@ SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
 /// value of that time: see PartitionPlan::isAfterUpdate.
 void PartitionEditor::readLate(NodeId N, const PartitionedVariable &Of) {
   for (Use U : G.uses(N)) {
-    if (U.Index >= G.node(U.User).NumData || !Plan.isAfterUpdate(U.User) ||
+    if (!G.isData(U) || !Plan.isAfterUpdate(U.User) ||
         G.isOp(U.User, op::Merge) || isSaved(U.User))
       continue;
     SmallVector<Endpoint, 8> Values, Waits = waitsOf(U.User, U.Index);

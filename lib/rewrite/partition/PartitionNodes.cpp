@@ -111,7 +111,7 @@ void PartitionEditor::enterContext(Endpoint Handle) {
     if (G.opName(First.Node).ends_with(op::Switch)) {
       bool IsRef = G.isRefOutput(First.Node, First.Port);
       AttrRun Attrs;
-      Attrs.type("T", G.outputType(First.Node, First.Port));
+      Attrs.type("T", G.outputType(First));
       It->second = G.insertNode((G.name(First.Node) + "/pivot").str(),
                                 IsRef ? op::RefIdentity : op::Identity, First,
                                 First.Node, Attrs);

@@ -20,8 +20,7 @@ namespace graft {
 
 PartitionedUse classifyUse(const Graph &G, const VariableIndex &Vars, Use U) {
   StringRef Op = G.opName(U.User);
-  bool IsHandle =
-      G.isOp(Vars.variableOf(G.input(U.User, U.Index)), op::VarHandleOp);
+  bool IsHandle = G.isOp(Vars.variableOf(G.input(U)), op::VarHandleOp);
   if (Vars.isUpdate(G, U.User) && U.Index < Vars.update(G, U.User).NumVars)
     return PartitionedUse::Update;
   if (Vars.variableOf({U.User, 0}) != NoNode && U.Index == 0)
@@ -166,7 +165,7 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
           Op + " uses a variable in a way that has no partitioned form");
     auto HasIndices = [&](unsigned At) {
       Endpoint Ids = G.input(U.User, At);
-      unsigned Type = G.outputType(Ids.Node, Ids.Port);
+      unsigned Type = G.outputType(Ids);
       return Type == DT_INT32 || Type == DT_INT64;
     };
     const char *NoIndices = "its indices are not known to be integers";
@@ -233,7 +232,7 @@ void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
   while (!Views.empty()) {
     NodeId View = Views.pop_back_val();
     bool Late = G.anyUse(View, [&](Use U) {
-      return U.Index < G.node(U.User).NumData && isAfterUpdate(U.User) &&
+      return G.isData(U) && isAfterUpdate(U.User) &&
              (View != Read || G.isOp(U.User, op::Merge));
     });
     if (Late) {
@@ -246,7 +245,7 @@ void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
       return;
     }
     G.forEachUse(View, [&](Use U) {
-      if (U.Index < G.node(U.User).NumData && !isAfterUpdate(U.User) &&
+      if (G.isData(U) && !isAfterUpdate(U.User) &&
           passesMemoryOn(G.opName(U.User)) && Seen.insert(U.User).second)
         Views.push_back(U.User);
     });

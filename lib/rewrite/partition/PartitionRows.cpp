@@ -25,7 +25,7 @@ namespace graft {
 
 PartitionEditor::Route PartitionEditor::route(NodeId N, Endpoint Ids,
                                               const PartitionedVariable &Of) {
-  unsigned Type = G.outputType(Ids.Node, Ids.Port);
+  unsigned Type = G.outputType(Ids);
   Route R;
   R.Type = Type;
   AttrRun Flat, Plain, ToPart;
@@ -176,7 +176,7 @@ bool PartitionEditor::isLookup(Use U, const PartitionedVariable &Of) const {
       (Op != op::Gather && Op != op::GatherV2))
     return false;
   Endpoint Ids = G.input(U.User, 1);
-  unsigned Type = G.outputType(Ids.Node, Ids.Port);
+  unsigned Type = G.outputType(Ids);
   if ((Type != DT_INT32 && Type != DT_INT64) ||
       Ids.Node == G.input(U.User, 0).Node)
     return false;
@@ -192,7 +192,7 @@ PartitionEditor::lookupsOf(NodeId N, const PartitionedVariable &Of) const {
   SmallVector<NodeId, 4> Found;
   bool Looks = false;
   for (Use U : G.uses(N)) {
-    if (U.Index >= G.node(U.User).NumData || isSaved(U.User))
+    if (!G.isData(U) || isSaved(U.User))
       continue;
     bool IsLookup = isLookup(U, Of);
     if (!IsLookup && !G.isOp(U.User, op::Shape))

@@ -147,11 +147,11 @@ bool PartitionEditor::findSavedFrom(Endpoint Value, Endpoint From,
                                     const PartitionedVariable &Of) {
   bool All = true;
   for (Use U : G.uses(Value.Node)) {
-    if (U.Index >= G.node(U.User).NumData)
+    if (!G.isData(U))
       continue;
     unsigned Index = U.Index - SaveArgs;
     if (G.isOp(U.User, op::SaveV2) && U.Index >= SaveArgs &&
-        G.input(U.User, U.Index) == Value && canExpand(U.User, Index, Of))
+        G.input(U) == Value && canExpand(U.User, Index, Of))
       Saved[U.User].push_back({Index, &Of, From});
     else
       All = false;
@@ -166,7 +166,7 @@ void PartitionEditor::findSaved(const PartitionedVariable &Of) {
     if (Kind == PartitionedUse::Read)
       From.push_back({{U.User, 0}, Kind});
     else if (Kind == PartitionedUse::Value && G.isOp(U.User, op::SaveV2))
-      From.push_back({G.input(U.User, U.Index), Kind});
+      From.push_back({G.input(U), Kind});
   });
   llvm::sort(From, [](const auto &A, const auto &B) {
     return std::pair(A.first.Node, A.first.Port) <
@@ -196,8 +196,7 @@ void PartitionEditor::findRestored(const PartitionedVariable &Of) {
   for (NodeId Assign : Assigns) {
     auto IsOnlyUse = [&](Endpoint E, NodeId By) {
       return !G.anyUse(E.Node, [&](Use U) {
-        return U.User != By && (U.Index >= G.node(U.User).NumData ||
-                                G.input(U.User, U.Index) == E);
+        return U.User != By && (!G.isData(U) || G.input(U) == E);
       });
     };
     SmallVector<NodeId, 2> Places;
@@ -214,8 +213,8 @@ void PartitionEditor::findRestored(const PartitionedVariable &Of) {
     auto &Uses = RestoreUses[E.Node];
     if (Uses.empty())
       for (Use U : G.uses(E.Node))
-        if (U.Index < G.node(U.User).NumData)
-          ++Uses[G.input(U.User, U.Index).Port];
+        if (G.isData(U))
+          ++Uses[G.input(U).Port];
     if (Uses[E.Port] != 1)
       continue;
     Restored[E.Node].push_back({E.Port, &Of, Assign});
@@ -273,8 +272,8 @@ void PartitionEditor::rewriteRestores() {
     }
     expandEntries(N, Of);
     for (Use U : G.uses(N))
-      if (U.Index < G.node(U.User).NumData)
-        G.setInput(U.User, U.Index, {N, Ports[G.input(U.User, U.Index).Port]});
+      if (G.isData(U))
+        G.setInput(U.User, U.Index, {N, Ports[G.input(U).Port]});
     for (const RestoredEntry &E : List)
       for (unsigned P = 0; P < E.Of->parts(); ++P)
         PartValues[E.Assign].push_back({N, Ports[E.Index] + P});
