@@ -26,6 +26,8 @@
 // one stage after them, and a bucket has sums of one stage only. What runs
 // under a condition, or has a size that follows the batch, is left alone.
 //
+// The file is a little long because stages and buckets need each other.
+//
 // Relies on: insert-reductions; insert-collectives comes later.
 //
 //===----------------------------------------------------------------------===//

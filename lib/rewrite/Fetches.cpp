@@ -44,6 +44,7 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
     auto E = G.findEndpoint(Name);
     if (!E || E->isControl()) {
       std::vector<std::string> Known;
+      Known.reserve(G.numInputNodes());
       for (NodeId N = 0; N < G.numInputNodes(); ++N)
         Known.push_back(G.name(N).str());
       Diags.error("", "--fetch: the graph has no tensor '" + Name.str() + "'" +
