@@ -164,11 +164,11 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   bool Half = How == Synchronizer::Fp16 || How == Synchronizer::Fp16EF;
   unsigned Narrow = Half ? DT_HALF : DT_BFLOAT16;
   Endpoint From = G->input(N, 0);
-  int64_t Power = G->intAttr(N, "power").value_or(0);
+  int64_t Power = G->intAttr(N, PowerAttr).value_or(0);
   auto Assumed = G->intAttr(N, AssumedAttr);
   if (Power != 0) {
     NodeId Scale =
-        G->insertNode((G->name(N) + "/scale").str(), "_Scale", From, From.Node,
+        G->insertNode((G->name(N) + "/scale").str(), ScaleOp, From, From.Node,
                       AttrRun().type("T", Type).integer("power", Power),
                       Inserted::Scale, Copies::PerReplica);
     G->node(Scale).Flags |= NF_LocalName;
@@ -189,11 +189,11 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   }
   Endpoint Sent{cast("/narrow", From, Type, Narrow), 0};
   AttrRun Sum;
-  Sum.type("T", Narrow).string("combine", "sum");
+  Sum.type("T", Narrow).string(CombineAttr, combine::Sum);
   // What is assumed of the source holds of what it was scaled to.
   if (Assumed)
     Sum.integer(AssumedAttr, *Assumed + Power);
-  NodeId All = G->insertNode((G->name(N) + "/sum").str(), "_Reduce", Sent, N,
+  NodeId All = G->insertNode((G->name(N) + "/sum").str(), ReduceOp, Sent, N,
                              Sum, Inserted::Reduce, Copies::PerReplica);
   SmallVector<Endpoint, 2> Inputs{{All, 0}};
   if (Var != NoNode) {
@@ -208,8 +208,7 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
     for (NodeId Assign : Initial)
       G->addControlInput(Assign, Clear);
   }
-  for (StringRef Key :
-       {StringRef("T"), StringRef("combine"), StringRef("power"), AssumedAttr})
+  for (StringRef Key : {StringRef("T"), CombineAttr, PowerAttr, AssumedAttr})
     G->removeAttr(N, Key);
   G->setOp(N, op::Cast);
   G->setTypeAttr(N, "SrcT", Narrow);
@@ -248,8 +247,8 @@ PassResult CompressReductions::run(Module &M, DiagnosticEngine &D) {
   const ProgramFacts &Facts = programFacts(M);
   std::vector<std::pair<NodeId, ReductionUse>> Found;
   for (NodeId N : Facts.Order) {
-    if (!G->isOp(N, "_Reduce") || G->node(N).NumInputs != 1 ||
-        G->stringAttr(N, "combine") != StringRef("sum") ||
+    if (!G->isOp(N, ReduceOp) || G->node(N).NumInputs != 1 ||
+        G->stringAttr(N, CombineAttr) != combine::Sum ||
         isStatistics(*G, G->input(N, 0).Node))
       continue;
     unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);

@@ -20,6 +20,7 @@
 #include "lib/io/Module.h"
 #include "lib/lower/expand/Contexts.h"
 #include "lib/lower/expand/Expand.h"
+#include "lib/ops/ProgramOps.h"
 #include "lib/pass/Pass.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -44,8 +45,8 @@ public:
 
 /// Whether \p N is there to pass on its input.
 static bool passesOn(const Graph &G, NodeId N) {
-  return G.node(N).Flags & NF_ElidePrimary || G.isOp(N, "_ToReplicas") ||
-         G.isOp(N, "_FromReplicas") || G.isOp(N, "_Scale");
+  return G.node(N).Flags & NF_ElidePrimary || G.isOp(N, ToReplicasOp) ||
+         G.isOp(N, FromReplicasOp) || G.isOp(N, ScaleOp);
 }
 
 /// Whether the nodes from \p N on that are elided lead to one that is not.
@@ -83,7 +84,7 @@ PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
-    if (G.isOp(N, "_Reduce") || G.isOp(N, "_Gather")) {
+    if (G.isOp(N, ReduceOp) || G.isOp(N, GatherOp)) {
       Diags.error(G.name(N), "is a reduction that is not lowered; run "
                              "insert-collectives before expand-replicas");
       return PassResult::Failure;
@@ -101,7 +102,7 @@ PassResult ExpandReplicas::run(Module &M, DiagnosticEngine &Diags) {
       Diags.error(G.name(N), "forwards its input but has no input");
       return PassResult::Failure;
     }
-    if (G.isPerReplica(N) || G.isOp(N, "_FromReplicas"))
+    if (G.isPerReplica(N) || G.isOp(N, FromReplicasOp))
       continue;
     for (Endpoint E : G.dataInputs(N))
       if (G.isPerReplica(E.Node)) {

@@ -146,9 +146,9 @@ bool FuseReductions::findMembers(Module &M) {
   IsMember.assign(G->size(), false);
   for (NodeId N : Facts.Order) {
     const Node &This = G->node(N);
-    if (!G->isOp(N, "_Reduce") || This.Kind != Inserted::Reduce ||
+    if (!G->isOp(N, ReduceOp) || This.Kind != Inserted::Reduce ||
         This.Count != Copies::PerReplica || This.NumInputs != 1 ||
-        G->stringAttr(N, "combine") != StringRef("sum") ||
+        G->stringAttr(N, CombineAttr) != combine::Sum ||
         (Loops && Loops->isInLoop(N)) || (When && !When->of(N).empty()))
       continue;
     auto Elements = staticElements(Facts.Dims, G->input(N, 0));
@@ -177,7 +177,7 @@ bool FuseReductions::findMembers(Module &M) {
     uint32_t Set =
         Numbers.try_emplace(Sets.of(N), Numbers.size()).first->second;
     Found[{Sync.Group, Stage[N], G->typeAttr(N, "T").value_or(DT_INVALID),
-           G->intAttr(N, "power").value_or(0), G->intAttr(N, AssumedAttr),
+           G->intAttr(N, PowerAttr).value_or(0), G->intAttr(N, AssumedAttr),
            Sync.Spec, Set}]
         .push_back(Each);
   }
@@ -233,15 +233,15 @@ void FuseReductions::fuse(const Key &K, ArrayRef<Member> Bucket,
       AttrRun().type("T", K.Type).integer("N", Count).type("Tidx", DT_INT32),
       true);
   AttrRun Reduced;
-  Reduced.type("T", K.Type).string("combine", "sum");
+  Reduced.type("T", K.Type).string(CombineAttr, combine::Sum);
   if (K.Power != 0)
-    Reduced.integer("power", K.Power);
+    Reduced.integer(PowerAttr, K.Power);
   if (K.Assumed)
     Reduced.integer(AssumedAttr, *K.Assumed);
   if (K.Spec != Synchronizer::Auto)
     Reduced.string(HintAttr, specName(K.Spec));
   NodeId All =
-      add(Name + "/reduce", "_Reduce", Endpoint{Pack, 0}, Pack, Reduced);
+      add(Name + "/reduce", ReduceOp, Endpoint{Pack, 0}, Pack, Reduced);
   G->node(All).Kind = Inserted::Reduce;
   Endpoint Taken[] = {{All, 0}, LengthsAt, Axis};
   NodeId Parts = add(Name + "/parts", op::SplitV, Taken, All,
@@ -261,8 +261,7 @@ void FuseReductions::fuse(const Key &K, ArrayRef<Member> Bucket,
     auto Rank = static_cast<int64_t>(Shape.size());
     Endpoint Inputs[] = {{Parts, static_cast<uint32_t>(I)},
                          {constant(Text, Rank, Shape, Last), 0}};
-    for (StringRef Attr :
-         {StringRef("combine"), StringRef("power"), AssumedAttr, HintAttr})
+    for (StringRef Attr : {CombineAttr, PowerAttr, AssumedAttr, HintAttr})
       G->removeAttr(N, Attr);
     G->setTypeAttr(N, "Tshape", DT_INT32);
     G->setOp(N, op::Reshape);

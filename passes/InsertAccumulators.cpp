@@ -126,7 +126,7 @@ void InsertAccumulators::accumulate(NodeId Sum, NodeId Var) {
              {{Acc, 0}, {Step, 0}, Value, {Ready, ControlPort}}, Acc, DType);
   G->node(Put).Count = Copies::PerReplica;
   G->node(Put).Flags |= NF_LocalName | NF_FixedDevice;
-  for (StringRef Key : {"T", "combine", "axis"})
+  for (StringRef Key : {StringRef("T"), CombineAttr, StringRef("axis")})
     G->removeAttr(Sum, Key);
   G->setOp(Sum, op::AccumulatorTakeGradient);
   G->setTypeAttr(Sum, "dtype", Type);
@@ -141,7 +141,7 @@ PassResult InsertAccumulators::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Replicas = readMesh(*G).replicas();
   PerOp IsMerge(
-      *G, [](StringRef Op, const OpDef *) { return Op == "_FromReplicas"; });
+      *G, [](StringRef Op, const OpDef *) { return Op == FromReplicasOp; });
   if (Replicas < 2 || !IsMerge.any())
     return PassResult::Unchanged;
   VariableIndex Index(*G);
@@ -151,7 +151,7 @@ PassResult InsertAccumulators::run(Module &M, DiagnosticEngine &Diags) {
     const Node &This = G->node(N);
     if (!IsMerge[This] || This.isDead() || This.Kind != Inserted::Merge ||
         This.NumInputs != 1 || This.Count != Copies::Once ||
-        G->stringAttr(N, "combine") != StringRef("sum"))
+        G->stringAttr(N, CombineAttr) != combine::Sum)
       continue;
     Endpoint Value = G->input(N, 0);
     unsigned Type = G->outputType(Value);

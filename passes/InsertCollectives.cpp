@@ -120,7 +120,7 @@ private:
 
 void InsertCollectives::read(NodeId N) {
   StringRef Run(G->node(N).AttrData, G->node(N).AttrSize);
-  bool Gather = G->isOp(N, "_Gather");
+  bool Gather = G->isOp(N, GatherOp);
   if (!Run.empty() && Run.data() == LastAttrs.data() &&
       Run.size() == LastAttrs.size() && Gather == This.Gather)
     return;
@@ -128,15 +128,16 @@ void InsertCollectives::read(NodeId N) {
   Stripped = {};
   This.Gather = Gather;
   This.Type = G->typeAttr(N, "T").value_or(DT_INVALID);
-  This.Power = G->intAttr(N, "power").value_or(0);
+  This.Power = G->intAttr(N, PowerAttr).value_or(0);
   This.Axis = G->intAttr(N, "axis").value_or(0);
-  This.Combine = G->stringAttr(N, "combine").value_or("");
+  This.Combine = G->stringAttr(N, CombineAttr).value_or("");
   This.Assumed = G->intAttr(N, AssumedAttr);
   This.Hint = G->stringAttr(N, HintAttr).value_or("");
   bool Common = hasKernel(This.Type);
-  This.Gather |= This.Combine == "concat";
-  bool Combines = This.Combine == "sum" ||
-                  (Workers && (This.Combine == "min" || This.Combine == "max"));
+  This.Gather |= This.Combine == combine::Concat;
+  bool Combines = This.Combine == combine::Sum ||
+                  (Workers && (This.Combine == combine::Min ||
+                               This.Combine == combine::Max));
   bool Uneven = G->boolAttr(N, "uneven").value_or(false);
   This.HasCollective = This.Gather
                            ? Common && This.Axis == 0 && !Uneven
@@ -153,7 +154,8 @@ StringRef InsertCollectives::nameOf(NodeId N, StringRef Suffix) {
 void InsertCollectives::becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs) {
   Node &Reduction = G->node(N);
   if (Stripped.empty()) {
-    for (StringRef Key : {"combine", "power", "axis", "uneven"})
+    for (StringRef Key :
+         {CombineAttr, PowerAttr, StringRef("axis"), StringRef("uneven")})
       G->removeAttr(N, Key);
     G->removeAttr(N, HintAttr);
     G->removeAttr(N, AssumedAttr);
@@ -171,17 +173,18 @@ void InsertCollectives::add(NodeId N) {
   Endpoint Source = G->input(N, 0);
   AttrRun Merge;
   Merge.type("T", This.Type);
-  Merge.string("combine", This.Gather ? "concat" : This.Combine);
+  Merge.string(CombineAttr,
+               This.Gather ? StringRef(combine::Concat) : This.Combine);
   if (This.Gather)
     Merge.integer("axis", This.Axis);
   if (This.Assumed)
     Merge.integer(AssumedAttr, *This.Assumed);
-  NodeId Result = G->insertNode(nameOf(N, "/all"), "_FromReplicas", Source,
+  NodeId Result = G->insertNode(nameOf(N, "/all"), FromReplicasOp, Source,
                                 Source.Node, Merge, Kind);
   if (This.Power != 0) {
     AttrRun Scale;
     Scale.type("T", This.Type).integer("power", This.Power);
-    Result = G->insertNode(nameOf(N, "/scale"), "_Scale", Endpoint{Result, 0},
+    Result = G->insertNode(nameOf(N, "/scale"), ScaleOp, Endpoint{Result, 0},
                            Result, Scale, Inserted::Scale);
   }
   becomeIdentity(N, Endpoint{Result, 0});
@@ -203,9 +206,9 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
     Shape.Dims.push_back(0);
     Attrs.raw("shape", encodeShapeAttr(Shape));
   } else {
-    Attrs.string("merge_op", This.Combine == "min"   ? op::Min
-                             : This.Combine == "max" ? op::Max
-                                                     : op::Add);
+    Attrs.string("merge_op", This.Combine == combine::Min   ? op::Min
+                             : This.Combine == combine::Max ? op::Max
+                                                            : op::Add);
     Attrs.string("final_op", divides() ? op::Div : "Id");
     Attrs.raw("subdiv_offsets", Offsets);
   }
@@ -235,9 +238,9 @@ void InsertCollectives::scale(NodeId N) {
   if (This.Power == 0 || divides())
     return;
   AttrRun Power;
-  Power.type("T", This.Type).integer("power", This.Power);
+  Power.type("T", This.Type).integer(PowerAttr, This.Power);
   NodeId Scale =
-      G->insertNode(nameOf(N, "/scale"), "_Scale", Endpoint{N, 0}, N, Power);
+      G->insertNode(nameOf(N, "/scale"), ScaleOp, Endpoint{N, 0}, N, Power);
   G->replaceUses({N, 0}, {Scale, 0}, Scale);
   G->node(Scale).Kind = Inserted::Scale;
   G->node(Scale).Count = G->node(N).Count;
@@ -271,8 +274,8 @@ void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
                     G->node(Inputs[0].Node).Kind, Copies::PerReplica);
   for (StringRef Key : {StringRef("power"), StringRef("axis"), AssumedAttr})
     G->removeAttr(N, Key);
-  G->setOp(N, "_FromReplicas");
-  G->setStringAttr(N, "combine", "pick");
+  G->setOp(N, FromReplicasOp);
+  G->setStringAttr(N, CombineAttr, combine::Pick);
   G->setInput(N, 0, {Result, 0});
   scale(N);
 }
@@ -281,21 +284,21 @@ void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
 /// values are none, nor are rows that are fetched or split again; what has no
 /// collective and is only fetched, split-workers writes.
 bool InsertCollectives::merges(NodeId N) const {
-  StringRef Combine = G->stringAttr(N, "combine").value_or("pick");
-  if (Combine == "pick")
+  StringRef Combine = G->stringAttr(N, CombineAttr).value_or(combine::Pick);
+  if (Combine == combine::Pick)
     return false;
-  if (Combine == "sum" || Combine == "min" || Combine == "max")
+  if (Combine == combine::Sum || Combine == combine::Min ||
+      Combine == combine::Max)
     return true;
-  return G->anyUse(N, [&](Use U) {
-    return G->isData(U) && !G->isOp(U.User, "_ToReplicas");
-  });
+  return G->anyUse(
+      N, [&](Use U) { return G->isData(U) && !G->isOp(U.User, ToReplicasOp); });
 }
 
 /// Writes on each reduction what its variable asks for.
 void InsertCollectives::findHints(Module &M, ArrayRef<NodeId> Found) {
   const ProgramFacts &Facts = programFacts(M);
   for (NodeId N : Found) {
-    if (!G->isOp(N, "_Reduce") || G->hasAttr(N, HintAttr))
+    if (!G->isOp(N, ReduceOp) || G->hasAttr(N, HintAttr))
       continue;
     ReductionUse Its = useOfReduction(*G, Facts, {N, 0});
     if (Its.Sync && Its.Sync->Spec != Synchronizer::Auto)
@@ -309,7 +312,7 @@ DenseMap<NodeId, int64_t>
 InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
   DenseMap<NodeId, int64_t> Result;
   for (NodeId N : Found) {
-    if (!G->isOp(N, "_Gather") || G->intAttr(N, "axis").value_or(0) != 0 ||
+    if (!G->isOp(N, GatherOp) || G->intAttr(N, "axis").value_or(0) != 0 ||
         !G->boolAttr(N, "uneven").value_or(false) || !G->isPerReplica(N))
       continue;
     const ProgramFacts &Facts = programFacts(M);
@@ -327,9 +330,9 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
 std::vector<NodeId> InsertCollectives::findExchanges() const {
   enum : uint8_t { Other, Exchange, Merge };
   PerOp Roles(*G, [&](StringRef Op, const OpDef *) {
-    return Op == "_Reduce" || Op == "_Gather" ? Exchange
-           : Workers && Op == "_FromReplicas" ? Merge
-                                              : Other;
+    return Op == ReduceOp || Op == GatherOp  ? Exchange
+           : Workers && Op == FromReplicasOp ? Merge
+                                             : Other;
   });
   std::vector<NodeId> Found;
   for (NodeId N = 0; N < G->size(); ++N) {

@@ -72,14 +72,14 @@ void InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
                               bool Assumed) {
   AttrRun Attrs;
   Attrs.type("T", G->outputType(Source));
-  Attrs.string("combine", Combine);
+  Attrs.string(CombineAttr, Combine);
   if (Power != 0)
-    Attrs.integer("power", Power);
+    Attrs.integer(PowerAttr, Power);
   if (Assumed)
     Attrs.integer(AssumedAttr, -Power);
   SmallString<128> Name(G->name(Source.Node));
   Name += "/reduce";
-  NodeId N = G->insertNode(Name, "_Reduce", Source, Source.Node, Attrs,
+  NodeId N = G->insertNode(Name, ReduceOp, Source, Source.Node, Attrs,
                            Inserted::Reduce, Copies::PerReplica);
   G->replaceUses(Source, {N, 0}, N);
   Changed = true;
@@ -133,7 +133,7 @@ bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
   for (const Repair &R : Repairs) {
     Report.warnRepair(Facts, R);
     if (R.User == NoNode) {
-      reduce(R.Source, "sum", -1, true);
+      reduce(R.Source, combine::Sum, -1, true);
       continue;
     }
     Demand D;
@@ -149,7 +149,8 @@ bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
 }
 
 void InsertReductions::insert(const Demand &D, bool Assumed) {
-  static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
+  static constexpr StringLiteral Names[] = {
+      combine::Sum, combine::Min, combine::Max, combine::And, combine::Or};
   if (D.Kind == Demand::Reduce) {
     reduce(D.Source, Names[static_cast<int>(D.Op)], D.Power, false);
     return;
@@ -166,7 +167,7 @@ void InsertReductions::insert(const Demand &D, bool Assumed) {
     return N;
   };
   if (D.Kind == Demand::Gather) {
-    NodeId N = Chain("_Gather", "/gather", Inserted::Gather);
+    NodeId N = Chain(GatherOp, "/gather", Inserted::Gather);
     G->setIntAttr(N, "axis", D.Axis);
     if (D.Uneven)
       G->setBoolAttr(N, "uneven", true);
@@ -175,13 +176,13 @@ void InsertReductions::insert(const Demand &D, bool Assumed) {
     ++Statistics["gathers"];
   }
   if (D.Kind == Demand::Count) {
-    NodeId N = Chain("_Reduce", "/reduce", Inserted::Reduce);
-    G->setStringAttr(N, "combine", "sum");
+    NodeId N = Chain(ReduceOp, "/reduce", Inserted::Reduce);
+    G->setStringAttr(N, CombineAttr, combine::Sum);
     count(Reductions, "reductions");
   }
   if (D.Power != 0) {
-    NodeId N = Chain("_Scale", "/scale", Inserted::Scale);
-    G->setIntAttr(N, "power", D.Power);
+    NodeId N = Chain(ScaleOp, "/scale", Inserted::Scale);
+    G->setIntAttr(N, PowerAttr, D.Power);
     ++Statistics["scales"];
   }
   G->setInput(D.User, D.Index, Source);

@@ -141,31 +141,31 @@ Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
     return It->second;
   RType Type = Facts->Types.number(E);
   StringRef Base = originName(*G, E.Node);
-  static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
-  StringRef Combine = "pick";
+  static constexpr StringLiteral Names[] = {
+      combine::Sum, combine::Min, combine::Max, combine::And, combine::Or};
+  StringRef Combine = combine::Pick;
   if (Type.isPartial())
     Combine = Names[static_cast<int>(Type.Op)];
   else if (Type.isSharded())
-    Combine = "concat";
+    Combine = combine::Concat;
   unsigned DataType = G->outputType(E);
   AttrRun Attrs;
-  Attrs.type("T", DataType).string("combine", Combine);
+  Attrs.type("T", DataType).string(CombineAttr, Combine);
   if (Type.isSharded())
     Attrs.integer("axis", Type.Axis);
   SmallString<128> Name(Base);
-  Name += Combine == "pick" ? "/pick" : "/merged";
+  Name += Combine == combine::Pick ? "/pick" : "/merged";
   NodeId N =
-      G->insertNode(Name, "_FromReplicas", E, E.Node, Attrs, Inserted::Merge);
+      G->insertNode(Name, FromReplicasOp, E, E.Node, Attrs, Inserted::Merge);
   // An equal value, or a handle, is read from copy 0 without a node between.
-  if (Combine == "pick" && !Type.isVarying() && !Picked)
+  if (Combine == combine::Pick && !Type.isVarying() && !Picked)
     G->node(N).Flags |= NF_ElidePrimary;
   if (!Type.isVarying() && Type.K != 0) {
     AttrRun Power;
     Power.type("T", DataType).integer("power", -Type.K);
     Name = Base;
     Name += "/scale";
-    N = G->insertNode(Name, "_Scale", Endpoint{N, 0}, N, Power,
-                      Inserted::Scale);
+    N = G->insertNode(Name, ScaleOp, Endpoint{N, 0}, N, Power, Inserted::Scale);
   }
   count(MergedCount, "merged");
   return It->second = {N, 0};

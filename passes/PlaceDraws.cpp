@@ -27,8 +27,8 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/PerOp.h"
 #include "lib/infer/facts/ProgramFacts.h"
-#include "lib/ops/OpRule.h"
 #include "lib/io/Module.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
@@ -70,7 +70,7 @@ Endpoint PlaceDraws::add(const Twine &Name, StringRef Op,
                          Copies Count) {
   NodeId N = G->insertNode(
       Name.str(), Op, Inputs, MeshNode, Attrs,
-      Op == "_ToReplicas" ? Inserted::Split : Inserted::Definition, Count);
+      Op == ToReplicasOp ? Inserted::Split : Inserted::Definition, Count);
   return {N, 0};
 }
 
@@ -99,7 +99,7 @@ Endpoint PlaceDraws::replicaIndex(unsigned Type) {
   Endpoint All = add("graft/replicas", op::Range, Bounds,
                      AttrRun().type("Tidx", Type), Copies::Once);
   Endpoint Index =
-      add("graft/replica_index", "_ToReplicas", All,
+      add("graft/replica_index", ToReplicasOp, All,
           AttrRun().type("T", Type).integer("axis", 0), Copies::PerReplica);
   Indices.push_back({Type, Index});
   return Index;

@@ -74,7 +74,7 @@ RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
     return NoOp;
   bool IsPure = Def ? (!Def->isStateful() || Def->readsVariable()) &&
                           Def->update().Kind == UpdateKind::None
-                    : Op == "_Scale";
+                    : Op == ScaleOp;
   return IsPure ? Pure : Other;
 }
 

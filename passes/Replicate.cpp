@@ -178,7 +178,7 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
   Attrs.type("T", G->outputType(Source, Port)).integer("axis", Axis);
   if (Batch >= 0)
     Attrs.integer(RowsAttr, Batch);
-  NodeId N = G->insertNode((G->name(Source) + "/split").str(), "_ToReplicas",
+  NodeId N = G->insertNode((G->name(Source) + "/split").str(), ToReplicasOp,
                            Endpoint{Source, Port}, Source, Attrs,
                            Inserted::Split, Copies::PerReplica);
   G->replaceUses({Source, Port}, {N, 0}, N);
@@ -254,9 +254,9 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
     G->node(N).Flags |= NF_LocalName;
     AttrRun Attrs;
     Attrs.type("T", G->outputType(N, 0))
-        .string("combine", "concat")
+        .string(CombineAttr, combine::Concat)
         .integer("axis", F.Axis);
-    NodeId Merged = G->insertNode(Name, "_FromReplicas", Endpoint{N, 0}, N,
+    NodeId Merged = G->insertNode(Name, FromReplicasOp, Endpoint{N, 0}, N,
                                   Attrs, Inserted::Merge);
     for (Use U : G->uses(N))
       if (G->node(U.User).Kind == Inserted::Split && U.Index == 0)

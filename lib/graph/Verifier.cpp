@@ -15,6 +15,7 @@
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/InputGraph.h"
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
@@ -115,7 +116,7 @@ void verifyNames(const Graph &G, DiagnosticEngine &Diags, bool Internal) {
     Walk.at(N);
     // The mesh node exists only between passes.
     if (G.isLive(N) && !G.isAsVerified(N) &&
-        !isLegalName(G.name(N), Internal) && !G.isOp(N, "_GraftMesh"))
+        !isLegalName(G.name(N), Internal) && !G.isOp(N, MeshOp))
       Errors.error(G.name(N),
                    "illegal node name; rename it: TensorFlow wants a letter, "
                    "a digit or '.', then letters, digits and '_.-/>'");

@@ -46,13 +46,13 @@ bool combinesReplicas(const Graph &G, NodeId N) {
   if (G.node(N).Kind == Inserted::No)
     return false;
   StringRef Op = G.opName(N);
-  return Op == "_FromReplicas" || Op == "_Reduce" || Op == "_Gather";
+  return Op == FromReplicasOp || Op == ReduceOp || Op == GatherOp;
 }
 
 NodeId insertPick(Graph &G, StringRef Name, Endpoint E, NodeId After) {
   AttrRun Attrs;
-  Attrs.type("T", G.outputType(E)).string("combine", "pick");
-  return G.insertNode(Name, "_FromReplicas", E, After, Attrs, Inserted::Merge);
+  Attrs.type("T", G.outputType(E)).string(CombineAttr, combine::Pick);
+  return G.insertNode(Name, FromReplicasOp, E, After, Attrs, Inserted::Merge);
 }
 
 StringRef originName(const Graph &G, NodeId N) {

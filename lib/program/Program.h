@@ -13,16 +13,19 @@
 
 #include "lib/graph/CopyWord.h"
 #include "lib/graph/Graph.h"
+#include "lib/ops/ProgramOps.h"
 
 #include <string>
 #include <vector>
 
 namespace graft {
 
-/// The op of the node that says which devices there are.
-inline constexpr llvm::StringRef MeshOp = "_GraftMesh";
 /// The name in the input of a node that lost it to its merged value.
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
+/// Of a part of a variable: `VARIABLE SHAPE SLICE`, the latter two as in a
+/// checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where nothing else tells of
+/// the variable.
+inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
 /// On splits: which of them have equally many rows, as the user says.
 inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 /// The value in the input of a constant whose batch sizes were made local.

@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/rewrite/Fetches.h"
+#include "lib/ops/ProgramOps.h"
 
-#include "lib/ops/OpRule.h"
 #include "lib/io/ModuleVerifier.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
@@ -104,7 +105,7 @@ bool Fetches::isWorthPicking(NodeId N) const {
 /// Whether a feed of a known number of rows is split.
 bool Fetches::hasStaticBatch() const {
   return any_of(Facts.Order, [&](NodeId N) {
-    if (!G.isOp(N, "_ToReplicas"))
+    if (!G.isOp(N, ToReplicasOp))
       return false;
     auto Shape = Facts.Dims.shape({N, 0});
     auto Axis = static_cast<size_t>(G.intAttr(N, "axis").value_or(0));
@@ -133,8 +134,7 @@ std::vector<bool> Fetches::findLost() const {
                 any_of(seq(0u, Facts.Dims.numOutputs(N)),
                        [&](unsigned Port) { return IsOpen({N, Port}); });
     // A rule of its own knows what an op takes.
-    if (Open && (!ruleOf(G.opName(N)).Type ||
-                 any_of(G.dataInputs(N), IsOpen)))
+    if (Open && (!ruleOf(G.opName(N)).Type || any_of(G.dataInputs(N), IsOpen)))
       Lost[N] = any_of(G.dataInputs(N), MaySay) || G.isOp(N, op::EnsureShape);
   }
   return Lost;

@@ -273,7 +273,7 @@ bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
     AttrRun Attrs;
     Attrs.type("T", G.outputType(Source));
     bool First = *How == Aggregation::OnlyFirst;
-    Attrs.string("combine", First ? "pick" : "sum");
+    Attrs.string(CombineAttr, First ? combine::Pick : combine::Sum);
     if (!First) {
       int Power = *How == Aggregation::Mean ? -1 : 0;
       if (Power != 0)
@@ -281,7 +281,7 @@ bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
       Attrs.integer(AssumedAttr, -Power);
     }
     NodeId New = G.insertNode(
-        (G.name(N) + "/aggregate").str(), First ? "_FromReplicas" : "_Reduce",
+        (G.name(N) + "/aggregate").str(), First ? FromReplicasOp : ReduceOp,
         Source, Source.Node, Attrs, First ? Inserted::Merge : Inserted::Reduce,
         First ? Copies::Once : Copies::PerReplica);
     G.setInput(N, I, {New, 0});

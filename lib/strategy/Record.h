@@ -90,10 +90,6 @@ inline constexpr llvm::StringRef PartitionAttr = "_graft_partition";
 /// A list of strings: the synchronizer of each part.
 inline constexpr llvm::StringRef PartSynchronizersAttr =
     "_graft_part_synchronizers";
-/// Of a part: `VARIABLE SHAPE SLICE`, the latter two as in a checkpoint:
-/// `w 10 4 0,5:0,4`. Stays in outputs, where nothing else tells of the
-/// variable.
-inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
 
 /// "fp16", "fp16-ef", "bf16", "bf16-ef"; empty for None.
 llvm::StringRef compressorName(Synchronizer::CompressorType Compressor);

@@ -84,7 +84,7 @@ room(lib/certify/forms ${Base} ${Program} ${Infer})
 room(lib/certify/compare ${Base} ${Program} ${Infer} lib/certify/forms)
 room(lib/certify/fold ${Base} ${Program} lib/infer/graph lib/infer/rules
   lib/certify/forms lib/certify/compare)
-room(lib/certify/partition ${Base} lib/io lib/rewrite/partition)
+room(lib/certify/partition ${Base} lib/io lib/program lib/rewrite/partition)
 room(lib/certify ${Base} lib/io lib/io/inline lib/program
   lib/certify/compare lib/certify/fold lib/certify/partition)
 

@@ -90,15 +90,14 @@ def check_paths(page, text, problems):
 
 def words_of_code():
     """Attributes and ops of programs, as the code writes them."""
-    attributes, ops = set(), set()
+    attributes = set()
     for folder in ("lib", "passes"):
         for path in glob.glob(os.path.join(ROOT, folder, "**", "*.*"), recursive=True):
             if not path.endswith((".cpp", ".h", ".def")):
                 continue
             text = read(path)
             attributes |= set(re.findall(r'"(_graft_\w+)"', text)) - {"_graft_"}
-            ops |= set(re.findall(r'(?:\.Op = |entry\()"(_\w+)"', text))
-    ops |= set(re.findall(r'MeshOp = "(\w+)"', read("lib/program/Program.h")))
+    ops = set(re.findall(r'Op = "(\w+)"', read("lib/ops/ProgramOps.h")))
     return attributes, ops
 
 

@@ -13,6 +13,7 @@
 #include "lib/graph/FileWalk.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 #include "lib/program/forms/SeedOffset.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -26,8 +27,7 @@ namespace {
 class NodeChecker {
 public:
   NodeChecker(Comparison &C, const ProgramFacts &Facts)
-      : C(C), In(C.In), G(C.G), Replicas(C.Replicas), InputOf(C.InputOf),
-        IsRead(C.IsRead), IsInside(C.IsInside), NamedAfter(C.NamedAfter) {
+      : C(C), G(C.G), InputOf(C.InputOf) {
     run(Facts);
   }
 
@@ -46,12 +46,8 @@ private:
   void checkInsertedName(const ProgramFacts &Facts, NodeId N);
 
   Comparison &C;
-  const InputGraph &In;
   const Graph &G;
-  unsigned Replicas;
   const std::vector<NodeId> &InputOf;
-  const std::vector<bool> &IsRead, &IsInside;
-  const DenseMap<NodeId, NodeId> &NamedAfter;
 };
 
 /// Whether a type is one that the input leaves open and a pass warned of. What
@@ -86,7 +82,7 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   if (!(This.Flags & NF_ElidePrimary) || This.Kind == Inserted::Refresh)
     return;
   bool Pick = opKind(N) == OpKind::FromReplicas &&
-              G.stringAttr(N, "combine") == StringRef("pick");
+              G.stringAttr(N, CombineAttr) == combine::Pick;
   bool Place = This.Kind == Inserted::Identity &&
                opKind(N) == OpKind::Identity && This.NumInputs == 1;
   if (!Place && !Pick)
@@ -129,10 +125,10 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   if (Facts.Vars.isOnce(G, N) && !ownBatchAxes(G, N))
     error(N, "has a side effect and must be unreplicated, not per-replica");
   // Its numbers are assumed to be others for the rows of each replica.
-  if (opKind(N) == OpKind::SeededDraw && Replicas > 1 &&
+  if (opKind(N) == OpKind::SeededDraw && C.Replicas > 1 &&
       Facts.Dims.batchAxis({N, 0}) >= 0) {
     Endpoint Seed = G.input(N, drawOperands(G.opName(N)).Seed);
-    if (!offsetsSeed(G, Seed.Node, Replicas))
+    if (!offsetsSeed(G, Seed.Node, C.Replicas))
       error(N, "draws the same numbers for the rows of every replica: its seed "
                "does not depend on the replica");
   }
@@ -166,11 +162,11 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   // A result of the input, which nothing reads, keeps its name.
   // Nobody can fetch what is in a loop.
   NodeId I = InputOf[N];
-  if (IsRead[I] || (!IsInside.empty() && IsInside[N]) ||
+  if (C.IsRead[I] || (!C.IsInside.empty() && C.IsInside[N]) ||
       Facts.Dims.numOutputs(N) != 1 || !Facts.Dims.shape({N, 0}) ||
       Facts.Types.number({N, 0}).isVarying())
     return;
-  NodeId Global = G.find(In.name(I));
+  NodeId Global = G.find(C.In.name(I));
   if (Global == NoNode || InputOf[Global] != NoNode)
     error(N, "this result has no global value");
 }
@@ -180,8 +176,8 @@ void NodeChecker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count == Copies::PerReplica && This.Flags & NF_LocalName)
     return;
-  auto It = NamedAfter.find(N);
-  if (It == NamedAfter.end())
+  auto It = C.NamedAfter.find(N);
+  if (It == C.NamedAfter.end())
     return;
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
     Endpoint E = erase({N, Port});

@@ -200,13 +200,13 @@ void Folder::make(Group &Gr) {
   std::string NewOp = Op.str();
   if (stamped(M)) {
     if (Op == op::Split) {
-      NewOp = "_ToReplicas";
+      NewOp = ToReplicasOp;
       Kind = Inserted::Split;
     } else if (Op == op::Mul || Op == op::FloorDiv) {
-      NewOp = "_Scale";
+      NewOp = ScaleOp;
       Kind = Inserted::Scale;
     } else {
-      NewOp = "_FromReplicas";
+      NewOp = FromReplicasOp;
       Kind = L.hasAttr(M, AssumedAttr) ? Inserted::Reduce : Inserted::Merge;
     }
   } else if (!FromInput) {
@@ -277,8 +277,8 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
     if (From.Pick == NoNode) {
       From.Pick =
           P->addNode(P->uniqueName(P->name(From.Program).str() + "/pick"),
-                     "_FromReplicas", {}, NoNode);
-      P->setStringAttr(From.Pick, "combine", "pick");
+                     FromReplicasOp, {}, NoNode);
+      P->setStringAttr(From.Pick, CombineAttr, combine::Pick);
       P->setTypeAttr(From.Pick, "T", L.outputType(E.Node, E.Port));
       P->node(From.Pick).Kind = Inserted::Merge;
       P->node(From.Pick).Flags |= NF_ElidePrimary;
@@ -286,8 +286,8 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
     } else if (P->input(From.Pick, 0) != Result) {
       // Another output of the same node.
       NodeId Pick = P->addNode(P->uniqueName(P->name(From.Pick).str()),
-                               "_FromReplicas", Result, NoNode);
-      P->setStringAttr(Pick, "combine", "pick");
+                               FromReplicasOp, Result, NoNode);
+      P->setStringAttr(Pick, CombineAttr, combine::Pick);
       P->setTypeAttr(Pick, "T", L.outputType(E.Node, E.Port));
       P->node(Pick).Kind = Inserted::Merge;
       P->node(Pick).Flags |= NF_ElidePrimary;
@@ -365,13 +365,13 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   NodeId N = Gr.Once, Values = N;
   StringRef Op = L.opName(Gr.model());
   StringRef Combine = StringSwitch<StringRef>(Op)
-                          .Case("AddN", "sum")
-                          .Case(op::ConcatV2, "concat")
-                          .Case(op::Min, "min")
-                          .Case(op::Max, "max")
-                          .Case(op::All, "and")
-                          .Case(op::Any, "or")
-                          .Case(op::Identity, "pick")
+                          .Case(op::AddN, combine::Sum)
+                          .Case(op::ConcatV2, combine::Concat)
+                          .Case(op::Min, combine::Min)
+                          .Case(op::Max, combine::Max)
+                          .Case(op::All, combine::And)
+                          .Case(op::Any, combine::Or)
+                          .Case(op::Identity, combine::Pick)
                           .Default("");
   if (N == NoNode || Combine.empty())
     return error(Gr.model(),
@@ -384,7 +384,7 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
         !Axis || !Axis->HasInts || Axis->Ints.size() != 1 || Axis->Ints[0] != 0)
       return error(N, "does not combine along the axis of the replicas");
   }
-  unsigned Count = Combine == "pick" ? 1 : Replicas;
+  unsigned Count = Combine == combine::Pick ? 1 : Replicas;
   if (L.node(Values).NumData < Count)
     return error(N, "does not combine all replicas");
   for (unsigned R = 0; R < Count; ++R) {
@@ -401,11 +401,11 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
     if (R == 0)
       Result.push_back(To);
   }
-  P->setStringAttr(Gr.Program, "combine", Combine);
+  P->setStringAttr(Gr.Program, CombineAttr, Combine);
   P->setTypeAttr(
       Gr.Program, "T",
       L.outputType(L.input(Values, 0).Node, L.input(Values, 0).Port));
-  if (Combine == "concat") {
+  if (Combine == combine::Concat) {
     auto Axis = axisAt(L.input(N, Count));
     if (!Axis)
       return error(N, "concatenates along an unknown axis");
@@ -430,7 +430,7 @@ bool Folder::takeLed(Group &Gr) {
 bool Folder::connect(Group &Gr) {
   std::vector<Endpoint> Inputs;
   NodeId M = Gr.model();
-  if (stamped(M) && P->isOp(Gr.Program, "_FromReplicas")) {
+  if (stamped(M) && P->isOp(Gr.Program, FromReplicasOp)) {
     if (!combined(Gr, Inputs))
       return false;
   } else if (Gr.Once != NoNode) {
@@ -486,7 +486,8 @@ bool Folder::connect(Group &Gr) {
       Power = -Power;
     if (!(std::abs(Power - std::round(Power)) < 1e-3))
       return error(M, "does not scale by a power of the number of replicas");
-    P->setIntAttr(Gr.Program, "power", static_cast<int64_t>(std::round(Power)));
+    P->setIntAttr(Gr.Program, PowerAttr,
+                  static_cast<int64_t>(std::round(Power)));
   }
   P->setInputs(Gr.Program, Inputs);
   return true;

@@ -9,6 +9,7 @@
 
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 #include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -33,7 +34,8 @@ static Endpoint input(const Comparison &C, Endpoint E) {
 /// Each reader has a default of its own for an op that does not say how.
 static bool isCombine(StringRef Text) {
   return StringSwitch<bool>(Text)
-      .Cases("sum", "min", "max", "and", "or", "concat", "pick", true)
+      .Cases(combine::Sum, combine::Min, combine::Max, combine::And,
+             combine::Or, combine::Concat, combine::Pick, true)
       .Default(false);
 }
 
@@ -47,7 +49,7 @@ static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
             "is a member of a group whose size is not the number of replicas");
   checkWaits(C, N);
   if ((Op == OpKind::FromReplicas || Op == OpKind::Reduce) &&
-      !isCombine(G.stringAttr(N, "combine").value_or("")))
+      !isCombine(G.stringAttr(N, CombineAttr).value_or("")))
     C.error(N, "does not say how the values of the replicas are combined");
   if (Op != OpKind::ToReplicas)
     return;
@@ -70,58 +72,46 @@ static void checkGather(Comparison &C, const ProgramFacts &Facts, NodeId N) {
     check(C, Facts, N);
 }
 
-static bool isGather(const LoweredFile &File, NodeId N) {
-  return File.G.hasAttr(N, LengthsAttr) || File.G.isOp(N, op::CollectiveGather);
-}
-static bool isReduce(const LoweredFile &File, NodeId N) {
-  return File.G.isOp(N, op::CollectiveReduce);
-}
-static bool isIdentity(const LoweredFile &File, NodeId N) {
-  return File.G.opName(N).starts_with(op::Identity);
-}
-
-static constexpr uint32_t bits(std::initializer_list<OpKind> Ops) {
-  uint32_t Bits = 0;
+/// The form of a kind whose nodes have one of \p Ops, if they are right.
+static constexpr InsertedForm
+form(std::initializer_list<OpKind> Ops, bool IsElementwise,
+     decltype(InsertedForm::Recognize) Recognize) {
+  InsertedForm Result{.StandsFor = input,
+                      .Check = check,
+                      .Recognize = Recognize,
+                      .IsElementwise = IsElementwise,
+                      .IsTyped = true};
   for (OpKind Op : Ops)
-    Bits |= 1u << static_cast<unsigned>(Op);
-  return Bits;
+    Result.Forwards |= 1u << static_cast<unsigned>(Op);
+  return Result;
 }
 
-const InsertedForm SplitForm = {.StandsFor = input,
-                                .Check = check,
-                                .Forwards = bits({OpKind::ToReplicas}),
-                                .IsTyped = true};
-const InsertedForm MergeForm = {.StandsFor = input,
-                                .Check = check,
-                                .Forwards = bits({OpKind::FromReplicas}),
-                                .IsElementwise = true,
-                                .IsTyped = true};
-const InsertedForm ScaleForm = {.StandsFor = input,
-                                .Check = check,
-                                .Forwards = bits({OpKind::Scale}),
-                                .IsElementwise = true,
-                                .IsTyped = true};
-const InsertedForm GatherForm = {
-    .StandsFor = gathered,
-    .Check = checkGather,
-    .Recognize = isGather,
-    .Forwards = bits({OpKind::Gather, OpKind::CollectiveGather,
-                      OpKind::FromReplicas, OpKind::Identity}),
-    .IsTyped = true};
-const InsertedForm ReduceForm = {
-    .StandsFor = input,
-    .Check = check,
-    .Recognize = isReduce,
-    .Forwards = bits({OpKind::Reduce, OpKind::CollectiveReduce,
-                      OpKind::FromReplicas, OpKind::Identity}),
-    .IsElementwise = true,
-    .IsTyped = true};
-const InsertedForm IdentityForm = {
-    .StandsFor = input,
-    .Check = check,
-    .Recognize = isIdentity,
-    .Forwards = bits({OpKind::Identity, OpKind::IdentityN}),
-    .IsElementwise = true,
-    .IsTyped = true};
+static constexpr InsertedForm gatherForm() {
+  InsertedForm Result = form({OpKind::Gather, OpKind::CollectiveGather,
+                              OpKind::FromReplicas, OpKind::Identity},
+                             false, [](const LoweredFile &File, NodeId N) {
+                               return File.G.hasAttr(N, LengthsAttr) ||
+                                      File.G.isOp(N, op::CollectiveGather);
+                             });
+  Result.StandsFor = gathered;
+  Result.Check = checkGather;
+  return Result;
+}
+
+const InsertedForm SplitForm = form({OpKind::ToReplicas}, false, nullptr);
+const InsertedForm MergeForm = form({OpKind::FromReplicas}, true, nullptr);
+const InsertedForm ScaleForm = form({OpKind::Scale}, true, nullptr);
+const InsertedForm GatherForm = gatherForm();
+const InsertedForm ReduceForm =
+    form({OpKind::Reduce, OpKind::CollectiveReduce, OpKind::FromReplicas,
+          OpKind::Identity},
+         true, [](const LoweredFile &File, NodeId N) {
+           return File.G.isOp(N, op::CollectiveReduce);
+         });
+const InsertedForm IdentityForm =
+    form({OpKind::Identity, OpKind::IdentityN}, true,
+         [](const LoweredFile &File, NodeId N) {
+           return File.G.opName(N).starts_with(op::Identity);
+         });
 
 } // namespace graft

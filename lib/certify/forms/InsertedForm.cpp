@@ -23,6 +23,7 @@ static constexpr const InsertedForm *Forms[] = {
     &NoForm,
 #define GRAFT_INSERTED(Kind, Name, Is, StandsFor) &Kind##Form,
 #include "lib/graph/Inserted.def"
+#include "lib/ops/ProgramOps.h"
 };
 
 const InsertedForm &formOf(Inserted Kind) {
@@ -39,17 +40,17 @@ Inserted recognizeInserted(const LoweredFile &File, NodeId N) {
 
 static OpKind opKindOf(StringRef Op) {
   return StringSwitch<OpKind>(Op)
-      .Case("_ToReplicas", OpKind::ToReplicas)
-      .Case("_FromReplicas", OpKind::FromReplicas)
-      .Case("_Reduce", OpKind::Reduce)
-      .Case("_Gather", OpKind::Gather)
-      .Case("_Scale", OpKind::Scale)
+      .Case(ToReplicasOp, OpKind::ToReplicas)
+      .Case(FromReplicasOp, OpKind::FromReplicas)
+      .Case(ReduceOp, OpKind::Reduce)
+      .Case(GatherOp, OpKind::Gather)
+      .Case(ScaleOp, OpKind::Scale)
       .Case(op::CollectiveReduce, OpKind::CollectiveReduce)
       .Case(op::CollectiveGather, OpKind::CollectiveGather)
       .Case(op::Identity, OpKind::Identity)
       .Case(op::IdentityN, OpKind::IdentityN)
       .Case(op::NoOp, OpKind::NoOp)
-      .Case("_GraftMesh", OpKind::Mesh)
+      .Case(MeshOp, OpKind::Mesh)
       .Default(isSeededDraw(Op) ? OpKind::SeededDraw : OpKind::Other);
 }
 

@@ -521,7 +521,7 @@ std::vector<NewPartition> newPartitions(const Graph &Whole,
     if (!Parts.isLive(N) || !(Parts.node(N).Flags & NF_MayHaveGraft) ||
         !isVariableOp(Parts.opName(N)))
       continue;
-    auto Text = Parts.stringAttr(N, PartAttr);
+    auto Text = Parts.stringAttr(N, SliceAttr);
     if (!Text || Whole.find(Parts.name(N)) != NoNode)
       continue;
     auto [Name, Rest] = Text->split(' ');

@@ -103,7 +103,7 @@ bool PartitionTerms::findParts() {
   for (NodeId P = 0; P < G.size(); ++P)
     if (G.isLive(P) && isVariableOp(G.opName(P))) {
       if (InputOf[P] == NoNode)
-        if (auto Text = G.stringAttr(P, PartAttr))
+        if (auto Text = G.stringAttr(P, SliceAttr))
           Found.push_back({P, *Text});
       StringRef Container = G.stringAttr(P, "container").value_or("");
       StringRef Shared = G.stringAttr(P, "shared_name").value_or("");

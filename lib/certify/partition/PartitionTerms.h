@@ -10,6 +10,7 @@
 #include "lib/graph/InputGraph.h"
 #include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -17,9 +18,6 @@
 #include <map>
 
 namespace graft {
-
-/// Says of a part which slice of which variable it is: `w 10 4 0,5:0,4`.
-inline constexpr llvm::StringRef PartAttr = "_graft_slice";
 
 /// A slice of a tensor as checkpoints write it: `10 4 0,5:0,4`.
 struct SliceSpec {

@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/batch/SampledRows.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/graph/Loops.h"
@@ -271,10 +272,10 @@ Endpoint SampledRows::whole(Endpoint E) {
     return It->second;
   AttrRun Attrs;
   Attrs.type("T", G.outputType(E.Node, E.Port))
-      .string("combine", "concat")
+      .string(CombineAttr, "concat")
       .integer("axis", Dims->batchAxis(E));
-  NodeId N = G.insertNode((G.name(E.Node) + "/merged").str(), "_FromReplicas",
-                          E, E.Node, Attrs);
+  NodeId N = G.insertNode((G.name(E.Node) + "/merged").str(), FromReplicasOp, E,
+                          E.Node, Attrs);
   G.node(N).Kind = Inserted::Merge;
   return It->second = {N, 0};
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/facts/LocalRuns.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
@@ -129,9 +130,9 @@ bool LocalRuns::startsToDiffer(NodeId N) const {
 static bool exchanges(const Graph &G, NodeId N) {
   Inserted Kind = G.node(N).Kind;
   return (Kind == Inserted::Reduce &&
-          (G.isOp(N, "_Reduce") || G.isOp(N, op::CollectiveReduce))) ||
+          (G.isOp(N, ReduceOp) || G.isOp(N, op::CollectiveReduce))) ||
          (Kind == Inserted::Gather &&
-          (G.isOp(N, "_Gather") || G.isOp(N, op::CollectiveGather) ||
+          (G.isOp(N, GatherOp) || G.isOp(N, op::CollectiveGather) ||
            (isLengthGatherOp(G, N) &&
             lengthGatherSource(G, N).Node != NoNode)));
 }
@@ -175,8 +176,8 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
     Elements |= numbers(N, Port, In);
   // What is exchanged is that of all replicas.
   bool Gathers = (This.Kind == Inserted::Gather && Exchanged) ||
-                 (G.isOp(N, "_FromReplicas") &&
-                  G.stringAttr(N, "combine") == StringRef("concat"));
+                 (G.isOp(N, FromReplicasOp) &&
+                  G.stringAttr(N, CombineAttr) == StringRef(combine::Concat));
   if (Gathers && Known & OwnSize)
     Known = AllSize;
   if ((This.Kind == Inserted::Reduce || This.Kind == Inserted::Scale ||

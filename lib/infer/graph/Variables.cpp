@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/graph/Variables.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
@@ -50,7 +51,7 @@ VariableIndex::VariableIndex(const Graph &G) {
     // The crossing op of the program, and ops that return their operand: a
     // reference for a reference, or a handle (checked below by its source).
     if (!Def) {
-      if (Name == "_FromReplicas")
+      if (Name == FromReplicasOp)
         Role[Op] = PassesOn;
       continue;
     }

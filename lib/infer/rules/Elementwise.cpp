@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -170,7 +171,8 @@ void same(SizeContext &C) {
   if (!X)
     return;
   // What replicas add up is no size of one.
-  if (C.isOp("_FromReplicas") && C.stringAttr("combine") != StringRef("pick"))
+  if (C.isOp(FromReplicasOp) &&
+      C.stringAttr(CombineAttr) != StringRef(combine::Pick))
     return;
   Dims S = C.out(0);
   for (unsigned Port = 0; Port < C.numOutputs(); ++Port)

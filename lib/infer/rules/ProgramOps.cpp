@@ -85,7 +85,7 @@ static void gatherReplicas(SizeContext &C) {
 }
 
 static void fromReplicas(SizeContext &C) {
-  if (C.stringAttr("combine") == StringRef("concat"))
+  if (C.stringAttr(CombineAttr) == StringRef(combine::Concat))
     gatherReplicas(C);
   else
     C.passShape(0, C.inRun(0));
@@ -139,7 +139,7 @@ RType combinedType(TypeContext &C, RType X, StringRef Combine, int Power) {
     return C.varyingLike(X);
   static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
   // N equal terms are a sum, too.
-  if (X.isReplicated() && Combine == "sum")
+  if (X.isReplicated() && Combine == combine::Sum)
     return RType::replicated(X.K + 1 + Power);
   if (X.isPartial() && Combine == Names[static_cast<int>(X.Op)])
     return RType::replicated(X.K + Power);
@@ -152,8 +152,8 @@ int powerOf(const TypeContext &C) {
 
 /// _Reduce, _FromReplicas: by their attribute.
 RType mergedType(TypeContext &C) {
-  StringRef Combine = C.G.stringAttr(C.N, "combine").value_or("sum");
-  bool Gathers = Combine == "concat";
+  StringRef Combine = C.G.stringAttr(C.N, CombineAttr).value_or("sum");
+  bool Gathers = Combine == combine::Concat;
   RType X = termOf(C, Gathers);
   if (Gathers)
     return gatheredType(C, X);
@@ -219,7 +219,7 @@ static void scale(TypeContext &C) {
 }
 
 static void fromReplicas(TypeContext &C) {
-  if (C.G.stringAttr(C.N, "combine") != StringRef("pick"))
+  if (C.G.stringAttr(C.N, CombineAttr) != StringRef(combine::Pick))
     return C.setAll(mergedType(C));
   RType X = termOf(C, /*Gathers=*/false);
   C.setAll(X.isVarying()      ? C.varyingLike(X)
@@ -268,21 +268,21 @@ constexpr OpRule GatherReplicas = {.Sizes = sizes::gatherReplicas,
 
 ArrayRef<OpRule> families::programOps() {
   static constexpr OpRule Rules[] = {
-      {.Op = "_ToReplicas",
+      {.Op = ToReplicasOp,
        .Sizes = sizes::toReplicas,
        .Type = types::toReplicas,
        .Is = NotOfTrue},
-      {.Op = "_FromReplicas",
+      {.Op = FromReplicasOp,
        .Sizes = sizes::fromReplicas,
        .Values = values::same,
        .Type = types::fromReplicas,
        .Is = NotOfTrue | NeedsOrder},
-      {.Op = "_Reduce",
+      {.Op = ReduceOp,
        .Sizes = sizes::same,
        .Type = types::reduce,
        .Is = NotOfTrue},
-      entry("_Gather", GatherReplicas),
-      {.Op = "_Scale",
+      entry(GatherOp, GatherReplicas),
+      {.Op = ScaleOp,
        .Sizes = sizes::same,
        .Type = types::scale,
        .Is = KeepsZeros | NotOfTrue},

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/sizes/Dims.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -240,7 +241,7 @@ void DimAnalysis::extend() {
     ZeroConsts.push_back(false);
     Shapes.emplace_back();
     Values.emplace_back();
-    if (G.isLive(N) && G.node(N).NumData > 0 && !G.isOp(N, "_Gather") &&
+    if (G.isLive(N) && G.node(N).NumData > 0 && !G.isOp(N, GatherOp) &&
         validPort(G.input(N, 0)))
       Shapes.back() = Shapes[outputIndex(G.input(N, 0))];
   }

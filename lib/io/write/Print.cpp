@@ -7,6 +7,7 @@
 #include "lib/io/write/Print.h"
 
 #include "lib/graph/ProgramAttrs.h"
+#include "lib/ops/ProgramOps.h"
 #include "lib/support/Diagnostics.h"
 
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -216,7 +217,7 @@ std::string endpointText(const Graph &G, Endpoint E) {
 /// "*4" when the program's mesh says how many replicas there are, else "*".
 std::string copiesMark(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && G.isOp(N, "_GraftMesh"))
+    if (G.isLive(N) && G.isOp(N, MeshOp))
       if (auto Replicas = G.intAttr(N, "replicas"))
         return "*" + itostr(*Replicas);
   return "*";

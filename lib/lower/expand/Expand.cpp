@@ -11,8 +11,8 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/FileWalk.h"
-#include "lib/ops/OpRule.h"
 #include "lib/lower/expand/Render.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
@@ -72,9 +72,9 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
     Rewrites.push_back(!Def || RandomOps.back() || Def->attr("frame_name") ||
                        Def->attr("shared_name"));
     Program.push_back(Name == MeshOp                    ? MeshNode
-                      : Name == "_ToReplicas"           ? Split
-                      : Name == "_FromReplicas"         ? Merge
-                      : Name == "_Scale"                ? Scale
+                      : Name == ToReplicasOp            ? Split
+                      : Name == FromReplicasOp          ? Merge
+                      : Name == ScaleOp                 ? Scale
                       : Name == op::TPUReplicatedInput  ? FanIn
                       : Name == op::TPUReplicatedOutput ? FanOut
                                                         : Plain);

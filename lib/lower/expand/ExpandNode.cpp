@@ -11,6 +11,7 @@
 
 #include "lib/lower/expand/Render.h"
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 
 #include <cmath>
 
@@ -441,34 +442,35 @@ void NodeRenderer::split() {
 void NodeRenderer::merge() {
   if (This->Flags & NF_ElidePrimary)
     return;
-  StringRef Combine = G.stringAttr(N, "combine").value_or("pick");
+  StringRef Combine = G.stringAttr(N, CombineAttr).value_or(combine::Pick);
   if (Count == 1)
-    Combine = "pick"; // ConcatV2 takes two values at least
+    Combine = combine::Pick; // ConcatV2 takes two values at least
   std::string Type = encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID));
-  bool Stacks = Combine != "sum" && Combine != "concat" && Combine != "pick";
+  bool Stacks = Combine != combine::Sum && Combine != combine::Concat &&
+                Combine != combine::Pick;
   int64_t Axis = Stacks ? 0 : G.intAttr(N, "axis").value_or(0);
   StringRef AxisName, Stack;
   if (Stacks)
     Stack = operand("/stack");
-  if (Stacks || Combine == "concat") {
+  if (Stacks || Combine == combine::Concat) {
     AxisName = operand("/axis");
     constant(AxisName, encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
   }
   ownName(Segment::Name, Stack);
-  field(2, Stacks                ? op::Pack
-           : Combine == "sum"    ? op::AddN
-           : Combine == "concat" ? op::ConcatV2
-                                 : op::Identity);
+  field(2, Stacks                       ? op::Pack
+           : Combine == combine::Sum    ? op::AddN
+           : Combine == combine::Concat ? op::ConcatV2
+                                        : op::Identity);
   firstInput(G.input(N, 0), Segment::All);
-  if (Combine != "pick")
+  if (Combine != combine::Pick)
     otherInputs(G.input(N, 0));
-  if (Combine == "concat")
+  if (Combine == combine::Concat)
     ownName(Segment::Input, AxisName);
   for (Endpoint Input : G.controlInputs(N))
     controlInput(Input.Node);
   device();
   attribute("T", Type);
-  if (Combine != "pick")
+  if (Combine != combine::Pick)
     attribute("N", encodeIntAttr(Count));
   if (auto Assumed = G.intAttr(N, AssumedAttr))
     attribute(AssumedAttr, encodeIntAttr(*Assumed));
@@ -484,7 +486,7 @@ void NodeRenderer::merge() {
   ownName(Segment::Input, Stack);
   ownName(Segment::Input, AxisName);
   device();
-  if (Combine != "and" && Combine != "or")
+  if (Combine != combine::And && Combine != combine::Or)
     attribute("T", Type);
   stamp();
   endPart();
@@ -492,7 +494,7 @@ void NodeRenderer::merge() {
 
 /// Times N^power; integers, which have no reciprocal, are divided.
 void NodeRenderer::scale() {
-  int64_t Power = G.intAttr(N, "power").value_or(0);
+  int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
   double Factor = std::pow(static_cast<double>(Count), Power);
   bool Float = isFloating(Type);

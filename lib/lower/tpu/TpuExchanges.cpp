@@ -127,7 +127,7 @@ Endpoint Exchanges::replicaIndex() {
           .type("dtype", DT_INT32)
           .raw("value", encodeIntTensor(DT_INT32, int64_t(Replicas), All)));
   NodeId Split =
-      G.insertNode("graft/replica_index", "_ToReplicas", Endpoint{Numbers, 0},
+      G.insertNode("graft/replica_index", ToReplicasOp, Endpoint{Numbers, 0},
                    For, AttrRun().type("T", DT_INT32).integer("axis", 0));
   G.node(Split).Count = Copies::PerReplica;
   Step.Members.resize(G.size());
@@ -140,7 +140,8 @@ Endpoint Exchanges::replicaIndex() {
 /// \p N stays under its name, as what its users read.
 void Exchanges::become(NodeId N, Endpoint E) {
   unsigned Type = G.outputType(E);
-  for (StringRef Key : {"combine", "power", "axis", "_graft_assumed"})
+  for (StringRef Key : {StringRef(CombineAttr), StringRef(PowerAttr),
+                        StringRef("axis"), StringRef("_graft_assumed")})
     G.removeAttr(N, Key);
   G.setOp(N, op::Identity);
   G.setTypeAttr(N, "T", Type);
@@ -157,8 +158,8 @@ void Exchanges::logical(NodeId N, Endpoint X, bool And) {
 void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
   Endpoint All = stack(X, Type);
-  if (Combine == "min" || Combine == "max") {
-    become(N, add("/all", Combine == "min" ? op::Min : op::Max,
+  if (Combine == combine::Min || Combine == combine::Max) {
+    become(N, add("/all", Combine == combine::Min ? op::Min : op::Max,
                   {All, integers("/axis", {}, int64_t(0))},
                   AttrRun()
                       .type("T", Type)
@@ -197,7 +198,7 @@ void Exchanges::scale(NodeId N, unsigned Type, int64_t Power) {
               .raw("value", Float ? encodeFloatTensor(Type, {}, Factor)
                                   : encodeIntTensor(Type, {}, Whole)));
   Endpoint X = G.input(N, 0);
-  G.removeAttr(N, "power");
+  G.removeAttr(N, PowerAttr);
   G.setOp(N, Float || Power >= 0 ? op::Mul : op::FloorDiv);
   SmallVector<Endpoint, 4> Inputs{X, Number};
   Inputs.append(G.controlInputs(N).begin(), G.controlInputs(N).end());
@@ -208,20 +209,21 @@ bool Exchanges::lower(NodeId N) {
   StringRef Op = G.opName(N);
   For = N;
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
-  if (Op == "_Scale") {
-    scale(N, Type, G.intAttr(N, "power").value_or(0));
+  if (Op == ScaleOp) {
+    scale(N, Type, G.intAttr(N, PowerAttr).value_or(0));
     return true;
   }
   StringRef Combine =
-      Op == "_Gather" ? "concat" : G.stringAttr(N, "combine").value_or("pick");
+      Op == GatherOp ? StringRef(combine::Concat)
+                     : G.stringAttr(N, CombineAttr).value_or(combine::Pick);
   Endpoint X = G.input(N, 0);
-  int64_t Power = G.intAttr(N, "power").value_or(0);
-  if (Combine == "pick") {
+  int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
+  if (Combine == combine::Pick) {
     become(N, X);
     return true;
   }
-  if (Combine == "and" || Combine == "or") {
-    logical(N, X, Combine == "and");
+  if (Combine == combine::And || Combine == combine::Or) {
+    logical(N, X, Combine == combine::And);
     return true;
   }
   if (G.boolAttr(N, "uneven").value_or(false)) {
@@ -230,7 +232,7 @@ bool Exchanges::lower(NodeId N) {
                 "concatenates tensors of equal shape only");
     return false;
   }
-  if (Combine != "sum") {
+  if (Combine != combine::Sum) {
     gather(N, X, Type, Combine);
     return true;
   }
@@ -246,7 +248,7 @@ bool Exchanges::lower(NodeId N) {
   if (Power == 0)
     return true;
   // The reduction itself becomes the scaled sum: it has the name.
-  G.setIntAttr(N, "power", Power);
+  G.setIntAttr(N, PowerAttr, Power);
   scale(N, Type, Power);
   return true;
 }
@@ -254,29 +256,31 @@ bool Exchanges::lower(NodeId N) {
 /// What is exchanged outside of the computation is added on a host.
 void lowerOutside(Graph &G, NodeId N, const std::string &Host) {
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
-  bool Gather = G.isOp(N, "_Gather");
+  bool Gather = G.isOp(N, GatherOp);
   AttrRun Merge;
   Merge.type("T", Type).string(
-      "combine",
-      Gather ? "concat" : G.stringAttr(N, "combine").value_or("sum"));
+      CombineAttr, Gather
+                       ? StringRef(combine::Concat)
+                       : G.stringAttr(N, CombineAttr).value_or(combine::Sum));
   if (Gather)
     Merge.integer("axis", G.intAttr(N, "axis").value_or(0));
   SmallString<128> Name(G.name(N));
   size_t Size = Name.size();
   Name += "/all";
   Endpoint Source = G.input(N, 0);
-  NodeId Result = G.insertNode(Name, "_FromReplicas", Source, Source.Node,
-                               Merge, Inserted::Merge);
+  NodeId Result = G.insertNode(Name, FromReplicasOp, Source, Source.Node, Merge,
+                               Inserted::Merge);
   G.setDevice(Result, Host);
-  if (int64_t Power = G.intAttr(N, "power").value_or(0); Power != 0) {
+  if (int64_t Power = G.intAttr(N, PowerAttr).value_or(0); Power != 0) {
     Name.truncate(Size);
     Name += "/scale";
-    Result = G.insertNode(Name, "_Scale", Endpoint{Result, 0}, Result,
+    Result = G.insertNode(Name, ScaleOp, Endpoint{Result, 0}, Result,
                           AttrRun().type("T", Type).integer("power", Power),
                           Inserted::Scale);
     G.setDevice(Result, Host);
   }
-  for (StringRef Key : {"combine", "power", "axis", "uneven", "_graft_assumed"})
+  for (StringRef Key : {CombineAttr, PowerAttr, StringRef("axis"),
+                        StringRef("uneven"), AssumedAttr})
     G.removeAttr(N, Key);
   G.setOp(N, op::Identity);
   G.setInputs(N, Endpoint{Result, 0});
@@ -292,12 +296,12 @@ bool lowerTpuExchanges(Graph &G, TpuStep &Step, const Mesh &Devices,
       continue;
     StringRef Op = G.opName(N);
     if (!Step.isMember(N)) {
-      if (Op == "_Reduce" || Op == "_Gather")
+      if (Op == ReduceOp || Op == GatherOp)
         lowerOutside(G, N, hostDevice(Devices.Devices[0]));
       continue;
     }
-    if ((Op == "_Reduce" || Op == "_Gather" || Op == "_Scale" ||
-         Op == "_FromReplicas") &&
+    if ((Op == ReduceOp || Op == GatherOp || Op == ScaleOp ||
+         Op == FromReplicasOp) &&
         !All.lower(N))
       return false;
   }

@@ -48,7 +48,7 @@ public:
   std::optional<TpuStep> find();
 
 private:
-  bool isSplit(NodeId N) const { return G.isOp(N, "_ToReplicas"); }
+  bool isSplit(NodeId N) const { return G.isOp(N, ToReplicasOp); }
   bool isHost(NodeId N) const;
   bool isDoubled(NodeId N) const;
   void findOutside();

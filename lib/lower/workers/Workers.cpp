@@ -22,10 +22,11 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Variables.h"
-#include "lib/ops/OpRule.h"
 #include "lib/lower/expand/Contexts.h"
 #include "lib/lower/expand/Expand.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -93,19 +94,21 @@ bool WorkerSplitter::checkProgram() {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
-    if (G.isOp(N, "_Reduce") || G.isOp(N, "_Gather")) {
+    if (G.isOp(N, ReduceOp) || G.isOp(N, GatherOp)) {
       Diags.error(G.name(N),
                   "is a reduction that is not lowered; run "
                   "insert-collectives{reduction=workers} before split-workers");
       return false;
     }
-    StringRef Combine = G.isOp(N, "_FromReplicas") && Count > 1
-                            ? G.stringAttr(N, "combine").value_or("pick")
-                            : "pick";
-    bool Read = Combine != "pick" && G.anyUse(N, [&](Use U) {
-      return G.isData(U) && !G.isOp(U.User, "_ToReplicas");
+    StringRef Combine =
+        G.isOp(N, FromReplicasOp) && Count > 1
+            ? G.stringAttr(N, CombineAttr).value_or(combine::Pick)
+            : StringRef(combine::Pick);
+    bool Read = Combine != combine::Pick && G.anyUse(N, [&](Use U) {
+      return G.isData(U) && !G.isOp(U.User, ToReplicasOp);
     });
-    if (Read || Combine == "sum" || Combine == "min" || Combine == "max") {
+    if (Read || Combine == combine::Sum || Combine == combine::Min ||
+        Combine == combine::Max) {
       Diags.error(G.name(N),
                   "combines values of other workers; run "
                   "insert-collectives{reduction=workers} before split-workers");
@@ -294,8 +297,9 @@ bool WorkerSplitter::split(NodeId N) {
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
   bool IsFeed = G.opName(Source.Node).starts_with(op::Placeholder);
   // Merged only to be split again: rows of the replicas, which may be fed.
-  bool IsOwn = G.isOp(Source.Node, "_FromReplicas") &&
-               G.stringAttr(Source.Node, "combine") == StringRef("concat");
+  bool IsOwn =
+      G.isOp(Source.Node, FromReplicasOp) &&
+      G.stringAttr(Source.Node, CombineAttr) == StringRef(combine::Concat);
   if (IsFeed && G.anyUse(Source.Node,
                          [&](Use U) { return U.User != N && G.isData(U); })) {
     Diags.error(G.name(Source.Node),
@@ -309,7 +313,7 @@ bool WorkerSplitter::split(NodeId N) {
     // What is not fed has rows for all workers.
     Endpoint Default = G.input(Source.Node, 0);
     NodeId Rows =
-        add(G.name(Source.Node) + "/split", "_ToReplicas", Default, Source.Node,
+        add(G.name(Source.Node) + "/split", ToReplicasOp, Default, Source.Node,
             AttrRun().type("T", G.outputType(Source.Node, 0)));
     G.setIntAttr(Rows, "axis", Axis);
     G.setInput(Source.Node, 0, {Rows, 0});
@@ -335,7 +339,7 @@ bool WorkerSplitter::split(NodeId N) {
 /// Whether something holds on all workers, or on one: no collective takes
 /// truth values, and no node reads this one.
 void WorkerSplitter::mergeTruth(NodeId N) {
-  bool All = G.stringAttr(N, "combine") == StringRef("and");
+  bool All = G.stringAttr(N, CombineAttr) == combine::And;
   AttrRun Attrs;
   Attrs.type("SrcT", DT_BOOL).type("DstT", DT_INT32);
   NodeId Number = add(G.name(N) + "/number", op::Cast, G.input(N, 0), N, Attrs);
@@ -351,7 +355,7 @@ void WorkerSplitter::mergeTruth(NodeId N) {
       .raw("subdiv_offsets", encodeIntListAttr(int64_t(0)));
   NodeId Member = add(G.name(N) + "/member", op::CollectiveReduce,
                       Endpoint{Number, 0}, Number, Reduce);
-  for (StringRef Key : {"combine", "axis", "T"})
+  for (StringRef Key : {CombineAttr, StringRef("axis"), StringRef("T")})
     G.removeAttr(N, Key);
   G.setOp(N, op::Cast);
   G.setTypeAttr(N, "SrcT", DT_INT32);
@@ -362,9 +366,9 @@ void WorkerSplitter::mergeTruth(NodeId N) {
 void WorkerSplitter::mergeTruths() {
   std::vector<NodeId> Found;
   for (NodeId N = 0; Count > 1 && N < G.size(); ++N)
-    if (G.isLive(N) && G.isOp(N, "_FromReplicas") &&
-        is_contained({StringRef("and"), StringRef("or")},
-                     G.stringAttr(N, "combine").value_or("")))
+    if (G.isLive(N) && G.isOp(N, FromReplicasOp) &&
+        is_contained({combine::And, combine::Or},
+                     G.stringAttr(N, CombineAttr).value_or("")))
       Found.push_back(N);
   llvm::sort(Found, [&](NodeId A, NodeId B) { return G.name(A) < G.name(B); });
   for (NodeId N : Found)
@@ -372,19 +376,20 @@ void WorkerSplitter::mergeTruths() {
 }
 
 void WorkerSplitter::merge(NodeId N) {
-  StringRef Combine =
-      Count > 1 ? G.stringAttr(N, "combine").value_or("pick") : "pick";
-  if (Combine == "concat" && Diags.wantsRemarks())
+  StringRef Combine = Count > 1
+                          ? G.stringAttr(N, CombineAttr).value_or(combine::Pick)
+                          : StringRef(combine::Pick);
+  if (Combine == combine::Concat && Diags.wantsRemarks())
     Diags.remark("worker", G.name(N),
                  formatv("gives the rows of worker {0}", Worker));
-  for (StringRef Key : {"combine", "axis"})
+  for (StringRef Key : {CombineAttr, StringRef("axis")})
     G.removeAttr(N, Key);
   G.setOp(N, op::Identity);
 }
 
 /// Times N^power; integers, which have no reciprocal, are divided.
 void WorkerSplitter::scale(NodeId N) {
-  int64_t Power = G.intAttr(N, "power").value_or(0);
+  int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
   bool Float = isFloating(Type);
   double Factor = std::pow(static_cast<double>(Count), Power);
@@ -394,7 +399,7 @@ void WorkerSplitter::scale(NodeId N) {
                               Float ? encodeFloatTensor(Type, {}, Factor)
                                     : encodeIntTensor(Type, {}, Whole),
                               Type);
-  G.removeAttr(N, "power");
+  G.removeAttr(N, PowerAttr);
   G.setOp(N, Float || Power >= 0 ? op::Mul : op::FloorDiv);
   SmallVector<Endpoint, 4> Inputs = {G.input(N, 0), Operand};
   append_range(Inputs, G.controlInputs(N));
@@ -493,7 +498,7 @@ bool WorkerSplitter::run() {
   mergeTruths();
   // These look at what merges are in the program.
   for (NodeId N = 0; N < Size; ++N)
-    if (G.isLive(N) && G.isOp(N, "_ToReplicas") && !split(N))
+    if (G.isLive(N) && G.isOp(N, ToReplicasOp) && !split(N))
       return false;
   for (NodeId N = 0; N < Size; ++N) {
     if (!G.isLive(N))
@@ -503,9 +508,9 @@ bool WorkerSplitter::run() {
       leaveToChief(N);
     else if (G.node(N).Flags & NF_ElidePrimary)
       elide(N);
-    else if (G.isOp(N, "_FromReplicas"))
+    else if (G.isOp(N, FromReplicasOp))
       merge(N);
-    else if (G.isOp(N, "_Scale"))
+    else if (G.isOp(N, ScaleOp))
       scale(N);
   }
   placeWithVariables();

@@ -7,6 +7,7 @@
 #include "lib/program/forms/Proxy.h"
 
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -19,7 +20,7 @@ bool leavesVariable(const Graph &G, Use U) {
   const OpDef *Def = G.opDef(U.User);
   // A merged handle is that of copy 0, and so of the one that there is.
   if (!Def)
-    return Op == "_FromReplicas";
+    return Op == FromReplicasOp;
   // The value of a reference.
   if (G.isRefOutput(G.input(U).Node, 0) && !G.isRefInput(U.User, U.Index) &&
       G.outputType(U.User, 0) != DT_RESOURCE)

@@ -8,6 +8,7 @@
 
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 
 using namespace llvm;
 
@@ -37,7 +38,7 @@ bool offsetsSeed(const Graph &G, NodeId N, unsigned Replicas) {
   NodeId Index = G.input(N, 1).Node;
   if (IsInserted(Index, op::Cast, Inserted::Definition))
     Index = G.input(Index, 0).Node;
-  if (!IsInserted(Index, "_ToReplicas", Inserted::Split) ||
+  if (!IsInserted(Index, ToReplicasOp, Inserted::Split) ||
       G.intAttr(Index, "axis").value_or(0) != 0)
     return false;
   NodeId Range = G.input(Index, 0).Node;

@@ -7,6 +7,7 @@
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
 #include "llvm/ADT/STLExtras.h"

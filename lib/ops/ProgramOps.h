@@ -1,0 +1,42 @@
+//===- lib/ops/ProgramOps.h - the ops of a program --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops that TensorFlow does not have, and what their attribute `combine`
+// says (docs/ProgramFormat.md). None is in an output.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_OPS_PROGRAMOPS_H
+#define GRAFT_LIB_OPS_PROGRAMOPS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace graft {
+
+inline constexpr llvm::StringLiteral ToReplicasOp = "_ToReplicas";
+inline constexpr llvm::StringLiteral FromReplicasOp = "_FromReplicas";
+inline constexpr llvm::StringLiteral ReduceOp = "_Reduce";
+inline constexpr llvm::StringLiteral GatherOp = "_Gather";
+inline constexpr llvm::StringLiteral ScaleOp = "_Scale";
+/// Says which devices there are.
+inline constexpr llvm::StringLiteral MeshOp = "_GraftMesh";
+
+/// How values of replicas are combined: one of the words below.
+inline constexpr llvm::StringRef CombineAttr = "combine";
+/// Of the number of replicas, with which a value is multiplied.
+inline constexpr llvm::StringRef PowerAttr = "power";
+
+namespace combine {
+inline constexpr llvm::StringLiteral Sum = "sum";
+inline constexpr llvm::StringLiteral Min = "min";
+inline constexpr llvm::StringLiteral Max = "max";
+inline constexpr llvm::StringLiteral And = "and";
+inline constexpr llvm::StringLiteral Or = "or";
+inline constexpr llvm::StringLiteral Concat = "concat";
+inline constexpr llvm::StringLiteral Pick = "pick"; ///< Any of equal values.
+} // namespace combine
+
+} // namespace graft
+
+#endif // GRAFT_LIB_OPS_PROGRAMOPS_H
