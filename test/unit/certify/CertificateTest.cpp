@@ -109,6 +109,7 @@ TEST_CASE("a wrong program is not", "[certificate]") {
   SECTION("a gradient from nowhere") {
     NodeId Zero = P.Program.floats("zero", {4}, 0);
     G.node(Zero).Kind = Inserted::Gate;
+    G.addControlInput(Zero, P.node("g/reduce"));
     G.setInput(P.node("step_g"), 2, {Zero, 0});
     CHECK(P.errors() ==
           Strings{"step_g: input 2 is not 'g:0' as in the input",
