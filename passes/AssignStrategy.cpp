@@ -25,11 +25,11 @@
 
 #include "lib/graph/PerOp.h"
 #include "lib/io/Module.h"
-#include "lib/pass/Pass.h"
 #include "lib/rewrite/ApplyRecord.h"
 #include "lib/rewrite/VariableRules.h"
 #include "lib/strategy/Builders.h"
 #include "lib/strategy/RecordFile.h"
+#include "passes/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -39,30 +39,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"strategy",
-     "`all-reduce`, `ps`, `ps-load-balancing`, `partitioned-ps`, "
-     "`uneven-partitioned-ps`, `partitioned-all-reduce`, "
-     "`random-axis-partition-all-reduce`, `parallax`, `auto`, or a strategy "
-     "file",
-     "all-reduce"},
-    {"devices", "The devices of the replicas, separated by ;", ""},
-    {"resources", "The machines of the replicas, as a resource_spec.yml", ""},
-    {"seed", "Seed of random choices", "0"},
-    {"min-shard-size", "Minimum bytes of a part", "262144"},
-    {"max-shards", "Maximum number of parts of a variable", "16"},
-    {"group-size", "How many variables' gradients are one group", "128"},
-    {"spec", "How gradients are all-reduced: `auto`, `nccl` or `ring`", "auto"},
-    {"compressor",
-     "Compressor of all-reduced gradients: `none`, `fp16`, `fp16-ef`, `bf16` "
-     "or `bf16-ef`",
-     "none"},
-    {"local-replication",
-     "Replicas read local copies (proxies) of variables on servers", "false"},
-    {"emit", "Write the strategy to this file; text if it ends in .pbtxt", ""},
-};
-
-class AssignStrategy final : public PassBase<AssignStrategy> {
+class AssignStrategy final
+    : public PassBase<AssignStrategy, AssignStrategyOptions> {
 public:
   static constexpr PassInfo Info = {
       "assign-strategy", "Decide what happens to each variable",
@@ -70,14 +48,12 @@ public:
       "`all-reduce`, `shared` under `ps`, or what its VariableDef asks for. A\n"
       "variable that has a policy keeps it. Other strategies, and these with\n"
       "other options, write the synchronizer of each variable, and its parts,\n"
-      "too.",
-      Options};
+      "too."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
   PassResult assignPolicy(Module &M, Policy Plan, DiagnosticEngine &Diags);
-  Expected<BuilderOptions> builderOptions() const;
   Error chooseRecord(const Module &M, const VariableIndex &Vars);
 
   ResourceSpec Machines;
@@ -107,66 +83,30 @@ PassResult AssignStrategy::assignPolicy(Module &M, Policy Plan,
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 
-Expected<BuilderOptions> AssignStrategy::builderOptions() const {
-  BuilderOptions B;
-  auto Fail = [](const Twine &Message) {
-    return createStringError(inconvertibleErrorCode(), Message);
-  };
-  auto Number = [&](StringRef Name, uint64_t Least, auto &Value) -> Error {
-    if (option(Name).getAsInteger(10, Value) || Value < Least)
-      return Fail(Name + ": '" + option(Name) + "' is not a number from " +
-                  Twine(Least) + " on");
-    return Error::success();
-  };
-  if (Error E = Number("seed", 0, B.Seed))
-    return E;
-  if (Error E = Number("min-shard-size", 1, B.MinShardBytes))
-    return E;
-  if (Error E = Number("max-shards", 1, B.MaxShards))
-    return E;
-  if (Error E = Number("group-size", 1, B.GroupSize))
-    return E;
-  auto Spec = parseSpec(option("spec"));
-  if (!Spec)
-    return Fail("spec: '" + option("spec") + "' is not auto, nccl or ring");
-  B.Spec = *Spec;
-  auto Compressor = parseCompressor(option("compressor"));
-  if (!Compressor)
-    return Fail("compressor: '" + option("compressor") +
-                "' is not none, fp16, fp16-ef, bf16 or bf16-ef");
-  B.Compressor = *Compressor;
-  B.LocalReplication = option("local-replication") == "true";
-  return B;
-}
-
 /// Fills Record and Machines.
 Error AssignStrategy::chooseRecord(const Module &M, const VariableIndex &Vars) {
-  Expected<BuilderOptions> Numbers = builderOptions();
-  if (!Numbers)
-    return Numbers.takeError();
-  std::vector<std::string> Devices;
-  SmallVector<StringRef, 8> Listed;
-  option("devices").split(Listed, ';', -1, false);
-  for (StringRef Device : Listed)
-    Devices.push_back(Device.str());
-  StringRef Strategy = option("strategy");
-  bool IsFile = !is_contained(builderNames(), Strategy);
+  const std::string &Strategy = *Options.Strategy;
+  std::vector<std::string> Devices = Options.Devices;
+  bool IsFile = !findBuilder(Strategy);
   if (IsFile) {
-    Expected<StrategyRecord> Read = readRecord(Strategy);
-    if (!Read)
-      return Read.takeError();
-    Record = std::move(*Read);
+    if (Options.Record) {
+      Record = *Options.Record;
+    } else if (Error E = readRecord(Strategy).moveInto(Record)) {
+      return E;
+    }
     // A file knows the addresses of the machines.
     Machines = resourcesOf(Record.Replicas);
     if (Devices.empty())
       Devices = Machines.replicaDevices();
   }
-  if (StringRef File = option("resources"); !File.empty()) {
-    std::vector<std::string> Notes; // Who names the file has said them.
-    Expected<ResourceSpec> Read = readResources(File, Notes);
-    if (!Read)
-      return Read.takeError();
-    Machines = std::move(*Read);
+  if (!Options.Resources->empty()) {
+    std::vector<std::string> Notes; // A flag's reader says them.
+    if (Options.Machines) {
+      Machines = *Options.Machines;
+    } else if (Error E = readResources(*Options.Resources, Notes)
+                             .moveInto(Machines)) {
+      return E;
+    }
     if (Devices.empty())
       Devices = Machines.replicaDevices();
   }
@@ -177,7 +117,7 @@ Error AssignStrategy::chooseRecord(const Module &M, const VariableIndex &Vars) {
   if (!IsFile) {
     Record = buildStrategy(Strategy,
                            listVariables(M.graph(), Vars, declaredVariables(M)),
-                           Machines, *Numbers);
+                           Machines, Options.forBuilder());
     return Error::success();
   }
   Record.Replicas = Devices;
@@ -185,23 +125,17 @@ Error AssignStrategy::chooseRecord(const Module &M, const VariableIndex &Vars) {
 }
 
 PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
-  StringRef Strategy = option("strategy");
-  std::vector<std::string> Names = builderNames();
-  if (!is_contained(Names, Strategy) && !sys::fs::exists(Strategy)) {
-    Diags.error(
-        "", ("unknown strategy '" + Strategy + "'" +
-             didYouMean(Strategy, Names,
-                        "; use " + join(Names, ", ") + " or a strategy file"))
-                .str());
+  const std::string &Strategy = *Options.Strategy;
+  if (!findBuilder(Strategy) && !Options.Record && !sys::fs::exists(Strategy)) {
+    std::vector<std::string> Names = builderNames();
+    Diags.error("", "unknown strategy '" + Strategy + "'" +
+                        didYouMean(Strategy, Names,
+                                   "; use " + join(Names, ", ") +
+                                       " or a strategy file"));
     return PassResult::Failure;
   }
-  bool IsPlain = (Strategy == "all-reduce" || Strategy == "ps") &&
-                 none_of(Options, [&](const PassOption &O) {
-                   return StringRef(O.Name) != "strategy" && isGiven(O.Name);
-                 });
-  if (IsPlain)
-    return assignPolicy(M, Strategy == "ps" ? Policy::Shared : Policy::Mirrored,
-                        Diags);
+  if (Policy ForAll = Options.forAll(); ForAll != Policy::None)
+    return assignPolicy(M, ForAll, Diags);
 
   Graph &G = M.graph();
   VariableIndex Vars(G);
@@ -217,7 +151,7 @@ PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
   if (!applyDeclaredRules(M, DefaultPolicy, Diags) ||
       !applyRecord(G, Vars, Record, Default, Strategy, Diags))
     return PassResult::Failure;
-  if (StringRef File = option("emit"); !File.empty())
+  if (StringRef File = *Options.Emit; !File.empty())
     M.SideFiles.emplace_back(
         File.str(), printRecord(Record, Machines, File.ends_with(".pbtxt")));
   return G.revision() != Revision ? PassResult::Changed : PassResult::Unchanged;
@@ -225,6 +159,6 @@ PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(AssignStrategy)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(AssignStrategy)
 
 } // namespace graft

@@ -38,11 +38,9 @@ namespace {
 class CheckCopies final : public PassBase<CheckCopies> {
 public:
   static constexpr PassInfo Info = {
-      "check-copies",
-      "Fail the step if the copies of a variable differ",
+      "check-copies", "Fail the step if the copies of a variable differ",
       "Lets the updates of one small mirrored variable wait for an assertion\n"
-      "that its copies are equal.",
-      {}};
+      "that its copies are equal."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

@@ -30,17 +30,19 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"input", "The single-device graph; default: the file that was read", ""},
+struct CheckReplicationOptions : PassOptions {
+  Option<std::string> Input{
+      *this, "input",
+      "The single-device graph; default: the file that was read"};
 };
 
-class CheckReplication final : public PassBase<CheckReplication> {
+class CheckReplication final
+    : public PassBase<CheckReplication, CheckReplicationOptions> {
 public:
   static constexpr PassInfo Info = {
       "check-replication", "Prove that the program computes the input's step",
       "Erases what was inserted and compares with the input graph; infers all\n"
-      "replication types again to prove that the erasure changes nothing.",
-      Options};
+      "replication types again to prove that the erasure changes nothing."};
 
   Effect effect() const override { return Effect::Checks; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
@@ -56,7 +58,7 @@ Expected<Module> readAgain(const Module &M) {
 
 PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   const Graph &G = M.graph();
-  StringRef File = option("input");
+  StringRef File = *Options.Input;
   bool IsProgram = readMesh(G).Node != NoNode;
   if (!IsProgram && File.empty())
     return PassResult::Unchanged;

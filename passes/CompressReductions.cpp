@@ -44,20 +44,24 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"compressor",
-     "fp16, fp16-ef, bf16 or bf16-ef, for variables without a synchronizer",
-     ""},
+struct CompressReductionsOptions : PassOptions {
+  Option<Synchronizer::CompressorType> How{
+      *this,
+      "compressor",
+      "none, fp16, fp16-ef, bf16 or bf16-ef, for variables without a "
+      "synchronizer",
+      Synchronizer::None,
+      {.Words = CompressorWords}};
 };
 
-class CompressReductions final : public PassBase<CompressReductions> {
+class CompressReductions final
+    : public PassBase<CompressReductions, CompressReductionsOptions> {
 public:
   static constexpr PassInfo Info = {
       "compress-reductions", "Reduce gradients in 16 bits",
       "Narrows what `_Reduce` sends for variables whose synchronizer has a\n"
       "compressor, and widens what comes back; `-ef` feeds the rounding error\n"
-      "back into the next step.",
-      Options};
+      "back into the next step."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -232,15 +236,11 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
 PassResult CompressReductions::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
-  StringRef Name = option("compressor");
-  auto Given = parseSynchronizer(("all-reduce,compressor=" + Name).str());
-  if (!Given) {
-    D.error("", "unknown compressor '" + Name.str() +
-                    "'; use fp16, fp16-ef, bf16 or bf16-ef");
-    return PassResult::Failure;
-  }
+  Synchronizer Given;
+  Given.Compressor = Options.How;
   if (readMesh(*G).replicas() < 2 ||
-      (Name.empty() && !anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
+      (Given.Compressor == Synchronizer::None &&
+       !anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
          return S.Compressor != Synchronizer::None;
        })))
     return PassResult::Unchanged;
@@ -262,7 +262,7 @@ PassResult CompressReductions::run(Module &M, DiagnosticEngine &D) {
   });
   bool Changed = false;
   for (const auto &[N, Its] : Found) {
-    Synchronizer Sync = Its.Sync.value_or(*Given);
+    Synchronizer Sync = Its.Sync.value_or(Given);
     if (Sync.Kind != Synchronizer::AllReduce ||
         Sync.Compressor == Synchronizer::None)
       continue;

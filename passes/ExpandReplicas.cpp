@@ -33,11 +33,9 @@ namespace {
 class ExpandReplicas final : public PassBase<ExpandReplicas> {
 public:
   static constexpr PassInfo Info = {
-      "expand-replicas",
-      "Write N copies of every per-replica node",
+      "expand-replicas", "Write N copies of every per-replica node",
       "Lowers the program to a plain TensorFlow graph with one copy of each\n"
-      "per-replica node on each device of the mesh.",
-      {}};
+      "per-replica node on each device of the mesh."};
 
   Effect effect() const override { return Effect::Lowers; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;

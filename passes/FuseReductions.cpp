@@ -38,11 +38,11 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
-#include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/Reductions.h"
 #include "lib/strategy/Resources.h"
 #include "lib/support/InternalError.h"
+#include "passes/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -53,12 +53,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"bucket-bytes", "Bytes of one bucket; 0: by the groups of variables only",
-     "0"},
-};
-
-class FuseReductions final : public PassBase<FuseReductions> {
+class FuseReductions final
+    : public PassBase<FuseReductions, FuseReductionsOptions> {
 public:
   static constexpr PassInfo Info = {
       "fuse-reductions", "Reduce many tensors as one",
@@ -67,8 +63,7 @@ public:
       "tensors are concatenated, reduced as one, and unpacked again. Tensors\n"
       "that need different feeds, variables, random draws or effects are in\n"
       "different buckets. Without `bucket-bytes` and without groups of\n"
-      "variables it does nothing.",
-      Options};
+      "variables it does nothing."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -272,14 +267,9 @@ void FuseReductions::fuse(const Key &K, ArrayRef<Member> Bucket,
   ++Statistics["buckets"];
 }
 
-PassResult FuseReductions::run(Module &M, DiagnosticEngine &Diags) {
+PassResult FuseReductions::run(Module &M, DiagnosticEngine &) {
   G = &M.graph();
-  uint64_t Bytes;
-  if (option("bucket-bytes").getAsInteger(10, Bytes)) {
-    Diags.error("", "bucket-bytes: '" + option("bucket-bytes").str() +
-                        "' is not a number of bytes");
-    return PassResult::Failure;
-  }
+  uint64_t Bytes = Options.BucketBytes;
   // Only all-reduce has groups.
   if (Bytes == 0 && !anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
         return S.Kind == Synchronizer::AllReduce;
@@ -310,6 +300,6 @@ PassResult FuseReductions::run(Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(FuseReductions)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(FuseReductions)
 
 } // namespace graft

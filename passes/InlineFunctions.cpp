@@ -23,7 +23,7 @@
 #include "lib/io/ControlContexts.h"
 #include "lib/io/Module.h"
 #include "lib/io/inline/Inline.h"
-#include "lib/pass/Pass.h"
+#include "passes/Options.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
@@ -32,31 +32,25 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"fetch", "Tensors that keep their names, separated by ;", ""},
-};
-
-class InlineFunctions final : public PassBase<InlineFunctions> {
+class InlineFunctions final
+    : public PassBase<InlineFunctions, InlineFunctionsOptions> {
 public:
   static constexpr PassInfo Info = {
       "inline-functions", "Replace calls of functions by what they do",
       "Inlines `PartitionedCall` and `StatefulPartitionedCall`, and turns "
       "`If`,\n"
       "`Case` and `While` into control flow of version 1. What cannot be\n"
-      "inlined is a warning.",
-      Options};
+      "inlined is a warning."};
 
   Effect effect() const override { return Effect::Normalises; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
 /// The nodes of the tensors that \p Fetch, collections and signatures name.
-InlineOptions keptNames(const Module &M, StringRef Fetch) {
+InlineOptions keptNames(const Module &M, ArrayRef<std::string> Fetch) {
   InlineOptions Options;
   Options.Kept = M.declaredNames();
-  SmallVector<StringRef, 4> Names;
-  Fetch.split(Names, ';', -1, false);
-  for (StringRef Name : Names)
+  for (StringRef Name : Fetch)
     Options.Kept.insert(Name.split(':').first);
   return Options;
 }
@@ -65,7 +59,7 @@ PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   if (!mayCall(G))
     return PassResult::Unchanged;
-  InlineResult Done = inlineCalls(G, keptNames(M, option("fetch")));
+  InlineResult Done = inlineCalls(G, keptNames(M, *Options.Fetch));
   for (const auto &[Node, Message] : Done.Errors)
     Diags.error(Node, Message);
   if (!Done.Errors.empty() || !verifyOutputCounts(G, Diags))
@@ -87,6 +81,6 @@ PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(InlineFunctions)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(InlineFunctions)
 
 } // namespace graft

@@ -46,11 +46,9 @@ namespace {
 class InsertAccumulators final : public PassBase<InsertAccumulators> {
 public:
   static constexpr PassInfo Info = {
-      "insert-accumulators",
-      "Sum gradients in conditional accumulators",
+      "insert-accumulators", "Sum gradients in conditional accumulators",
       "Replaces the addition of the gradients of a shared variable by a\n"
-      "conditional accumulator on the device of the variable.",
-      {}};
+      "conditional accumulator on the device of the variable."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

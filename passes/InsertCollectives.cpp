@@ -39,11 +39,11 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
-#include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/Reductions.h"
 #include "lib/rewrite/UnevenGather.h"
 #include "lib/strategy/Cluster.h"
+#include "passes/Options.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -53,10 +53,6 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"reduction", "auto, add, collective or workers", "auto"},
-};
-
 constexpr int64_t GroupKey = 1;
 
 /// Whether collectives of all kinds take \p Type.
@@ -65,13 +61,13 @@ bool hasKernel(unsigned Type) {
          Type == DT_INT32 || Type == DT_INT64;
 }
 
-class InsertCollectives final : public PassBase<InsertCollectives> {
+class InsertCollectives final
+    : public PassBase<InsertCollectives, InsertCollectivesOptions> {
 public:
   static constexpr PassInfo Info = {
       "insert-collectives", "Turn reductions into AddN or collectives",
       "Replaces `_Reduce` and `_Gather` by an addition and identities, or by\n"
-      "members of a collective behind a gate.",
-      Options};
+      "members of a collective behind a gate."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -367,13 +363,8 @@ void InsertCollectives::giveForm(NodeId N, bool Add, int64_t Rank,
 
 PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
-  StringRef How = option("reduction");
-  Workers = How == "workers";
-  if (How != "auto" && How != "add" && How != "collective" && !Workers) {
-    Diags.error("", "unknown reduction '" + How.str() +
-                        "'; use auto, add, collective or workers");
-    return PassResult::Failure;
-  }
+  ReductionKind How = Options.How;
+  Workers = How == ReductionKind::Workers;
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
   // One worker adds nothing.
@@ -386,8 +377,9 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
               all_of(Devices.Devices, [](const std::string &D) {
                 return StringRef(D).contains_insensitive("cpu:");
               });
-  bool Add =
-      How == "add" || (How == "auto" && Adds) || (How == "workers" && !Workers);
+  bool Add = How == ReductionKind::Add ||
+             (How == ReductionKind::Auto && Adds) ||
+             (How == ReductionKind::Workers && !Workers);
   int64_t InstanceKey = 1;
   if (!Add && anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
         return S.Spec != Synchronizer::Auto;
@@ -418,6 +410,6 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(InsertCollectives)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(InsertCollectives)
 
 } // namespace graft

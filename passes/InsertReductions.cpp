@@ -29,29 +29,23 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
-#include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/ReductionReport.h"
 #include "lib/rewrite/UnprovedWrites.h"
+#include "passes/Options.h"
 
 using namespace llvm;
 
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"grad", "VAR=TENSOR,mean|sum, separated by ;: reduce TENSOR so", ""},
-    {"no-gradient-slots",
-     "Do not fall back to the mean at an optimizer's gradient slot", "false"},
-};
-
-class InsertReductions final : public PassBase<InsertReductions> {
+class InsertReductions final
+    : public PassBase<InsertReductions, InsertReductionsOptions> {
 public:
   static constexpr PassInfo Info = {
       "insert-reductions", "Reduce, gather and scale where the types demand it",
       "Inserts `_Reduce`, `_Gather` and `_Scale` so that every write of a\n"
-      "variable and every op reads values that its rule allows.",
-      Options};
+      "variable and every op reads values that its rule allows."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -88,9 +82,7 @@ void InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
 
 /// --grad=VAR=TENSOR,mean|sum: the user says what TENSOR is.
 bool InsertReductions::userGradients() {
-  SmallVector<StringRef, 4> Rules;
-  option("grad").split(Rules, ';', -1, false);
-  for (StringRef Rule : Rules) {
+  for (StringRef Rule : *Options.Grad) {
     auto [Var, Rest] = Rule.split('=');
     auto [Tensor, How] = Rest.rsplit(',');
     NodeId V = G->find(Var);
@@ -128,8 +120,7 @@ bool InsertReductions::userGradients() {
 /// there was anything to do.
 bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
                               const ReductionReport &Report) {
-  std::vector<Repair> Repairs =
-      findRepairs(M, Facts, option("no-gradient-slots") == "true");
+  std::vector<Repair> Repairs = findRepairs(M, Facts, Options.NoGradientSlots);
   for (const Repair &R : Repairs) {
     Report.warnRepair(Facts, R);
     if (R.User == NoNode) {
@@ -222,6 +213,6 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(InsertReductions)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(InsertReductions)
 
 } // namespace graft

@@ -37,29 +37,42 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"ops",
-     "Ops by their names in the input: GLOB,...; FUNCTION_GLOB:NODE_GLOB for "
-     "nodes of function bodies",
-     "", true},
-    {"types",
-     "Ops by their types: OP,..., also in functions that the computation "
-     "calls; "
-     "a type that the graph does not have is skipped",
-     "", true},
-    {"gradient-ids",
-     "Ids of gradients of gradients: `root` (`0.u2`) or `chained` (`0.u1.u2`)",
-     "root"},
+enum class GradientIds : uint8_t { Root, Chained };
+
+struct MarkOutsideCompilationOptions : PassOptions {
+  static constexpr OptionSyntax List{.Separator = ','};
+
+  Option<std::vector<std::string>> Ops{
+      *this,
+      "ops",
+      "Ops by their names in the input: GLOB,...; FUNCTION_GLOB:NODE_GLOB for "
+      "nodes of function bodies",
+      {},
+      List};
+  Option<std::vector<std::string>> Types{
+      *this,
+      "types",
+      "Ops by their types: OP,..., also in functions that the computation "
+      "calls; a type that the graph does not have is skipped",
+      {},
+      List};
+  Option<GradientIds> Ids{
+      *this,
+      "gradient-ids",
+      "Ids of gradients of gradients: `root` (`0.u2`) or `chained` "
+      "(`0.u1.u2`)",
+      GradientIds::Root,
+      {.Words = "root|chained"}};
 };
 
-class MarkOutsideCompilation final : public PassBase<MarkOutsideCompilation> {
+class MarkOutsideCompilation final
+    : public PassBase<MarkOutsideCompilation, MarkOutsideCompilationOptions> {
 public:
   static constexpr PassInfo Info = {
       "mark-outside-compilation", "Send ops of a TPU computation to the host",
       "Marks ops with the next id of their computation in\n"
       "`_xla_outside_compilation`, and the gradients of these ops with ids of\n"
-      "their own. Each run makes one host cluster.",
-      Options};
+      "their own. Each run makes one host cluster."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -79,7 +92,7 @@ private:
   };
 
   bool readOptions();
-  bool readPatterns(StringRef List, bool Types);
+  bool readPatterns(ArrayRef<std::string> Texts, bool Types);
   void findBodies(const Graph &G);
   bool select(const Graph &G);
   void sayUnmet(const Pattern &P);
@@ -88,7 +101,6 @@ private:
   bool mark(Graph &G);
 
   DiagnosticEngine *D = nullptr;
-  bool Chained = false;
   std::vector<Pattern> Patterns;
   std::optional<HostClusters> Hosts;
   std::optional<FunctionLibrary> Library;
@@ -102,9 +114,8 @@ bool isMarked(const tensorflow::NodeDef &Node) {
   return Node.attr().count(HostClusterAttr.str()) != 0;
 }
 
-bool MarkOutsideCompilation::readPatterns(StringRef List, bool Types) {
-  SmallVector<StringRef, 4> Texts;
-  List.split(Texts, ',', -1, false);
+bool MarkOutsideCompilation::readPatterns(ArrayRef<std::string> Texts,
+                                          bool Types) {
   for (StringRef Text : Texts) {
     Pattern P;
     P.Text = Text.trim();
@@ -132,14 +143,7 @@ bool MarkOutsideCompilation::readPatterns(StringRef List, bool Types) {
 }
 
 bool MarkOutsideCompilation::readOptions() {
-  StringRef Ids = option("gradient-ids");
-  Chained = Ids == "chained";
-  if (!Chained && Ids != "root") {
-    D->error("", "gradient-ids: use root or chained");
-    return false;
-  }
-  if (!readPatterns(option("ops"), false) ||
-      !readPatterns(option("types"), true))
+  if (!readPatterns(*Options.Ops, false) || !readPatterns(*Options.Types, true))
     return false;
   if (Patterns.empty())
     D->error("", "say which ops go to the host: ops=GLOB,... or types=OP,...");
@@ -260,7 +264,7 @@ bool MarkOutsideCompilation::mark(Graph &G) {
         .set_s(utostr(Hosts->nextId(*Callers.rbegin())));
   }
   replaceFunctions(G, Edited);
-  Hosts->markGradients(Chained);
+  Hosts->markGradients(Options.Ids == GradientIds::Chained);
   Statistics["ops marked"] += Nodes.size() + NodesOfBodies.size();
   bool Good = D->errorCount() == 0 && checkHostCycles(G, *D);
   for (const auto &[Name, Def] : Edited)

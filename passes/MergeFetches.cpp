@@ -29,9 +29,9 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
-#include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/Fetches.h"
+#include "passes/Options.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
@@ -44,25 +44,12 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"fetch", "Further tensors that are fetched, separated by ;", ""},
-    {"pick",
-     "Whether fetches that are equal on all replicas are merged, too, "
-     "for where no copy of a replica can be fetched",
-     "false"},
-    {"heads",
-     "Whether what is computed between the last variable and a loss is "
-     "merged, too",
-     "false"},
-};
-
-class MergeFetches final : public PassBase<MergeFetches> {
+class MergeFetches final : public PassBase<MergeFetches, MergeFetchesOptions> {
 public:
   static constexpr PassInfo Info = {
       "merge-fetches", "Give fetches and unreplicated ops the global value",
       "Inserts `_FromReplicas` wherever a value leaves the replicas and moves\n"
-      "the original name to the merged value.",
-      Options};
+      "the original name to the merged value."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -304,14 +291,11 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   Scope = copyScope(Devices.Word).str();
   unsigned Errors = D.errorCount();
   Facts = &programFacts(M);
-  Fetches Found(*G, *Facts, option("pick") == "true");
-  SmallVector<StringRef, 4> Names;
-  option("fetch").split(Names, ';', -1, false);
-  if (!Found.addNamed(M, std::vector<std::string>(Names.begin(), Names.end()),
-                      D))
+  Fetches Found(*G, *Facts, Options.Pick);
+  if (!Found.addNamed(M, *Options.Fetch, D))
     return PassResult::Failure;
   Found.addSinks();
-  if (option("heads") == "true")
+  if (Options.Heads)
     Found.addHeads();
   NodeId End = G->size();
   // A step that writes what depends on the batch is worth running whatever is
@@ -340,6 +324,6 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(MergeFetches)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(MergeFetches)
 
 } // namespace graft

@@ -33,9 +33,9 @@
 #include "lib/infer/batch/SpreadCopies.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
-#include "lib/pass/Pass.h"
 #include "lib/rewrite/Slots.h"
 #include "lib/rewrite/VariableRules.h"
+#include "passes/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -45,23 +45,15 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"rules",
-     "GLOB=POLICY[,AGGREGATION], separated by ;: the policies mirrored, "
-     "sync-on-read, replicated, host and shared, the aggregations none, sum, "
-     "mean and only-first-replica",
-     ""},
-};
-
-class MirrorVariables final : public PassBase<MirrorVariables> {
+class MirrorVariables final
+    : public PassBase<MirrorVariables, MirrorVariablesOptions> {
 public:
   static constexpr PassInfo Info = {
       "mirror-variables", "One copy of a variable per replica",
       "Makes the variables with policy `mirrored` that replicas use, and "
       "those\n"
       "with policy `sync-on-read` or `replicated`, their readers and their\n"
-      "writers per-replica.",
-      Options};
+      "writers per-replica."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -248,12 +240,12 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
-  bool HasRules = !option("rules").empty(); // or slots that were changed
+  bool HasRules = !Options.Rules->empty(); // or slots that were changed
   if (Devices.Node == NoNode && !HasRules)
     return PassResult::Unchanged;
   VariableIndex Index(*G);
   Vars = &Index;
-  if (HasRules && !applyVariableRules(*G, Index, option("rules"), Named, Diags))
+  if (HasRules && !applyVariableRules(*G, Index, *Options.Rules, Named, Diags))
     return PassResult::Failure;
   if (Devices.Node == NoNode)
     return PassResult::Changed;
@@ -285,6 +277,6 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(MirrorVariables)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(MirrorVariables)
 
 } // namespace graft

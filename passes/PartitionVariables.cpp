@@ -37,14 +37,19 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"partition",
-     "VAR=AXIS:SIZE,SIZE,... or VAR=AXIS/COUNT (even parts), separated by ;",
-     "", /*IsList=*/true},
-    {"fetch", "Further tensors that are fetched, separated by ;", ""},
+struct PartitionVariablesOptions : PassOptions {
+  Option<std::vector<std::string>> Partition{
+      *this,
+      "partition",
+      "VAR=AXIS:SIZE,SIZE,... or VAR=AXIS/COUNT (even parts)",
+      {},
+      {.TakesCommas = true}};
+  Option<std::vector<std::string>> Fetch{*this, "fetch",
+                                         "Further tensors that are fetched"};
 };
 
-class PartitionVariables final : public PassBase<PartitionVariables> {
+class PartitionVariables final
+    : public PassBase<PartitionVariables, PartitionVariablesOptions> {
 public:
   static constexpr PassInfo Info = {
       "partition-variables", "Partition variables",
@@ -52,8 +57,7 @@ public:
       "by\n"
       "parts along one axis. Reads are concatenations, updates are one for\n"
       "each part, lookups and sparse updates go to the part that has the row,\n"
-      "checkpoints have slices of the whole variable.",
-      Options};
+      "checkpoints have slices of the whole variable."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -61,8 +65,8 @@ private:
   static std::vector<NodeId> findMarked(const Graph &G);
   void report(const Graph &G, const PartitionedVariable &Of,
               DiagnosticEngine &Diags);
-  bool addWanted(const Graph &G, const VariableIndex &Vars, StringRef Text,
-                 PartitionPlan &Plan, DiagnosticEngine &Diags);
+  bool addWanted(const Graph &G, const VariableIndex &Vars, PartitionPlan &Plan,
+                 DiagnosticEngine &Diags);
 };
 
 /// `AXIS/COUNT`: parts of even sizes, the first ones larger by one where it
@@ -80,13 +84,11 @@ std::optional<Partition> evenParts(const Graph &G, NodeId Var, StringRef Text) {
   return P;
 }
 
-/// The parts that the option \p Text asks for.
+/// The parts that the option asks for.
 bool PartitionVariables::addWanted(const Graph &G, const VariableIndex &Vars,
-                                   StringRef Text, PartitionPlan &Plan,
+                                   PartitionPlan &Plan,
                                    DiagnosticEngine &Diags) {
-  SmallVector<StringRef, 4> Rules;
-  Text.split(Rules, ';', -1, false);
-  for (StringRef Rule : Rules) {
+  for (StringRef Rule : *Options.Partition) {
     auto [Name, How] = Rule.split('=');
     NodeId Var = G.find(Name);
     if (Var == NoNode || !isVariableOp(G.opName(Var))) {
@@ -143,9 +145,8 @@ void PartitionVariables::report(const Graph &G, const PartitionedVariable &Of,
 
 PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
-  StringRef Text = option("partition");
   std::vector<NodeId> Marked = findMarked(G);
-  if (Marked.empty() && Text.empty())
+  if (Marked.empty() && Options.Partition->empty())
     return PassResult::Unchanged;
   VariableIndex Vars(G);
   PartitionPlan Plan(G, Vars, Diags);
@@ -159,7 +160,7 @@ PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
     if (P->Sizes.size() > 1 && !Plan.add(Var, *P))
       return PassResult::Failure;
   }
-  if (!addWanted(G, Vars, Text, Plan, Diags) || !Plan.complete())
+  if (!addWanted(G, Vars, Plan, Diags) || !Plan.complete())
     return PassResult::Failure;
   for (NodeId Var : Marked)
     G.removeAttr(Var, PartitionAttr);
@@ -168,9 +169,7 @@ PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
   if (Plan.variables().empty())
     return Marked.empty() ? PassResult::Unchanged : PassResult::Changed;
   PartitionEditor Editor(M, Vars, Plan);
-  SmallVector<StringRef, 4> Fetches;
-  option("fetch").split(Fetches, ';', -1, false);
-  for (StringRef Name : Fetches)
+  for (StringRef Name : *Options.Fetch)
     Editor.keep(Name.contains(':') ? Name.str() : (Name + ":0").str());
   std::optional<InputGraph> Before;
   if (!M.input())

@@ -43,11 +43,9 @@ namespace {
 class Place final : public PassBase<Place> {
 public:
   static constexpr PassInfo Info = {
-      "place",
-      "Decide devices and colocation",
+      "place", "Decide devices and colocation",
       "Places inserted nodes and drops colocation that would put replicas on\n"
-      "one device.",
-      {}};
+      "one device."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };

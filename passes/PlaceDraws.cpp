@@ -44,12 +44,10 @@ namespace {
 class PlaceDraws final : public PassBase<PlaceDraws> {
 public:
   static constexpr PassInfo Info = {
-      "place-draws",
-      "Decide on which replicas random ops draw",
+      "place-draws", "Decide on which replicas random ops draw",
       "Gives stateless random ops a different seed on each replica where they\n"
       "draw for rows of the batch, and makes draws for the whole batch\n"
-      "unreplicated.",
-      {}};
+      "unreplicated."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

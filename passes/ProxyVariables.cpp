@@ -55,12 +55,10 @@ namespace {
 class ProxyVariables final : public PassBase<ProxyVariables> {
 public:
   static constexpr PassInfo Info = {
-      "proxy-variables",
-      "A copy of a shared variable near its readers",
+      "proxy-variables", "A copy of a shared variable near its readers",
       "Gives each replica a proxy of the shared variables whose synchronizer\n"
       "says so, which it reads and which every write of the variable "
-      "refreshes.",
-      {}};
+      "refreshes."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

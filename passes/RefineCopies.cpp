@@ -32,19 +32,19 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"constant-bytes", "Largest constant that is copied", "1024"},
+struct RefineCopiesOptions : PassOptions {
+  Option<unsigned> ConstantBytes{*this, "constant-bytes",
+                                 "Largest constant that is copied", 1024};
 };
 
-class RefineCopies final : public PassBase<RefineCopies> {
+class RefineCopies final : public PassBase<RefineCopies, RefineCopiesOptions> {
 public:
   static constexpr PassInfo Info = {
       "refine-copies", "Compute equal values where they are used",
       "Makes nodes unreplicated whose value is equal on all replicas and is\n"
       "read only by unreplicated nodes, and makes small constants and "
       "barriers\n"
-      "per-replica that only per-replica nodes use.",
-      Options};
+      "per-replica that only per-replica nodes use."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -115,15 +115,10 @@ bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   return Any && !Other;
 }
 
-PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
+PassResult RefineCopies::run(Module &M, DiagnosticEngine &) {
   G = &M.graph();
   if (readMesh(*G).Node == NoNode)
     return PassResult::Unchanged;
-  Expected<unsigned> Limit = unsignedOption("constant-bytes");
-  if (!Limit) {
-    Diags.error("", toString(Limit.takeError()));
-    return PassResult::Failure;
-  }
   Facts = &programFacts(M);
   // A loop exists once or per replica as a whole.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Facts->Order);
@@ -149,7 +144,7 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &Diags) {
       continue;
     }
     uint8_t Role = Table[G->node(N)];
-    if (Role == Const && G->node(N).AttrSize <= *Limit &&
+    if (Role == Const && G->node(N).AttrSize <= Options.ConstantBytes &&
         G->node(N).Kind == Inserted::No && onlyReplicasUse(N, true))
       Set(N, Copies::PerReplica);
     else if (Role == NoOp && onlyReplicasUse(N, false) &&

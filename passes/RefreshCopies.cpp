@@ -49,8 +49,7 @@ public:
       "refresh-copies",
       "An op that makes copies of variables equal to the primary",
       "Adds `graft/refresh_copies` for the mirrored variables that a\n"
-      "MetaGraphDef declares, and runs it in the collection `local_init_op`.",
-      {}};
+      "MetaGraphDef declares, and runs it in the collection `local_init_op`."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

@@ -6,19 +6,13 @@
 
 #include "lib/pass/Registry.h"
 
+#include "passes/Options.h"
+
 namespace graft {
 
-#define GRAFT_PASS(Class)                                                      \
-  std::unique_ptr<Pass> create##Class##Pass();                                 \
-  const PassInfo &get##Class##PassInfo();
+void registerAllPasses(PassRegistry &Registry) {
+#define GRAFT_PASS(Class) Registry.add(create##Class##Pass());
 #include "passes/Passes.def"
-#undef GRAFT_PASS
-
-void registerAllPasses([[maybe_unused]] PassRegistry &Registry) {
-#define GRAFT_PASS(Class)                                                      \
-  Registry.add(get##Class##PassInfo(), create##Class##Pass);
-#include "passes/Passes.def"
-#undef GRAFT_PASS
 }
 
 } // namespace graft

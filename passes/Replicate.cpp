@@ -44,9 +44,9 @@
 #include "lib/infer/graph/Topology.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
-#include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/LocalConstants.h"
+#include "passes/Options.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -55,24 +55,13 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"replicas", "Number of replicas", ""},
-    {"device-type", "Replica i runs on /device:TYPE:i", "GPU"},
-    {"devices", "The device of each replica, separated by ;", ""},
-    {"feed",
-     "NAME[:PORT][+NAME...]=split|split(AXIS)|copy|sparse, separated by ;", ""},
-    {"batch", "What a queue or an iterator gives: global or per-replica",
-     "global"},
-};
-
-class Replicate final : public PassBase<Replicate> {
+class Replicate final : public PassBase<Replicate, ReplicateOptions> {
 public:
   static constexpr PassInfo Info = {
       "replicate", "Split the batch and say which nodes exist per replica",
       "Adds the mesh, inserts `_ToReplicas` after the feeds that hold the\n"
       "batch, makes batch-sized constants local and marks every node that\n"
-      "depends on a slice as per-replica.",
-      Options};
+      "depends on a slice as per-replica."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -143,23 +132,16 @@ bool Replicate::refuseDistributed() {
 }
 
 bool Replicate::makeMesh() {
-  StringRef List = option("devices");
-  if (!List.empty()) {
-    SmallVector<StringRef, 8> Parts;
-    List.split(Parts, ';', -1, false);
-    for (StringRef D : Parts)
-      Devices.push_back(D.str());
-  } else {
-    Expected<unsigned> Count = unsignedOption("replicas");
-    if (!Count || *Count == 0) {
-      consumeError(Count.takeError());
+  Devices = Options.Devices;
+  if (Devices.empty()) {
+    if (Options.Replicas == 0) {
       Diags->error("", "give the number of replicas, for example "
                        "replicate{replicas=4}");
       return false;
     }
-    for (unsigned I = 0; I < *Count; ++I)
+    for (unsigned I = 0; I < Options.Replicas; ++I)
       Devices.push_back(
-          ("/device:" + option("device-type") + ":" + Twine(I)).str());
+          ("/device:" + *Options.DeviceType + ":" + Twine(I)).str());
   }
   std::string Word = freeCopyWord(*G);
   NodeId N = G->addNode(G->uniqueName("graft/mesh"), MeshOp, {}, NoNode);
@@ -332,17 +314,11 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   Diags = &D;
   if (!refuseDistributed() || !makeMesh())
     return PassResult::Failure;
-  auto Chosen = chooseFeeds(*G, option("feed"), D);
+  auto Chosen = chooseFeeds(*G, *Options.Feed, D);
   if (!Chosen)
     return PassResult::Failure;
   Feeds = std::move(*Chosen);
-  bool Own = option("batch") == "per-replica";
-  if (!Own && option("batch") != "global") {
-    D.error("", ("batch: '" + option("batch") +
-                 "' is not known; use global or per-replica")
-                    .str());
-    return PassResult::Failure;
-  }
+  bool Own = Options.Batch == BatchSource::PerReplica;
   if (Own) {
     auto Given = giveOwnBatches(*G, Feeds, D);
     if (!Given)
@@ -380,6 +356,6 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(Replicate)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(Replicate)
 
 } // namespace graft

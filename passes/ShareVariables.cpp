@@ -51,22 +51,22 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"synchronizers",
-     "GLOB=SYNCHRONIZER, separated by ;: for shared variables that have none "
-     "in `_graft_synchronizer`",
-     ""},
+struct ShareVariablesOptions : PassOptions {
+  Option<std::vector<std::string>> Synchronizers{
+      *this, "synchronizers",
+      "GLOB=SYNCHRONIZER: for shared variables that have none "
+      "in `_graft_synchronizer`"};
 };
 
-class ShareVariables final : public PassBase<ShareVariables> {
+class ShareVariables final
+    : public PassBase<ShareVariables, ShareVariablesOptions> {
 public:
   static constexpr PassInfo Info = {
       "share-variables", "One variable for all replicas",
       "Places the variables with policy `shared` and what uses them in place\n"
       "on one device, those with policy `host` on the host, and gives "
       "replicas\n"
-      "a cache of what they read from the latter.",
-      Options};
+      "a cache of what they read from the latter."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -145,9 +145,7 @@ void ShareVariables::keepOnHost(NodeId Var) {
 
 /// Writes what the option says on the variables.
 bool ShareVariables::giveSynchronizers() {
-  SmallVector<StringRef, 4> Rules;
-  option("synchronizers").split(Rules, ';', -1, false);
-  for (StringRef Rule : Rules) {
+  for (StringRef Rule : *Options.Synchronizers) {
     auto [Glob, Text] = Rule.split('=');
     if (!parseSynchronizer(Text)) {
       Diags->error("", "synchronizers: '" + Rule.str() +

@@ -25,26 +25,21 @@
 
 #include "lib/io/Module.h"
 #include "lib/lower/workers/Workers.h"
-#include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
+#include "passes/Options.h"
 
 using namespace llvm;
 
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"worker", "The worker whose graph is written, from 0 on", "0"},
-};
-
-class SplitWorkers final : public PassBase<SplitWorkers> {
+class SplitWorkers final : public PassBase<SplitWorkers, SplitWorkersOptions> {
 public:
   static constexpr PassInfo Info = {"split-workers",
                                     "Write the graph of one worker",
                                     "Lowers the program to the graph that one "
                                     "worker runs: one replica, with\n"
-                                    "collectives to the others.",
-                                    Options};
+                                    "collectives to the others."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
@@ -53,21 +48,16 @@ PassResult SplitWorkers::run(Module &M, DiagnosticEngine &Diags) {
   Mesh Devices = readMesh(M.graph());
   if (Devices.Node == NoNode)
     return PassResult::Unchanged;
-  Expected<unsigned> Worker = unsignedOption("worker");
-  if (!Worker) {
-    Diags.error("", toString(Worker.takeError()));
-    return PassResult::Failure;
-  }
   if (Devices.Devices.empty()) {
     Diags.error(M.graph().name(Devices.Node), "has no devices");
     return PassResult::Failure;
   }
-  return splitWorker(M, *Worker, Diags) ? PassResult::Changed
-                                        : PassResult::Failure;
+  return splitWorker(M, Options.Worker, Diags) ? PassResult::Changed
+                                               : PassResult::Failure;
 }
 
 } // namespace
 
-GRAFT_DEFINE_PASS(SplitWorkers)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(SplitWorkers)
 
 } // namespace graft

@@ -46,8 +46,8 @@
 #include "lib/infer/rules/BatchNormReads.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
-#include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
+#include "passes/Options.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -57,19 +57,14 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"how", "exact: only the statistics for moving averages; sync: all",
-     "sync"},
-};
-
-class SyncBatchNorm final : public PassBase<SyncBatchNorm> {
+class SyncBatchNorm final
+    : public PassBase<SyncBatchNorm, SyncBatchNormOptions> {
 public:
   static constexpr PassInfo Info = {
       "sync-batch-norm", "Take batch norm statistics of the whole batch",
       "Computes mean and variance of what a fused batch norm normalizes in\n"
       "plain ops, which insert-reductions reduces, and has the users of its\n"
-      "statistics, the op itself and its gradient read them.",
-      Options};
+      "statistics, the op itself and its gradient read them."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -290,14 +285,9 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
   N = Forward;
 }
 
-PassResult SyncBatchNorm::run(Module &M, DiagnosticEngine &Diags) {
+PassResult SyncBatchNorm::run(Module &M, DiagnosticEngine &) {
   G = &M.graph();
-  StringRef How = option("how");
-  if (How != "exact" && How != "sync") {
-    Diags.error("", "how: use exact or sync");
-    return PassResult::Failure;
-  }
-  Sync = How == "sync";
+  Sync = Options.How == SyncedStatistics::Sync;
   // One replica has all rows.
   if (readMesh(*G).replicas() < 2)
     return PassResult::Unchanged;
@@ -337,6 +327,6 @@ PassResult SyncBatchNorm::run(Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(SyncBatchNorm)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(SyncBatchNorm)
 
 } // namespace graft

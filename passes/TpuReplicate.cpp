@@ -36,7 +36,7 @@
 #include "lib/lower/tpu/TpuMembers.h"
 #include "lib/lower/tpu/TpuProgram.h"
 #include "lib/ops/Ops.h"
-#include "lib/pass/Pass.h"
+#include "passes/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -50,48 +50,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption Options[] = {
-    {"replicas", "Number of replicas; else that of --replicas", ""},
-    {"inputs",
-     "Tensors that each replica gets for itself: TENSOR, as its --feed says "
-     "(`split` if it says nothing), or T0\\|T1\\|..., one for each replica",
-     "", true},
-    {"outputs", "Tensors that are returned, then ^OP that run", "", true},
-    {"include", "Names, with * and ?, of ops that no output needs", "", true},
-    {"captures",
-     "Tensors and ^OP made outside that the computation reads as "
-     "they are",
-     "", true},
-    {"mirrored-variables", "Names of variables with a copy for each replica",
-     "", true},
-    {"replicated-variables",
-     "The same, with copies that are called `<v>/<replica>`", "", true},
-    {"packed-variables", "Names of variables whose one handle stands for all",
-     "", true},
-    {"cross-replica-sum", "Tensors that are summed over the replicas", "",
-     true},
-    {"combine",
-     "For each tensor of outputs, what its name is outside: concat(AXIS), "
-     "mean, sum or first",
-     "", true},
-    {"maximum-shapes",
-     "For each input, the shape to which it is padded, such as 8x3; ? for the "
-     "largest size there is, none for no padding",
-     "", true},
-    {"feed", "How replicas get inputs, separated by ; default: as --feed says",
-     ""},
-    {"fetch", "For a replicated program: further results, separated by ;", ""},
-    {"device", "Device of the nodes that are added", ""},
-    {"topology", "File with a serialized TopologyProto", ""},
-    {"device-assignment", "Coordinates of the cores of the replicas", "", true},
-    {"num-cores-per-replica", "Cores of one replica", "1"},
-    {"step-marker-location", "Field of the TPU metadata", "STEP_MARK_AT_ENTRY"},
-    {"allow-soft-placement", "Field of the TPU metadata", "false"},
-    {"use-spmd-for-xla-partitioning", "Field of the TPU metadata", "true"},
-    {"use-tpu", "Field of the TPU metadata", "true"},
-};
-
-class TpuReplicate final : public PassBase<TpuReplicate> {
+class TpuReplicate final : public PassBase<TpuReplicate, TpuReplicateOptions> {
 public:
   static constexpr PassInfo Info = {
       "tpu-replicate", "Bring a computation into the form that TPUs run",
@@ -103,8 +62,7 @@ public:
       "\n"
       "Without `inputs` and `outputs`, on a replicated program: lowers it. "
       "Its\n"
-      "step is the computation, everything else is expanded.",
-      Options};
+      "step is the computation, everything else is expanded."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -117,16 +75,10 @@ private:
   bool readCombine(bool IsChosen);
   bool readShapes();
   bool readSums();
-  bool flag(StringRef Name, bool &Value);
   std::optional<Endpoint> tensor(StringRef Option, StringRef Text);
   bool fail(StringRef Node, const Twine &Message) {
     Diags->error(Node, Message.str());
     return false;
-  }
-  SmallVector<StringRef, 8> list(StringRef Name) const {
-    SmallVector<StringRef, 8> Items;
-    option(Name).split(Items, ',', -1, /*KeepEmpty=*/false);
-    return Items;
   }
   const DimAnalysis &dims();
   void warnStatic();
@@ -148,40 +100,18 @@ private:
 // Options
 //===----------------------------------------------------------------------===//
 
-bool TpuReplicate::flag(StringRef Name, bool &Value) {
-  StringRef Text = option(Name);
-  if (Text != "true" && Text != "false")
-    return fail("", Name + ": '" + Text + "' is neither true nor false");
-  Value = Text == "true";
-  return true;
-}
-
 bool TpuReplicate::readMetadata(Module &M) {
-  for (auto [Name, Value] :
-       {std::pair("replicas", &C.Replicas),
-        std::pair("num-cores-per-replica", &C.CoresPerReplica)}) {
-    if (IsProgram && Value == &C.Replicas) {
-      C.Replicas = readMesh(*G).replicas();
-      continue;
-    }
-    auto Number = unsignedOption(Name);
-    if (!Number || *Number == 0 || *Number > 65536) {
-      consumeError(Number.takeError());
-      return fail("", Twine(Name) + ": '" + option(Name) +
-                          "' is not a number of 1 or more" +
-                          (StringRef(Name) == "replicas"
-                               ? "; give it here or as --replicas"
-                               : ""));
-    }
-    *Value = *Number;
-  }
-  if (!flag("allow-soft-placement", C.AllowSoftPlacement) ||
-      !flag("use-spmd-for-xla-partitioning", C.UseSpmd) ||
-      !flag("use-tpu", C.UseTpu))
-    return false;
-  C.Device = option("device");
-  C.StepMarkerLocation = option("step-marker-location");
-  if (StringRef File = option("topology"); !File.empty()) {
+  C.Replicas = IsProgram ? readMesh(*G).replicas() : *Options.Replicas;
+  if (C.Replicas == 0)
+    return fail("", "replicas: give the number of replicas here or as "
+                    "--replicas");
+  C.CoresPerReplica = Options.CoresPerReplica;
+  C.AllowSoftPlacement = Options.AllowSoftPlacement;
+  C.UseSpmd = Options.UseSpmd;
+  C.UseTpu = Options.UseTpu;
+  C.Device = Options.Device;
+  C.StepMarkerLocation = Options.StepMarkerLocation;
+  if (StringRef File = *Options.Topology; !File.empty()) {
     auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/false,
                                         /*RequiresNullTerminator=*/false);
     if (!Buffer)
@@ -190,7 +120,7 @@ bool TpuReplicate::readMetadata(Module &M) {
     C.Topology = (*Buffer)->getBuffer();
     M.Files.push_back(File.str());
   }
-  for (StringRef Text : list("device-assignment"))
+  for (StringRef Text : *Options.DeviceAssignment)
     if (Text.getAsInteger(10, C.DeviceAssignment.emplace_back()))
       return fail("", "device-assignment: '" + Text + "' is not a number");
   if (C.Topology.empty() != C.DeviceAssignment.empty())
@@ -221,9 +151,7 @@ std::optional<Endpoint> TpuReplicate::tensor(StringRef Option, StringRef Text) {
 }
 
 bool TpuReplicate::readFeeds() {
-  SmallVector<StringRef, 8> Rules;
-  option("feed").split(Rules, ';', -1, false);
-  for (StringRef Rule : Rules) {
+  for (StringRef Rule : *Options.Feed) {
     auto [Name, How] = Rule.split('=');
     auto E = tensor("feed", Name);
     if (!E)
@@ -273,7 +201,7 @@ bool TpuReplicate::readInput(StringRef Text) {
 }
 
 bool TpuReplicate::readInputs() {
-  for (StringRef Text : list("inputs"))
+  for (StringRef Text : *Options.Inputs)
     if (!readInput(Text))
       return false;
   return true;
@@ -281,7 +209,7 @@ bool TpuReplicate::readInputs() {
 
 /// The shapes to which inputs are padded, such as 8x?x3.
 bool TpuReplicate::readShapes() {
-  auto Shapes = list("maximum-shapes");
+  ArrayRef<std::string> Shapes = *Options.MaximumShapes;
   if (!Shapes.empty() && Shapes.size() != C.Inputs.size())
     return fail("", formatv("maximum-shapes: {0} shapes for {1} inputs",
                             Shapes.size(), C.Inputs.size()));
@@ -289,7 +217,7 @@ bool TpuReplicate::readShapes() {
     if (Shapes[I] == "none")
       continue;
     SmallVector<StringRef, 4> Sizes;
-    Shapes[I].split(Sizes, 'x');
+    StringRef(Shapes[I]).split(Sizes, 'x');
     ShapeValue &Maximum = C.Inputs[I].Maximum.emplace();
     for (StringRef Size : Sizes) {
       int64_t Number = -1;
@@ -304,7 +232,7 @@ bool TpuReplicate::readShapes() {
 }
 
 bool TpuReplicate::readOutputs() {
-  for (StringRef Text : list("outputs")) {
+  for (StringRef Text : *Options.Outputs) {
     if (!Text.starts_with("^")) {
       if (!C.Operations.empty())
         return fail("", "outputs: '" + Text +
@@ -336,7 +264,7 @@ const DimAnalysis &TpuReplicate::dims() {
 /// What each output is outside. Without `combine` a scalar is taken to be a
 /// mean and anything else to be rows, which is no more than a custom.
 bool TpuReplicate::readCombine(bool IsChosen) {
-  auto Rules = list("combine");
+  ArrayRef<std::string> Rules = *Options.Combine;
   if (IsChosen && Rules.size() != C.Outputs.size())
     return fail("", formatv("combine: {0} rules for {1} tensors in outputs",
                             Rules.size(), C.Outputs.size()));
@@ -407,7 +335,7 @@ void TpuReplicate::warnStatic() {
 }
 
 bool TpuReplicate::readSums() {
-  for (StringRef Text : list("cross-replica-sum")) {
+  for (StringRef Text : *Options.CrossReplicaSum) {
     auto E = tensor("cross-replica-sum", Text);
     if (!E)
       return false;
@@ -419,7 +347,7 @@ bool TpuReplicate::readSums() {
 /// Finds the members of the computation, up to what it captures.
 bool TpuReplicate::findMembers() {
   TpuMemberOptions Rules;
-  for (StringRef Text : list("captures")) {
+  for (StringRef Text : *Options.Captures) {
     bool IsOp = Text.consume_front("^");
     if (IsOp && G->find(Text) == NoNode)
       return fail("", "captures: the graph has no op '" + Text + "'");
@@ -429,8 +357,7 @@ bool TpuReplicate::findMembers() {
       return false;
     Rules.Captures.push_back(E);
   }
-  auto Include = list("include");
-  Rules.Include.assign(Include.begin(), Include.end());
+  Rules.Include.assign(Options.Include->begin(), Options.Include->end());
   for (auto [Tensor, Axis] : Feeds)
     if (Axis != Copy)
       Rules.SplitFeeds.push_back({Tensor.first, Tensor.second});
@@ -439,10 +366,13 @@ bool TpuReplicate::findMembers() {
 
 bool TpuReplicate::addVariables() {
   std::vector<TpuVariableRule> Variables;
-  for (const char *Option :
-       {"mirrored-variables", "replicated-variables", "packed-variables"})
-    for (StringRef Text : list(Option))
-      Variables.push_back({Option, Text.str(), *Option == 'm', *Option == 'p'});
+  for (const auto *Option :
+       {&Options.MirroredVariables, &Options.ReplicatedVariables,
+        &Options.PackedVariables})
+    for (const std::string &Text : **Option)
+      Variables.push_back({Option->name(), Text,
+                           Option == &Options.MirroredVariables,
+                           Option == &Options.PackedVariables});
   return addTpuVariables(*G, C, Variables, *Diags);
 }
 
@@ -462,18 +392,18 @@ PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
   Feeds.clear();
   Splits.clear();
   Dims.reset();
-  IsProgram = readMesh(*G).Node != NoNode && option("inputs").empty() &&
-              option("outputs").empty();
+  IsProgram = readMesh(*G).Node != NoNode && Options.Inputs->empty() &&
+              Options.Outputs->empty();
   if (IsProgram) {
-    SmallVector<StringRef, 4> Fetches;
-    option("fetch").split(Fetches, ';', -1, /*KeepEmpty=*/false);
+    SmallVector<StringRef, 4> Fetches(Options.Fetch->begin(),
+                                      Options.Fetch->end());
     return readMetadata(M) && lowerStepToTpu(M, C, Fetches, D)
                ? PassResult::Changed
                : PassResult::Failure;
   }
   if (!readMetadata(M) || !readFeeds() || !readInputs() || !readShapes() ||
       !readOutputs() || !findMembers() ||
-      !readCombine(!option("combine").empty()))
+      !readCombine(!Options.Combine->empty()))
     return PassResult::Failure;
   warnStatic();
   if (!readSums() || !addVariables())
@@ -490,6 +420,6 @@ PassResult TpuReplicate::run(Module &M, DiagnosticEngine &D) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(TpuReplicate)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(TpuReplicate)
 
 } // namespace graft

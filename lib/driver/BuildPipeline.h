@@ -1,67 +1,66 @@
-//===- lib/driver/BuildPipeline.h - options to pipeline text ----*- C++ -*-===//
+//===- lib/driver/BuildPipeline.h - a strategy to its passes ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A strategy is a pipeline. It is made as text, the same that --passes takes,
-// so that what a command line means can be printed, edited and run again.
+// A strategy is a pipeline: what a command line means can be printed, edited
+// and run again with --passes.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef GRAFT_LIB_DRIVER_BUILDPIPELINE_H
 #define GRAFT_LIB_DRIVER_BUILDPIPELINE_H
 
-#include "llvm/ADT/StringRef.h"
+#include "lib/pass/Pipeline.h"
 
+#include "passes/Options.h"
+
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace graft {
 
-/// What the command line says about the wanted distribution.
+/// What the program becomes at the end.
+enum class Lowering : uint8_t { Replicas, Tpu, Workers };
+
+/// The wanted distribution.
 struct StrategyOptions {
-  std::string Strategy = "all-reduce";
-  unsigned Replicas = 0;            ///< 0: see Devices.
-  std::string DeviceType;           ///< Empty: the default of `replicate`.
-  std::vector<std::string> Devices; ///< Full device names.
-  /// Of ipu-multi-worker: which of Devices is this worker's.
-  unsigned Worker = 0;
-  std::vector<std::string> Feeds; ///< NAME or NAME=HOW.
-  std::string Batch;              ///< Empty: global.
+  /// \p Strategy is one of strategyNames() or a file.
+  explicit StrategyOptions(llvm::StringRef Strategy = "all-reduce");
+
+  const StrategyTraits *Builder; ///< Null: a file says what it is.
+  Lowering To = Lowering::Replicas;
+
+  unsigned Replicas = 0;  ///< Of each task; 0: see Replicate.Devices.
+  std::string DeviceType; ///< Empty: see InputChoosesDevices.
+  /// GPUs if the input names one, else CPUs; or else the default of replicate.
+  bool InputChoosesDevices = false;
+  std::vector<std::string> Tasks; ///< Empty: none has a name.
+
+  AssignStrategyOptions Assign;
+  ReplicateOptions Replicate;
+  MirrorVariablesOptions Mirror;
+  std::optional<SyncBatchNormOptions> BatchNorm;
+  InsertReductionsOptions Reduce;
+  FuseReductionsOptions Fuse;
+  InsertCollectivesOptions Collectives;
+  SplitWorkersOptions Split;
   std::vector<std::string> Fetches;
-  bool MergesHeads = true;            ///< Of `merge-fetches`; --fetch=none.
-  std::string Reduction;              ///< Empty: auto.
-  bool AskedForDevices = true;        ///< Or chosen: then auto is add.
-  std::vector<std::string> Grads;     ///< VAR=TENSOR,mean|sum.
-  std::vector<std::string> Variables; ///< GLOB=POLICY[,AGGREGATION].
-  std::string BatchNorm;              ///< exact or sync; else local.
-  uint64_t BucketBytes = 0;           ///< Of fused reductions; 0: by group.
-  bool NoGradientSlots = false;
+  bool MergesHeads = true;  ///< Of `merge-fetches`; --fetch=none.
+  bool Accumulates = false; ///< Gradients of shared variables.
   bool CheckCopies = false; ///< A step on stale copies fails.
 
-  // What makes a record of even a plain strategy: options of assign-strategy.
-  std::string Resources; ///< A file.
-  std::string EmitStrategy;
-  std::string Seed;
-  std::string MinShardSize;
-  std::string MaxShards;
-  std::string GroupSize;
-  std::string LocalReplication; ///< "true", or empty.
-  std::string Spec;
-  std::string Compressor;
-
-  /// Whether variables have more to say than a policy.
-  bool hasRecord() const;
+  /// The devices of the replicas.
+  std::vector<std::string> devices(bool OnGpus) const;
+  /// Whether the strategy is one policy for all variables.
+  bool isPlain() const { return Builder && Builder->ForAll != Policy::None; }
 };
 
-/// The strategies that buildPipeline knows; any other is a file.
+/// The strategies that have names; any other is a file.
 std::vector<std::string> strategyNames();
 
-/// The devices of the replicas.
-std::vector<std::string> devicesOf(const StrategyOptions &Options);
-
-/// The pipeline of \p Options.Strategy, a known one or a file. Options that say
-/// nothing are left out.
-std::string buildPipeline(const StrategyOptions &Options);
+/// The pipeline of \p O for an input that names GPUs or not.
+Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus = false);
 
 } // namespace graft
 

@@ -9,9 +9,8 @@
 #ifndef GRAFT_LIB_DRIVER_DISTRIBUTION_H
 #define GRAFT_LIB_DRIVER_DISTRIBUTION_H
 
+#include "lib/driver/BuildPipeline.h"
 #include "lib/graph/Graph.h"
-#include "lib/pass/Registry.h"
-#include "lib/strategy/Resources.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Error.h"
@@ -29,7 +28,6 @@ struct OtherOptions {
   bool VerifyOutput = false;
   bool Explain = false; ///< Given.
   std::string Output;   ///< A file, or "-".
-  bool OnGpus = false;  ///< Replicas are on GPUs if no flag says where.
 };
 
 llvm::cl::OptionCategory &distributionCategory();
@@ -37,26 +35,34 @@ llvm::cl::OptionCategory &distributionCategory();
 /// Files that the flags name.
 std::vector<std::string> distributionFiles();
 
-/// Whether the flags leave it to the input what devices the replicas are on:
-/// GPUs if it names one, else CPUs.
-bool inputChoosesDevices();
-
 /// Whether a node of \p G has a GPU for a device.
 bool namesGpu(const Graph &G);
 
-/// The pipeline that the flags ask for; empty when none does.
-llvm::Expected<std::string> choosePipeline(const PassRegistry &Registry,
-                                           const OtherOptions &Other);
+/// What the flags ask for: a pipeline of the user's own, which is empty if no
+/// flag asks for any, or a strategy.
+struct ChosenPasses {
+  Pipeline Own;
+  std::optional<StrategyOptions> Strategy;
 
-/// The machines that the flags name.
-llvm::Expected<ResourceSpec> distributionMachines(const OtherOptions &Other);
+  bool empty() const { return Own.empty() && !Strategy; }
+  /// Whether the pipeline depends on whether the input names GPUs.
+  bool dependOnInput() const {
+    return Strategy && Strategy->InputChoosesDevices;
+  }
+  Pipeline pipeline(bool OnGpus) const {
+    return Strategy ? buildPipeline(*Strategy, OnGpus) : Own.clone();
+  }
+};
+
+llvm::Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
+                                          const OtherOptions &Other);
+
+/// Whether the flags say on which machines the replicas are.
+bool namesMachines();
 
 llvm::Error failure(const llvm::Twine &Message);
 
-/// The number that "64M" and the like are: at most \p Limit.
-std::optional<uint64_t> parseSize(llvm::StringRef Text, uint64_t Limit);
-
-template <typename Option> bool given(const Option &O) {
+inline bool given(const llvm::cl::Option &O) {
   return O.getNumOccurrences() != 0;
 }
 

@@ -19,13 +19,10 @@ using namespace llvm;
 namespace graft {
 
 int runTool(const ToolOptions &O, const PassRegistry &Registry) {
-  Expected<std::string> Pipeline = pipelineFor(O);
-  if (!Pipeline)
-    return fail(Pipeline.takeError());
-  PassManager Manager(Registry);
-  if (Error E = Manager.parse(*Pipeline))
-    return fail(std::move(E));
-  if (printInformation(O, Registry, Manager))
+  Expected<bool> Printed = printInformation(O, Registry);
+  if (!Printed)
+    return fail(Printed.takeError());
+  if (*Printed)
     return 0;
 
   Expected<std::unique_ptr<MemoryBuffer>> Buffer = openInput(O.Input);
@@ -34,7 +31,8 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
     return 1;
   }
   if (O.Plan) {
-    auto Plan = printPlan(*O.Plan, (*Buffer)->getMemBufferRef(), O.Kind);
+    auto Plan = printPlan(*O.Plan, *O.Passes.Strategy,
+                          (*Buffer)->getMemBufferRef(), O.Kind);
     if (!Plan)
       return fail(Plan.takeError());
     outs() << *Plan;
@@ -42,7 +40,7 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
       return 0;
   }
   if (O.SplitInput)
-    return runSplit(O, Registry, **Buffer);
+    return runSplit(O, **Buffer);
   StringRef Name = (*Buffer)->getBufferIdentifier();
   if (Name.ends_with(".pbtxt") && hasSplitMarker((*Buffer)->getBuffer()))
     return fail(createStringError(inconvertibleErrorCode(),
@@ -50,7 +48,7 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
                                       SplitMarker +
                                       "': give --split-input-file"));
   // The program ends now: to take the graph apart first costs time only.
-  auto Whole = std::make_unique<Run>(O, Registry, std::move(*Buffer));
+  auto Whole = std::make_unique<Run>(O, std::move(*Buffer));
   bool Good = Whole->run(nullptr);
   BuryPointer(std::move(Whole));
   return Good ? 0 : 1;

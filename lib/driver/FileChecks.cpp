@@ -53,8 +53,8 @@ Error checkFiles(const ToolOptions &O, StringRef Output,
     Written.push_back({"-d", O.Depfile});
   if (!O.RemarksFile.empty())
     Written.push_back({"--remarks", O.RemarksFile});
-  if (std::string File = emittedStrategy(); !File.empty())
-    Written.push_back({"--emit-strategy", File});
+  if (O.Passes.Strategy && !O.Passes.Strategy->Assign.Emit->empty())
+    Written.push_back({"--emit-strategy", *O.Passes.Strategy->Assign.Emit});
   if (Output != "-" && O.Format != OutputFormat::None) {
     bool Shards = O.Write.ShardSize != 0;
     for (const std::string &File : Graph)

@@ -16,30 +16,37 @@ using namespace llvm;
 
 namespace graft {
 
-Expected<std::string> pipelineFor(const ToolOptions &O) {
-  if (!O.PrintPipeline || O.PipelineOnGpus.empty() || O.Input == "-")
-    return O.Pipeline;
+/// The pipeline that is printed: the input has a say in it. Otherwise the input
+/// is not read before everything else is known to be right.
+static Expected<Pipeline> pipelineFor(const ToolOptions &O) {
+  if (!O.Passes.dependOnInput() || O.Input == "-")
+    return O.Passes.pipeline(/*OnGpus=*/false);
   auto Buffer = openInput(O.Input);
   if (!Buffer)
     return Buffer.takeError();
   Expected<Module> M = readModule(std::move(*Buffer), {.Kind = O.Kind});
   if (!M)
     return M.takeError();
-  return namesGpu(M->graph()) ? O.PipelineOnGpus : O.Pipeline;
+  return O.Passes.pipeline(namesGpu(M->graph()));
 }
 
-bool printInformation(const ToolOptions &O, const PassRegistry &Registry,
-                      const PassManager &Manager) {
+Expected<bool> printInformation(const ToolOptions &O,
+                                const PassRegistry &Registry) {
+  Pipeline Printed;
+  if (O.PrintPipeline)
+    if (Error E = pipelineFor(O).moveInto(Printed))
+      return E;
   if (O.ListPasses)
     for (const PassRegistry::Entry &E : Registry.entries())
       if (!E.Hidden)
-        outs() << formatv("{0,-20} {1}\n", E.Info->Name, E.Info->Summary);
+        outs() << formatv("{0,-20} {1}\n", E.name(),
+                          E.Prototype->info().Summary);
   if (!O.HelpPass.empty())
-    outs() << passHelp(*Registry.find(O.HelpPass)->Info);
+    outs() << passHelp(*Registry.find(O.HelpPass)->Prototype);
   if (O.PassesMarkdown)
     outs() << passesMarkdown(Registry);
   if (O.PrintPipeline)
-    outs() << Manager.str() << '\n';
+    outs() << Printed.str() << '\n';
   return O.ListPasses || !O.HelpPass.empty() || O.PassesMarkdown ||
          O.PrintPipeline;
 }

@@ -11,18 +11,11 @@
 
 #include "llvm/Support/Error.h"
 
-#include <string>
-
 namespace graft {
 
-/// The pipeline that is printed: the input has a say in it. Otherwise the input
-/// is not read before everything else is known to be right.
-llvm::Expected<std::string> pipelineFor(const ToolOptions &O);
-
 /// Prints what flags ask for that end the program; false if none does.
-/// \p Manager has the pipeline.
-bool printInformation(const ToolOptions &O, const PassRegistry &Registry,
-                      const PassManager &Manager);
+llvm::Expected<bool> printInformation(const ToolOptions &O,
+                                      const PassRegistry &Registry);
 
 } // namespace graft
 

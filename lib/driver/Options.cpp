@@ -9,7 +9,6 @@
 #include "lib/driver/Options.h"
 
 #include "lib/driver/Distribution.h"
-#include "lib/driver/RecordFlags.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -259,29 +258,14 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))
     return E;
-  OtherOptions Other{given(Passes),  Passes, VerifyOutput,
-                     given(Explain), Output, /*OnGpus=*/false};
-  Expected<std::optional<PlanRequest>> Plan = choosePlan(Other);
+  Expected<std::optional<PlanFormat>> Plan = choosePlan(given(Passes));
   if (!Plan)
     return Plan.takeError();
-  O.Plan = std::move(*Plan);
-  Expected<std::string> Pipeline = choosePipeline(Registry, Other);
-  if (!Pipeline)
-    return Pipeline.takeError();
-  O.Pipeline = std::move(*Pipeline);
-  if (Other.HasPasses || !inputChoosesDevices())
-    return O;
-  Other.OnGpus = true;
-  if (O.Plan) {
-    auto Machines = distributionMachines(Other);
-    if (!Machines)
-      return Machines.takeError();
-    O.Plan->MachinesOnGpus = std::move(*Machines);
-  }
-  Pipeline = choosePipeline(Registry, Other);
-  if (!Pipeline)
-    return Pipeline.takeError();
-  O.PipelineOnGpus = std::move(*Pipeline);
+  O.Plan = *Plan;
+  if (Error E = choosePasses(Registry, {given(Passes), Passes, VerifyOutput,
+                                        given(Explain), Output})
+                    .moveInto(O.Passes))
+    return E;
   return O;
 }
 

@@ -7,7 +7,6 @@
 #ifndef GRAFT_LIB_DRIVER_OPTIONS_H
 #define GRAFT_LIB_DRIVER_OPTIONS_H
 
-#include "lib/driver/BuildPipeline.h"
 #include "lib/driver/Plan.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
@@ -28,12 +27,9 @@ struct ToolOptions {
   /// Files that the command line itself was read from, and that it names.
   std::vector<std::string> FurtherInputs;
 
-  std::string Pipeline; ///< Empty: the bytes pass through.
-  /// What runs instead on an input that names GPUs; empty if that makes no
-  /// difference.
-  std::string PipelineOnGpus;
+  ChosenPasses Passes; ///< Empty: the bytes pass through.
   Instrumentation Show;
-  std::optional<PlanRequest> Plan;
+  std::optional<PlanFormat> Plan;
 
   bool InPlace = false; ///< The output may be the input.
   bool Strict = false;

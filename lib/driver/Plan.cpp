@@ -6,14 +6,11 @@
 
 #include "lib/driver/Plan.h"
 
-#include "lib/driver/RecordFlags.h"
 #include "lib/driver/Report.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/io/read/Read.h"
 #include "lib/strategy/Plan.h"
-
-#include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 
@@ -26,36 +23,21 @@ static cl::opt<std::string>
                   "these machines: as a table, or as YAML. Nothing is written "
                   "without -o"));
 
-Expected<std::optional<PlanRequest>> choosePlan(const OtherOptions &Other) {
+Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses) {
   if (!given(Plan))
     return std::nullopt;
   if (!Plan.empty())
     if (Error E = checkWord("--plan", Plan, {"yaml"}))
       return E;
-  if (Other.HasPasses)
+  if (HasPasses)
     return failure("--plan and --passes: give only one");
-  Expected<ResourceSpec> Machines = distributionMachines(Other);
-  if (!Machines)
-    return Machines.takeError();
-  StrategyOptions S;
-  if (Error E = checkRecordFlags(S))
-    return E;
-  PlanRequest Request{std::move(*Machines), {}, {}, Plan == "yaml"};
-  BuilderOptions &B = Request.Options;
-  auto Number = [](const std::string &Text, auto &Value) {
-    if (!Text.empty())
-      to_integer(Text, Value);
-  };
-  Number(S.Seed, B.Seed);
-  Number(S.MinShardSize, B.MinShardBytes);
-  Number(S.MaxShards, B.MaxShards);
-  Number(S.GroupSize, B.GroupSize);
-  B.LocalReplication = !S.LocalReplication.empty();
-  B.Compressor = parseCompressor(S.Compressor).value_or(B.Compressor);
-  return Request;
+  if (!namesMachines())
+    return failure("--plan needs --resources, --replicas or --devices");
+  return Plan.empty() ? PlanFormat::Table : PlanFormat::Yaml;
 }
 
-Expected<std::string> printPlan(const PlanRequest &Request,
+Expected<std::string> printPlan(PlanFormat Format,
+                                const StrategyOptions &Strategy,
                                 MemoryBufferRef Input, InputKind Kind) {
   Expected<Module> M = readModule(
       MemoryBuffer::getMemBuffer(Input, /*RequiresNullTerminator=*/false),
@@ -74,12 +56,15 @@ Expected<std::string> printPlan(const PlanRequest &Request,
       listVariables(G, VariableIndex(G), declaredVariables(*M));
   if (Variables.empty())
     return failure("--plan: the graph trains no variable");
-  bool OnGpus = Request.MachinesOnGpus && namesGpu(G);
-  const ResourceSpec &Machines =
-      OnGpus ? *Request.MachinesOnGpus : Request.Machines;
-  std::vector<PlanRow> Rows = makePlan(Variables, Machines, Request.Options);
-  return Request.Yaml ? planYaml(Rows, Variables, Machines)
-                      : planText(Rows, Variables, Machines);
+  ResourceSpec Machines =
+      Strategy.Assign.Machines
+          ? *Strategy.Assign.Machines
+          : resourcesOf(
+                Strategy.devices(Strategy.InputChoosesDevices && namesGpu(G)));
+  std::vector<PlanRow> Rows =
+      makePlan(Variables, Machines, Strategy.Assign.forBuilder());
+  return Format == PlanFormat::Yaml ? planYaml(Rows, Variables, Machines)
+                                    : planText(Rows, Variables, Machines);
 }
 
 } // namespace graft

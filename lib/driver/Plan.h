@@ -9,27 +9,20 @@
 
 #include "lib/driver/Distribution.h"
 #include "lib/io/Module.h"
-#include "lib/strategy/Builders.h"
 
 #include <optional>
 
 namespace graft {
 
+enum class PlanFormat : uint8_t { Table, Yaml };
+
 /// What --plan asks for.
-struct PlanRequest {
-  ResourceSpec Machines;
-  /// For an input that names GPUs, if the flags leave the devices to it.
-  std::optional<ResourceSpec> MachinesOnGpus;
-  BuilderOptions Options;
-  bool Yaml = false;
-};
+llvm::Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses);
 
-llvm::Expected<std::optional<PlanRequest>>
-choosePlan(const OtherOptions &Other);
-
-/// What each strategy is predicted to cost for the graph in \p Input. Messages
-/// of reading it are errors.
-llvm::Expected<std::string> printPlan(const PlanRequest &Request,
+/// What each strategy is predicted to cost for the graph in \p Input on the
+/// machines of \p Strategy. Messages of reading it are errors.
+llvm::Expected<std::string> printPlan(PlanFormat Format,
+                                      const StrategyOptions &Strategy,
                                       llvm::MemoryBufferRef Input,
                                       InputKind Kind);
 

@@ -6,7 +6,7 @@
 
 #include "lib/driver/RecordFlags.h"
 
-#include "lib/driver/Distribution.h"
+#include "lib/driver/OptionFlag.h"
 #include "lib/strategy/RecordFile.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -17,94 +17,45 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-using Text = cl::opt<std::string>;
-
-Text EmitStrategy("emit-strategy", cl::value_desc("file"),
-                  cl::cat(distributionCategory()),
-                  cl::desc("Write what the strategy decides of each variable; "
-                           "text when it ends in .pbtxt"));
-Text Seed("seed", cl::value_desc("N"), cl::cat(distributionCategory()),
-          cl::desc("Seed of the random choices of a strategy. Default: 0"));
-Text MinShardSize(
-    "min-shard-size", cl::value_desc("size"), cl::cat(distributionCategory()),
-    cl::desc("Minimum bytes of a part of a variable. Default: 256K"));
-Text MaxShards("max-shards", cl::value_desc("N"),
-               cl::cat(distributionCategory()),
-               cl::desc("Maximum number of parts of a variable. Default: 16"));
-Text GroupSize("group-size", cl::value_desc("N"),
-               cl::cat(distributionCategory()),
-               cl::desc("How many variables' gradients are reduced as one "
-                        "group. Default: 128"));
-Text Spec("spec", cl::value_desc("how"), cl::cat(distributionCategory()),
-          cl::desc("How collectives work: auto (default), nccl or ring"));
-cl::opt<bool> LocalReplication(
-    "local-replication", cl::cat(distributionCategory()),
-    cl::desc("Replicas read local copies (proxies) of variables on servers"));
-Text
-    Compressor("compressor", cl::value_desc("name"),
-               cl::cat(distributionCategory()),
-               cl::desc("Compressor of all-reduced gradients: none (default), "
-                        "fp16, bf16, fp16-ef or bf16-ef, with error feedback"));
-
-/// The number \p Flag, from \p Least on.
-Error takeNumber(const Text &Flag, uint64_t Least, std::string &Result) {
-  if (!given(Flag))
-    return Error::success();
-  auto Value = parseSize(Flag, UINT32_MAX);
-  if (!Value || *Value < Least)
-    return failure("--" + Flag.ArgStr + ": '" + Flag +
-                   "' is not a number from " + Twine(Least) + " to " +
-                   Twine(UINT32_MAX));
-  Result = utostr(*Value);
-  return Error::success();
-}
+OptionFlag EmitStrategy(&AssignStrategyOptions::Emit, "emit-strategy",
+                        cl::value_desc("file"));
+OptionFlag Seed(&AssignStrategyOptions::Seed, cl::value_desc("N"));
+OptionFlag MinShardSize(&AssignStrategyOptions::MinShardSize,
+                        cl::value_desc("size"));
+OptionFlag MaxShards(&AssignStrategyOptions::MaxShards, cl::value_desc("N"));
+OptionFlag GroupSize(&AssignStrategyOptions::GroupSize, cl::value_desc("N"));
+OptionFlag Spec(&AssignStrategyOptions::Spec, cl::value_desc("how"));
+OptionFlag LocalReplication(&AssignStrategyOptions::LocalReplication);
+OptionFlag Compressor(&AssignStrategyOptions::Compressor,
+                      cl::value_desc("name"));
 
 } // namespace
 
-std::vector<std::pair<const char *, bool>> recordFlags() {
-  return {{"--emit-strategy", given(EmitStrategy)},
-          {"--seed", given(Seed)},
-          {"--min-shard-size", given(MinShardSize)},
-          {"--max-shards", given(MaxShards)},
-          {"--group-size", given(GroupSize)},
-          {"--spec", given(Spec)},
-          {"--local-replication", given(LocalReplication)},
-          {"--compressor", given(Compressor)}};
-}
-
-std::string emittedStrategy() { return EmitStrategy; }
-
-Error checkRecordFlags(StrategyOptions &S) {
-  for (auto [Name, Given] : recordFlags())
-    if (Given && (S.Strategy == "tpu" || S.Strategy == "ipu-multi-worker"))
-      return failure(Twine(Name) + " does not go with --strategy=" +
-                     S.Strategy + ", which decides nothing about variables");
-  if (!is_contained(strategyNames(), S.Strategy))
-    for (auto [Name, Given] : recordFlags())
-      if (Given && Name != StringRef("--emit-strategy"))
-        return failure(Twine(Name) + " does not go with the strategy file '" +
-                       S.Strategy + "', which gives it for each variable");
+Error checkRecordFlags(StrategyOptions &S, const std::string &Strategy) {
+  for (const cl::Option *Flag : std::initializer_list<const cl::Option *>{
+           &EmitStrategy, &Seed, &MinShardSize, &MaxShards, &GroupSize, &Spec,
+           &LocalReplication, &Compressor}) {
+    if (given(*Flag) && S.To != Lowering::Replicas)
+      return failure("--" + Flag->ArgStr + " does not go with --strategy=" +
+                     Strategy + ", which decides nothing about variables");
+    if (given(*Flag) && !S.Builder && Flag != &EmitStrategy)
+      return failure("--" + Flag->ArgStr +
+                     " does not go with the strategy file '" + Strategy +
+                     "', which gives it for each variable");
+  }
   if (given(EmitStrategy) && (EmitStrategy.empty() || EmitStrategy == "-"))
     return failure("--emit-strategy needs the name of a file");
-  S.EmitStrategy = EmitStrategy;
-  if (Error E = takeNumber(Seed, 0, S.Seed))
+  AssignStrategyOptions &A = S.Assign;
+  if (Error E =
+          takeAll(EmitStrategy, A, Seed, A, MinShardSize, A, MaxShards, A,
+                  GroupSize, A, Spec, A, LocalReplication, A, Compressor, A))
     return E;
-  if (Error E = takeNumber(MinShardSize, 1, S.MinShardSize))
-    return E;
-  if (Error E = takeNumber(MaxShards, 1, S.MaxShards))
-    return E;
-  if (Error E = takeNumber(GroupSize, 1, S.GroupSize))
-    return E;
-  if (given(Spec))
-    if (Error E = checkWord("--spec", Spec, {"auto", "nccl", "ring"}))
-      return E;
-  if (given(Compressor))
-    if (Error E = checkWord("--compressor", Compressor,
-                            {"none", "fp16", "fp16-ef", "bf16", "bf16-ef"}))
-      return E;
-  S.LocalReplication = LocalReplication ? "true" : "";
-  S.Spec = Spec;
-  S.Compressor = Compressor;
+  if (S.Builder)
+    return Error::success();
+  Expected<StrategyRecord> Record = readRecord(Strategy);
+  if (!Record)
+    return Record.takeError();
+  S.Assign.Record = std::make_shared<StrategyRecord>(std::move(*Record));
   return Error::success();
 }
 
@@ -118,17 +69,6 @@ Error checkStrategyName(const std::string &Strategy) {
   std::vector<std::string> Known = strategyNames();
   Known.emplace_back("the name of a strategy file");
   return checkWord("--strategy", Strategy, Known);
-}
-
-Expected<std::vector<std::string>>
-devicesOfStrategyFile(const std::string &File) {
-  Expected<StrategyRecord> Record = readRecord(File);
-  if (!Record)
-    return Record.takeError();
-  if (Record->Replicas.empty())
-    return failure("--strategy: '" + File +
-                   "' lists no replicas; give --replicas or --devices");
-  return resourcesOf(Record->Replicas).replicaDevices();
 }
 
 } // namespace graft

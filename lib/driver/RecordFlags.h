@@ -13,28 +13,16 @@
 
 #include "llvm/Support/Error.h"
 
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace graft {
 
-/// The flags, and whether each is given.
-std::vector<std::pair<const char *, bool>> recordFlags();
-
-/// Checks them and puts them into \p S.
-llvm::Error checkRecordFlags(StrategyOptions &S);
-
-/// The file of --emit-strategy, or "".
-std::string emittedStrategy();
+/// Checks them and puts them into \p S, with what is in the file \p Strategy if
+/// it is one.
+llvm::Error checkRecordFlags(StrategyOptions &S, const std::string &Strategy);
 
 /// Checks that \p Strategy is the name of one, or else a file.
 llvm::Error checkStrategyName(const std::string &Strategy);
-
-/// The devices of the replicas that the strategy file \p File lists.
-llvm::Expected<std::vector<std::string>>
-devicesOfStrategyFile(const std::string &File);
 
 } // namespace graft
 

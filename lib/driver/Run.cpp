@@ -72,8 +72,8 @@ bool Run::load() {
     return false;
   // What a runtime dumped has names that nobody can import, but can be looked
   // at.
-  bool OnlyShown = O.Pipeline.empty() && (O.Format == OutputFormat::Summary ||
-                                          O.Format == OutputFormat::Dot);
+  bool OnlyShown = O.Passes.empty() && (O.Format == OutputFormat::Summary ||
+                                        O.Format == OutputFormat::Dot);
   if (!verifyModule(M, Diags, /*Original=*/nullptr, OnlyShown))
     return false;
   M.graph().markVerified();
@@ -95,15 +95,12 @@ void Run::sayDevices(bool OnGpus) {
 }
 
 bool Run::transform(const std::string *Text) {
-  if (O.Pipeline.empty())
+  if (O.Passes.empty())
     return true;
-  bool OnGpus = !O.PipelineOnGpus.empty() && namesGpu(M.graph());
-  if (!O.PipelineOnGpus.empty())
+  bool OnGpus = O.Passes.dependOnInput() && namesGpu(M.graph());
+  if (O.Passes.dependOnInput())
     sayDevices(OnGpus);
-  if (Error E = Manager.parse(OnGpus ? O.PipelineOnGpus : O.Pipeline)) {
-    report(std::move(E), Diags);
-    return false;
-  }
+  Manager.add(O.Passes.pipeline(OnGpus));
   // Timing and printing want every pass at its place.
   Late = Text == nullptr && O.Write.Threads > 1 && O.Output != "-" &&
          !O.Show.VerifyEach && !O.Show.TimePasses && !O.Show.Statistics &&

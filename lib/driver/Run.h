@@ -21,9 +21,8 @@ namespace graft {
 /// The work on one input.
 class Run {
 public:
-  Run(const ToolOptions &O, const PassRegistry &Registry,
-      std::unique_ptr<llvm::MemoryBuffer> Buffer)
-      : O(O), Manager(Registry), Buffer(std::move(Buffer)),
+  Run(const ToolOptions &O, std::unique_ptr<llvm::MemoryBuffer> Buffer)
+      : O(O), Buffer(std::move(Buffer)),
         File(this->Buffer->getBufferIdentifier()),
         Source(O.VerifyDiagnostics ? this->Buffer->getBuffer().str() : "") {
     Diags.setStrict(O.Strict);

@@ -44,15 +44,14 @@ bool hasSplitMarker(StringRef Text) {
          Text.contains(("\n" + SplitMarker).str());
 }
 
-int runSplit(const ToolOptions &O, const PassRegistry &Registry,
-             const MemoryBuffer &Buffer) {
+int runSplit(const ToolOptions &O, const MemoryBuffer &Buffer) {
   if (Error E = checkFiles(O, O.Output, O.Input))
     return fail(std::move(E));
   std::string All;
   bool Good = true, IsFirst = true;
   for (std::unique_ptr<MemoryBuffer> &Part : split(Buffer)) {
     std::string Text;
-    Good &= Run(O, Registry, std::move(Part)).run(&Text);
+    Good &= Run(O, std::move(Part)).run(&Text);
     All += (IsFirst ? "" : SplitMarker.str() + "\n") + Text;
     IsFirst = false;
   }

@@ -21,8 +21,7 @@ bool hasSplitMarker(llvm::StringRef Text);
 
 /// Runs on each input in \p Buffer for itself, and writes all into one output.
 /// The exit status of the program.
-int runSplit(const ToolOptions &O, const PassRegistry &Registry,
-             const llvm::MemoryBuffer &Buffer);
+int runSplit(const ToolOptions &O, const llvm::MemoryBuffer &Buffer);
 
 } // namespace graft
 

@@ -10,66 +10,23 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
 namespace graft {
 
-//===----------------------------------------------------------------------===//
-// Options
-//===----------------------------------------------------------------------===//
-
-static const PassOption *findOption(const PassInfo &Info, StringRef Name) {
-  for (const PassOption &O : Info.Options)
-    if (Name == O.Name)
-      return &O;
-  return nullptr;
-}
-
-StringRef Pass::option(StringRef Name) const {
-  if (auto It = GivenOptions.find(Name.str()); It != GivenOptions.end())
-    return It->second;
-  const PassOption *O = findOption(info(), Name);
-  assert(O && "a pass reads only options that it declares");
-  return O ? O->Default : "";
-}
-
-Expected<unsigned> Pass::unsignedOption(StringRef Name) const {
-  StringRef Text = option(Name);
-  unsigned Value;
-  if (!Text.getAsInteger(10, Value))
-    return Value;
-  return createStringError(
-      inconvertibleErrorCode(),
-      formatv("option '{0}' of pass '{1}' must be a number, not '{2}'", Name,
-              info().Name, Text));
-}
-
-bool Pass::setOption(StringRef Name, StringRef Value) {
-  if (!findOption(info(), Name))
-    return false;
-  GivenOptions[Name.str()] = Value.str();
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Registry
-//===----------------------------------------------------------------------===//
-
-void PassRegistry::add(const PassInfo &Info, Factory Create, bool Hidden) {
-  auto It = llvm::lower_bound(Entries, StringRef(Info.Name),
-                              [](const Entry &E, StringRef Name) {
-                                return StringRef(E.Info->Name) < Name;
-                              });
-  if (It != Entries.end() && StringRef(It->Info->Name) == Info.Name)
-    report_fatal_error(Twine("two passes are called '") + Info.Name + "'");
-  Entries.insert(It, {&Info, Create, Hidden});
+void PassRegistry::add(std::unique_ptr<Pass> Prototype, bool Hidden) {
+  StringRef Name = Prototype->info().Name;
+  auto It = llvm::lower_bound(
+      Entries, Name, [](const Entry &E, StringRef N) { return E.name() < N; });
+  if (It != Entries.end() && It->name() == Name)
+    report_fatal_error("two passes are called '" + Name + "'");
+  Entries.insert(It, {std::move(Prototype), Hidden});
 }
 
 const PassRegistry::Entry *PassRegistry::find(StringRef Name) const {
   for (const Entry &E : Entries)
-    if (Name == E.Info->Name)
+    if (Name == E.name())
       return &E;
   return nullptr;
 }
@@ -78,7 +35,7 @@ std::vector<std::string> PassRegistry::names() const {
   std::vector<std::string> Result;
   for (const Entry &E : Entries)
     if (!E.Hidden)
-      Result.push_back(E.Info->Name);
+      Result.push_back(E.name().str());
   return Result;
 }
 

@@ -11,6 +11,7 @@
 #define GRAFT_LIB_PASS_PASS_H
 
 #include "lib/graph/Graph.h"
+#include "lib/pass/Option.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -27,21 +28,11 @@ class Module;
 /// What a pass did. Unchanged means that the graph is the same to the byte.
 enum class [[nodiscard]] PassResult : uint8_t { Failure, Changed, Unchanged };
 
-/// One option of a pass: `name{option=value}` in a pipeline.
-struct PassOption {
-  const char *Name;
-  const char *Help;
-  const char *Default;
-  /// Its value is a list: a comma in it goes on unless an option follows.
-  bool IsList = false;
-};
-
 /// Metadata of a pass.
 struct PassInfo {
   const char *Name;        ///< As in a pipeline: `insert-reductions`.
   const char *Summary;     ///< One line.
   const char *Description; ///< Markdown, for docs/Passes.md and --help-pass.
-  llvm::ArrayRef<PassOption> Options;
 };
 
 class Pass {
@@ -54,19 +45,11 @@ public:
   virtual ~Pass() = default;
   virtual Effect effect() const { return Effect::Edits; }
   virtual const PassInfo &info() const = 0;
+  virtual PassOptions &options() = 0;
+  /// A pass with the same options that has not run.
+  virtual std::unique_ptr<Pass> clone() const = 0;
   /// Runs on \p M. Reports to \p Diags; returns Failure after an error.
   virtual PassResult run(Module &M, DiagnosticEngine &Diags) = 0;
-
-  /// The value of an option, its default unless the pipeline sets it.
-  llvm::StringRef option(llvm::StringRef Name) const;
-  /// An option as an unsigned number, or an error message.
-  llvm::Expected<unsigned> unsignedOption(llvm::StringRef Name) const;
-  /// Whether the pipeline sets an option.
-  bool isGiven(llvm::StringRef Name) const {
-    return GivenOptions.count(Name.str()) != 0;
-  }
-  /// Sets an option; false when the pass has none of that name.
-  bool setOption(llvm::StringRef Name, llvm::StringRef Value);
 
   /// Counters for --pass-statistics, by description.
   std::map<std::string, uint64_t> Statistics;
@@ -79,16 +62,23 @@ protected:
       Slot = &Statistics[What];
     ++*Slot;
   }
-
-private:
-  std::map<std::string, std::string> GivenOptions;
 };
 
 /// Base of a pass whose metadata is its member `static constexpr PassInfo
-/// Info`.
-template <typename Derived> class PassBase : public Pass {
+/// Info`, and of which \p OptionsOf, if it has any, are the options.
+template <typename Derived, typename OptionsOf = PassOptions>
+class PassBase : public Pass {
 public:
   const PassInfo &info() const final { return Derived::Info; }
+  PassOptions &options() final { return Options; }
+  std::unique_ptr<Pass> clone() const final { return create(Options); }
+  static std::unique_ptr<Pass> create(const OptionsOf &Options = {}) {
+    auto P = std::make_unique<Derived>();
+    P->Options = Options;
+    return P;
+  }
+
+  OptionsOf Options;
 
 private:
   // Only the class that is named can be the derived one.
@@ -99,10 +89,13 @@ private:
 /// Defines what a line GRAFT_PASS(Class) of passes/Passes.def declares. Stands
 /// in namespace graft at the end of the pass's file.
 #define GRAFT_DEFINE_PASS(Class)                                               \
-  std::unique_ptr<Pass> create##Class##Pass() {                                \
-    return std::make_unique<Class>();                                          \
-  }                                                                            \
-  const PassInfo &get##Class##PassInfo() { return Class::Info; }
+  std::unique_ptr<Pass> create##Class##Pass() { return Class::create(); }
+
+/// The same for a line GRAFT_PASS_WITH_OPTIONS(Class).
+#define GRAFT_DEFINE_PASS_WITH_OPTIONS(Class)                                  \
+  std::unique_ptr<Pass> create##Class##Pass(const Class##Options &Options) {   \
+    return Class::create(Options);                                             \
+  }
 
 } // namespace graft
 

@@ -90,6 +90,11 @@ bool checkResult(PassResult Result, bool SameGraph, unsigned ErrorsBefore,
 
 } // namespace
 
+void PassManager::add(Pipeline Of) {
+  for (std::unique_ptr<Pass> &P : Of.Passes)
+    Passes.push_back({std::move(P)});
+}
+
 bool PassManager::runLate(Module &M, DiagnosticEngine &Diags) {
   bool Good = true;
   for (Step &S : Passes) {
@@ -234,15 +239,18 @@ std::string lineDiff(StringRef Before, StringRef After) {
 // Documentation
 //===----------------------------------------------------------------------===//
 
-std::string passHelp(const PassInfo &Info) {
+std::string passHelp(Pass &P) {
+  const PassInfo &Info = P.info();
   std::string Out =
       fmt::format("{}: {}\n\n{}\n", Info.Name, Info.Summary,
                   std::string_view(StringRef(Info.Description).trim()));
-  if (!Info.Options.empty())
+  auto Options = P.options().all();
+  if (!Options.empty())
     Out += "\nOptions:\n";
-  for (const PassOption &O : Info.Options) {
-    Out += fmt::format("  {:<18} {}", O.Name, O.Help);
-    Out += *O.Default ? fmt::format(" (default {})\n", O.Default) : "\n";
+  for (const OptionBase *O : Options) {
+    std::string Default = O->printDefault();
+    Out += fmt::format("  {:<18} {}", O->name(), O->describe());
+    Out += Default.empty() ? "\n" : fmt::format(" (default {})\n", Default);
   }
   return Out;
 }
@@ -258,16 +266,21 @@ std::string passesMarkdown(const PassRegistry &Registry) {
   for (const PassRegistry::Entry &E : Registry.entries()) {
     if (E.Hidden)
       continue;
-    const PassInfo &I = *E.Info;
+    const PassInfo &I = E.Prototype->info();
     Out += fmt::format("\n## `{}`\n\n{}.\n\n{}\n", I.Name, I.Summary,
                        std::string_view(StringRef(I.Description).trim()));
-    if (I.Options.empty())
+    auto Options = E.Prototype->options().all();
+    if (Options.empty())
       continue;
     Out += "\n| option | default | meaning |\n|---|---|---|\n";
-    for (const PassOption &O : I.Options)
-      Out +=
-          fmt::format("| `{}` | {} | {} |\n", O.Name,
-                      *O.Default ? fmt::format("`{}`", O.Default) : "", O.Help);
+    for (const OptionBase *O : Options) {
+      std::string Default = O->printDefault(), Help;
+      for (char C : O->describe())
+        Help += C == '|' ? "\\|" : std::string(1, C);
+      if (!Default.empty())
+        Default = "`" + Default + "`";
+      Out += fmt::format("| `{}` | {} | {} |\n", O->name(), Default, Help);
+    }
   }
   return Out;
 }

@@ -10,7 +10,7 @@
 #ifndef GRAFT_LIB_PASS_PASSMANAGER_H
 #define GRAFT_LIB_PASS_PASSMANAGER_H
 
-#include "lib/pass/Registry.h"
+#include "lib/pass/Pipeline.h"
 #include "lib/pass/Timer.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -33,19 +33,8 @@ struct Instrumentation {
 
 class PassManager {
 public:
-  explicit PassManager(const PassRegistry &Registry) : Registry(Registry) {}
-
-  /// Adds the passes of \p Text: `a,b{k=v,k2='v w'}`. An error shows the whole
-  /// text with a caret under the place.
-  llvm::Error parse(llvm::StringRef Text);
-
-  /// Sets an option of all passes that have it and that the pipeline does not
-  /// set; false if no pass has it.
-  bool setOptionOfAll(llvm::StringRef Option, llvm::StringRef Value);
-
-  /// The pipeline as text that parse() takes; options at their default are
-  /// left out.
-  std::string str() const;
+  /// Adds the passes of \p Of.
+  void add(Pipeline Of);
 
   bool empty() const { return Passes.empty(); }
 
@@ -69,8 +58,6 @@ private:
     bool IsLate = false;
   };
 
-  /// Options come from the command line, so a pass instance is kept per step.
-  const PassRegistry &Registry;
   std::vector<Step> Passes;
 };
 
@@ -81,7 +68,7 @@ std::string lineDiff(llvm::StringRef Before, llvm::StringRef After);
 /// docs/Passes.md: a section per listed pass.
 std::string passesMarkdown(const PassRegistry &Registry);
 /// The text of --help-pass.
-std::string passHelp(const PassInfo &Info);
+std::string passHelp(Pass &P);
 
 } // namespace graft
 

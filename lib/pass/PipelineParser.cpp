@@ -13,8 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/pass/PassManager.h"
-#include "lib/pass/PipelineText.h"
+#include "lib/pass/Pipeline.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -28,12 +27,12 @@ public:
   Parser(StringRef Text, const PassRegistry &Registry)
       : Text(Text), Registry(Registry) {}
 
-  Expected<std::vector<std::unique_ptr<Pass>>> parse();
+  Expected<Pipeline> parse();
 
 private:
   Expected<std::unique_ptr<Pass>> parsePass();
   Error parseOption(Pass &P);
-  Expected<std::string> parseValue(const PassInfo &Info, bool IsList);
+  Expected<std::string> parseValue(PassOptions &Options, bool TakesCommas);
   StringRef takeName();
   void skipSpace() {
     while (At < Text.size() && isSpace(Text[At]))
@@ -74,7 +73,8 @@ StringRef Parser::takeName() {
   return Name;
 }
 
-Expected<std::string> Parser::parseValue(const PassInfo &Info, bool IsList) {
+Expected<std::string> Parser::parseValue(PassOptions &Options,
+                                         bool TakesCommas) {
   size_t Start = At;
   std::string Value;
   auto TakeBare = [&] {
@@ -85,14 +85,14 @@ Expected<std::string> Parser::parseValue(const PassInfo &Info, bool IsList) {
   };
   auto OptionFollows = [&] {
     StringRef Rest = Text.substr(At + 1).ltrim();
-    return any_of(Info.Options, [&](const PassOption &O) {
+    return any_of(Options.all(), [&](const OptionBase *O) {
       StringRef After = Rest;
-      return After.consume_front(O.Name) && After.starts_with("=");
+      return After.consume_front(O->name()) && After.starts_with("=");
     });
   };
   if (!consume('\'')) {
     TakeBare();
-    while (IsList && !atEnd() && Text[At] == ',' && !OptionFollows()) {
+    while (TakesCommas && !atEnd() && Text[At] == ',' && !OptionFollows()) {
       ++At;
       TakeBare();
     }
@@ -116,13 +116,11 @@ Error Parser::parseOption(Pass &P) {
                 atEnd() ? Twine("the options of '") + Info.Name +
                               "' are not closed: add a '}'"
                         : Twine("expected an option of '") + Info.Name + "'");
-  std::vector<std::string> Known;
-  bool IsList = false;
-  for (const PassOption &O : Info.Options) {
-    Known.push_back(O.Name);
-    IsList |= O.IsList && Name == O.Name;
-  }
-  if (!is_contained(Known, Name)) {
+  OptionBase *Option = P.options().find(Name);
+  if (!Option) {
+    std::vector<std::string> Known;
+    for (const OptionBase *O : P.options().all())
+      Known.emplace_back(O->name());
     std::string Hint = didYouMean(Name, Known);
     if (Hint.empty())
       Hint = Known.empty() ? "; it has none"
@@ -133,13 +131,16 @@ Error Parser::parseOption(Pass &P) {
   }
   std::string Value = "true";
   if (consume('=')) {
-    Expected<std::string> Given = parseValue(Info, IsList);
+    Start = At;
+    Expected<std::string> Given =
+        parseValue(P.options(), Option->takesCommas());
     if (!Given)
       return Given.takeError();
     Value = *Given;
   }
-  P.setOption(Name, Value);
-  return Error::success();
+  std::string Fault = Option->parse(Value);
+  return Fault.empty() ? Error::success()
+                       : fail(Start, At, Name + ": " + Fault);
 }
 
 Expected<std::unique_ptr<Pass>> Parser::parsePass() {
@@ -155,7 +156,7 @@ Expected<std::unique_ptr<Pass>> Parser::parsePass() {
                 "unknown pass '" + Name + "'" +
                     (Hint.empty() ? "; see --list-passes" : Hint));
   }
-  std::unique_ptr<Pass> P = Entry->Create();
+  std::unique_ptr<Pass> P = Entry->Prototype->clone();
   skipSpace();
   if (consume('{')) {
     while (true) {
@@ -175,8 +176,8 @@ Expected<std::unique_ptr<Pass>> Parser::parsePass() {
   return P;
 }
 
-Expected<std::vector<std::unique_ptr<Pass>>> Parser::parse() {
-  std::vector<std::unique_ptr<Pass>> Result;
+Expected<Pipeline> Parser::parse() {
+  Pipeline Result;
   skipSpace();
   if (atEnd())
     return Result;
@@ -184,47 +185,49 @@ Expected<std::vector<std::unique_ptr<Pass>>> Parser::parse() {
     Expected<std::unique_ptr<Pass>> P = parsePass();
     if (!P)
       return P.takeError();
-    Result.push_back(std::move(*P));
+    Result.add(std::move(*P));
   } while (consume(','));
   if (!atEnd())
     return fail(At, At + 1, "expected ',' and another pass");
   return Result;
 }
 
+/// \p Value as it stands in a pipeline: in quotes if it must.
+std::string quoted(StringRef Value) {
+  if (!Value.empty() && Value.find_first_of(",{}' \t\n") == StringRef::npos)
+    return Value.str();
+  std::string Out = "'";
+  for (char C : Value) {
+    Out += C;
+    if (C == '\'')
+      Out += C;
+  }
+  return Out + "'";
+}
+
 } // namespace
 
-Error PassManager::parse(StringRef Text) {
-  auto Parsed = Parser(Text, Registry).parse();
-  if (!Parsed)
-    return Parsed.takeError();
-  for (std::unique_ptr<Pass> &P : *Parsed)
-    Passes.push_back({std::move(P)});
-  return Error::success();
+Expected<Pipeline> Pipeline::parse(StringRef Text,
+                                   const PassRegistry &Registry) {
+  return Parser(Text, Registry).parse();
 }
 
-bool PassManager::setOptionOfAll(StringRef Option, StringRef Value) {
-  bool Any = false;
-  for (Step &S : Passes)
-    if (any_of(S.P->info().Options,
-               [&](const PassOption &O) { return Option == O.Name; })) {
-      Any = true;
-      if (!S.P->isGiven(Option))
-        S.P->setOption(Option, Value);
-    }
-  return Any;
+Pipeline Pipeline::clone() const {
+  Pipeline Copy;
+  for (const std::unique_ptr<Pass> &P : Passes)
+    Copy.add(P->clone());
+  return Copy;
 }
 
-std::string PassManager::str() const {
+std::string Pipeline::str() const {
   std::string Out;
-  for (const Step &S : Passes) {
-    Out += (Out.empty() ? "" : ",") + std::string(S.P->info().Name);
+  for (const std::unique_ptr<Pass> &P : Passes) {
+    Out += (Out.empty() ? "" : ",") + std::string(P->info().Name);
     std::string Options;
-    for (const PassOption &O : S.P->info().Options) {
-      StringRef Value = S.P->option(O.Name);
-      if (Value != O.Default)
-        Options += (Options.empty() ? "" : ",") + std::string(O.Name) + "=" +
-                   quotePipelineValue(Value);
-    }
+    for (const OptionBase *O : P->options().all())
+      if (!O->isDefault())
+        Options += (Options.empty() ? "" : ",") + std::string(O->name()) + "=" +
+                   quoted(O->print());
     if (!Options.empty())
       Out += "{" + Options + "}";
   }

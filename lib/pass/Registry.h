@@ -16,15 +16,13 @@ namespace graft {
 /// static library.
 class PassRegistry {
 public:
-  using Factory = std::unique_ptr<Pass> (*)();
-
   struct Entry {
-    const PassInfo *Info;
-    Factory Create;
-    bool Hidden; ///< Not listed: a pass for tests.
+    std::unique_ptr<Pass> Prototype; ///< Its options have their defaults.
+    bool Hidden;                     ///< Not listed: a pass for tests.
+    llvm::StringRef name() const { return Prototype->info().Name; }
   };
 
-  void add(const PassInfo &Info, Factory Create, bool Hidden = false);
+  void add(std::unique_ptr<Pass> Prototype, bool Hidden = false);
 
   /// The entry called \p Name, or null.
   const Entry *find(llvm::StringRef Name) const;

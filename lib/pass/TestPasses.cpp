@@ -16,23 +16,23 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr PassOption TestEditOptions[] = {
-    {"node", "The node to edit", ""},
-    {"do",
-     "none, rename, break, lie, fail, silent-fail, warn, unproved or "
-     "remark",
-     "none"},
-    {"to", "The new name, or the device of 'break'", "renamed"},
+struct TestEditOptions : PassOptions {
+  Option<std::string> Node{*this, "node", "The node to edit"};
+  Option<std::string> Do{*this, "do",
+                         "none, rename, break, lie, fail, silent-fail, warn, "
+                         "unproved or remark",
+                         "none"};
+  Option<std::string> To{*this, "to", "The new name, or the device of 'break'",
+                         "renamed"};
 };
 
-class TestEdit final : public PassBase<TestEdit> {
+class TestEdit final : public PassBase<TestEdit, TestEditOptions> {
 public:
   static constexpr PassInfo Info = {"test-edit", "Edit one node, for tests",
-                                    "For tests of the pass manager.",
-                                    TestEditOptions};
+                                    "For tests of the pass manager."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override {
-    StringRef Name = option("node"), Do = option("do");
+    StringRef Name = *Options.Node, Do = *Options.Do;
     Graph &G = M.graph();
     NodeId N = G.find(Name);
     ++Statistics["runs"];
@@ -45,15 +45,15 @@ public:
           {"policy", "mirrored"}, {"reduction", "mean"}};
     else if (Do == "fail")
       Diags.error(Name, "as asked")
-          .Notes.push_back({option("to").str(), "this one too"});
+          .Notes.push_back({*Options.To, "this one too"});
     if (Do == "fail" || Do == "silent-fail")
       return PassResult::Failure;
     if (N == NoNode || (Do != "rename" && Do != "break" && Do != "lie"))
       return PassResult::Unchanged;
     if (Do == "break")
-      G.setDevice(N, option("to"));
+      G.setDevice(N, *Options.To);
     else
-      G.rename(N, option("to"));
+      G.rename(N, *Options.To);
     return Do == "lie" ? PassResult::Unchanged : PassResult::Changed;
   }
 };
@@ -61,10 +61,7 @@ public:
 } // namespace
 
 void registerTestPasses(PassRegistry &Registry) {
-  Registry.add(
-      TestEdit::Info,
-      []() -> std::unique_ptr<Pass> { return std::make_unique<TestEdit>(); },
-      /*Hidden=*/true);
+  Registry.add(TestEdit::create(), /*Hidden=*/true);
 }
 
 } // namespace graft

@@ -104,12 +104,11 @@ bool giveSlots(Graph &G, const VariableIndex &Vars,
 
 } // namespace
 
-bool applyVariableRules(Graph &G, const VariableIndex &Vars, StringRef Text,
-                        DenseSet<NodeId> &Named, DiagnosticEngine &Diags) {
-  SmallVector<StringRef, 4> Parts;
-  Text.split(Parts, ';', -1, false);
+bool applyVariableRules(Graph &G, const VariableIndex &Vars,
+                        ArrayRef<std::string> Texts, DenseSet<NodeId> &Named,
+                        DiagnosticEngine &Diags) {
   std::vector<Rule> Rules;
-  for (StringRef Part : Parts) {
+  for (StringRef Part : Texts) {
     auto R = parseRule(Part, Diags);
     if (!R)
       return false;

@@ -22,8 +22,8 @@ namespace graft {
 /// updates together with a variable, take its rule unless they have one.
 /// \p Named gets these variables. False after an error.
 bool applyVariableRules(Graph &G, const VariableIndex &Vars,
-                        llvm::StringRef Rules, llvm::DenseSet<NodeId> &Named,
-                        DiagnosticEngine &Diags);
+                        llvm::ArrayRef<std::string> Rules,
+                        llvm::DenseSet<NodeId> &Named, DiagnosticEngine &Diags);
 
 /// "; did you mean 'X'?" if a variable has nearly the name \p Name.
 std::string similarVariable(const Graph &G, const VariableIndex &Vars,

@@ -66,10 +66,10 @@ private:
 unsigned AutoBuilder::numParts(const VariableRow &Row) const {
   if (Row.Shape.empty() || Row.Shape[0] < 2)
     return 1;
-  uint64_t Least = O.MinShardBytes ? O.MinShardBytes : DefaultMinShardBytes;
-  return static_cast<unsigned>(std::min<uint64_t>(
-      {Servers.size(), static_cast<uint64_t>(Row.Shape[0]),
-       O.MaxShards ? O.MaxShards : DefaultMaxShards, Row.Bytes / Least}));
+  uint64_t Least = O.MinShardBytes;
+  return static_cast<unsigned>(
+      std::min<uint64_t>({Servers.size(), static_cast<uint64_t>(Row.Shape[0]),
+                          O.MaxShards, Row.Bytes / Least}));
 }
 
 void AutoBuilder::choose(const VariableRow &Row, size_t Index,

@@ -202,10 +202,9 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
     return 1;
   }
   auto Size = static_cast<uint64_t>(Row.Shape[Axis]);
-  uint64_t Least = O.MinShardBytes ? O.MinShardBytes : DefaultMinShardBytes;
+  uint64_t Least = O.MinShardBytes;
   uint64_t Most =
-      std::min<uint64_t>({Size, O.MaxShards ? O.MaxShards : DefaultMaxShards,
-                          Row.Bytes / Least, MaxParts});
+      std::min<uint64_t>({Size, O.MaxShards, Row.Bytes / Least, MaxParts});
   if (Most < 2) {
     Whole = O.MaxShards == 1
                 ? std::string("of one part at most")
@@ -221,10 +220,9 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
 
 /// A strategy by its name.
 struct Builder {
-  StringLiteral Name;
+  StrategyTraits Traits;
   /// Decides of one variable; null: buildAuto decides of all together.
   void (*Make)(Build &, const VariableRow &, VariableStrategy &);
-  bool Cuts; ///< It may have variables in parts.
 };
 
 void ps(Build &B, const VariableRow &Row, VariableStrategy &V) {
@@ -287,20 +285,20 @@ void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
 }
 
 constexpr Builder Builders[] = {
-    {"ps", ps, /*Cuts=*/false},
-    {"ps-load-balancing", psLoadBalancing, false},
-    {"partitioned-ps", partitionedPS, true},
-    {"uneven-partitioned-ps", unevenPartitionedPS, true},
-    {"all-reduce", allReduce, false},
-    {"partitioned-all-reduce", partitionedAllReduce, true},
-    {"random-axis-partition-all-reduce", randomAxisPartitionAllReduce, true},
-    {"parallax", parallax, false},
-    {"auto", nullptr, true},
+    {{"ps", /*Cuts=*/false, Policy::Shared}, ps},
+    {{"ps-load-balancing", false}, psLoadBalancing},
+    {{"partitioned-ps", true}, partitionedPS},
+    {{"uneven-partitioned-ps", true}, unevenPartitionedPS},
+    {{"all-reduce", false, Policy::Mirrored}, allReduce},
+    {{"partitioned-all-reduce", true}, partitionedAllReduce},
+    {{"random-axis-partition-all-reduce", true}, randomAxisPartitionAllReduce},
+    {{"parallax", false}, parallax},
+    {{"auto", true}, nullptr},
 };
 
-const Builder *findBuilder(StringRef Name) {
-  const auto *Found =
-      find_if(Builders, [&](const Builder &B) { return B.Name == Name; });
+const Builder *find(StringRef Name) {
+  const auto *Found = find_if(
+      Builders, [&](const Builder &B) { return B.Traits.Name == Name; });
   return Found == std::end(Builders) ? nullptr : Found;
 }
 
@@ -309,19 +307,19 @@ const Builder *findBuilder(StringRef Name) {
 std::vector<std::string> builderNames() {
   std::vector<std::string> Names;
   for (const Builder &B : Builders)
-    Names.push_back(B.Name.str());
+    Names.push_back(B.Traits.Name.str());
   return Names;
 }
 
-bool builderCuts(StringRef Name) {
-  const Builder *Found = findBuilder(Name);
-  return Found && Found->Cuts;
+const StrategyTraits *findBuilder(StringRef Name) {
+  const Builder *Found = find(Name);
+  return Found ? &Found->Traits : nullptr;
 }
 
 StrategyRecord buildStrategy(StringRef Name, ArrayRef<VariableRow> Variables,
                              const ResourceSpec &Spec,
                              const BuilderOptions &Options) {
-  const Builder *Found = findBuilder(Name);
+  const Builder *Found = find(Name);
   if (!Found->Make)
     return buildAuto(Variables, Spec, Options);
   StrategyRecord R;

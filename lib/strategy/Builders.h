@@ -12,20 +12,26 @@
 
 namespace graft {
 
-/// What is the least size of a part, unless options say otherwise: that of
-/// TensorFlow's min_max_variable_partitioner.
-inline constexpr uint64_t DefaultMinShardBytes = 256 << 10;
-inline constexpr unsigned DefaultMaxShards = 16;
-
 /// Numbers that builders use.
 struct BuilderOptions {
-  uint64_t Seed = 0;             ///< For random choices.
-  uint64_t MinShardBytes = 0;    ///< 0: the default of the builders.
-  unsigned MaxShards = 0;        ///< 0: the default of the builders.
+  uint64_t Seed = 0; ///< Of random choices.
+  /// The least size of a part: that of TensorFlow's
+  /// min_max_variable_partitioner.
+  uint64_t MinShardBytes = 256 << 10;
+  unsigned MaxShards = 16;
   bool LocalReplication = false; ///< Proxies of variables on servers.
   unsigned GroupSize = 128;      ///< Variables of an all-reduce group.
   Synchronizer::SpecType Spec = Synchronizer::Auto;
   Synchronizer::CompressorType Compressor = Synchronizer::None;
+};
+
+/// What is known of a strategy before it sees a variable.
+struct StrategyTraits {
+  llvm::StringLiteral Name;
+  /// It may have variables in parts.
+  bool Cuts;
+  /// The one policy of all variables, if it says no more without options.
+  Policy ForAll = Policy::None;
 };
 
 /// `ps`, `ps-load-balancing`, `partitioned-ps`, `uneven-partitioned-ps`,
@@ -34,9 +40,8 @@ struct BuilderOptions {
 /// of AutoDist's (lib/strategy/Plan.h).
 std::vector<std::string> builderNames();
 
-/// Whether the builder \p Name may have variables in parts; false of what is
-/// none.
-bool builderCuts(llvm::StringRef Name);
+/// The traits of the builder \p Name; null: there is none.
+const StrategyTraits *findBuilder(llvm::StringRef Name);
 
 /// The record that the builder \p Name, a known one, makes. \p Spec has at
 /// least one node.

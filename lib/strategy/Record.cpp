@@ -67,20 +67,6 @@ std::vector<int64_t> partSizes(int64_t Size, unsigned Parts) {
   return Sizes;
 }
 
-std::optional<Synchronizer::CompressorType> parseCompressor(StringRef Name) {
-  Synchronizer::CompressorType Result = Synchronizer::None;
-  if (Name == "none" || (!Name.empty() && lookUp(Name, Compressors, Result)))
-    return Result;
-  return std::nullopt;
-}
-
-std::optional<Synchronizer::SpecType> parseSpec(StringRef Name) {
-  Synchronizer::SpecType Result;
-  if (lookUp(Name, Specs, Result))
-    return Result;
-  return std::nullopt;
-}
-
 std::string printSynchronizer(const Synchronizer &S) {
   std::string Text = S.Kind == Synchronizer::PS ? "ps" : "all-reduce";
   auto Add = [&](bool If, const Twine &Word) {

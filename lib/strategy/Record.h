@@ -93,11 +93,10 @@ inline constexpr llvm::StringRef PartSynchronizersAttr =
 
 /// "fp16", "fp16-ef", "bf16", "bf16-ef"; empty for None.
 llvm::StringRef compressorName(Synchronizer::CompressorType Compressor);
-/// The one called \p Name; "none" is None.
-std::optional<Synchronizer::CompressorType>
-parseCompressor(llvm::StringRef Name);
-/// "auto", "nccl" or "ring".
-std::optional<Synchronizer::SpecType> parseSpec(llvm::StringRef Name);
+/// The values of a compressor and of a spec as options name them.
+inline constexpr llvm::StringLiteral CompressorWords =
+    "none|fp16|fp16-ef|bf16|bf16-ef";
+inline constexpr llvm::StringLiteral SpecWords = "auto|nccl|ring";
 
 std::string printSynchronizer(const Synchronizer &S);
 /// The synchronizer that \p Text is, or nothing.

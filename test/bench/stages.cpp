@@ -52,21 +52,9 @@ class Fixture {
 public:
   Fixture(std::string File, const StrategyOptions &Options)
       : File(std::move(File)), Input(read()) {
-    registerAllPasses(Registry);
-    StringRef Text = Pipeline = buildPipeline(Options);
-    for (StringRef Tail : {",expand-replicas", ",check-replication"})
-      if (!Text.consume_back(Tail))
-        fail(llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                     "unexpected pipeline: " + Pipeline));
-    size_t Depth = 0, Start = 0;
-    for (size_t I = 0; I <= Text.size(); ++I) {
-      if (I < Text.size() && (Text[I] == '{' || Text[I] == '}'))
-        Depth += Text[I] == '{' ? 1 : -1;
-      if (I == Text.size() || (Text[I] == ',' && Depth == 0)) {
-        Passes.push_back(Text.slice(Start, I).str());
-        Start = I + 1;
-      }
-    }
+    // Without the check and the lowering.
+    Passes = std::move(buildPipeline(Options).Passes);
+    Passes.resize(Passes.size() - 2);
     Program = after(Passes.size());
   }
 
@@ -87,19 +75,21 @@ public:
   }
 
   void run(Module &M, size_t Pass) const {
-    PassManager Manager(Registry);
+    graft::Pipeline One;
+    One.add(Passes[Pass]->clone());
+    PassManager Manager;
+    Manager.add(std::move(One));
     DiagnosticEngine Diags;
-    if (llvm::Error E = Manager.parse(Passes[Pass]))
-      fail(std::move(E));
     if (!Manager.run(M, Diags, Instrumentation()))
       fail(llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   Passes[Pass] + " failed"));
+                                   name(Pass) + " failed"));
   }
 
-  std::string File, Pipeline;
-  PassRegistry Registry;
+  std::string name(size_t Pass) const { return Passes[Pass]->info().Name; }
+
+  std::string File;
   Module Input;
-  std::vector<std::string> Passes;
+  std::vector<std::unique_ptr<Pass>> Passes;
   Module Program;
 };
 
@@ -161,7 +151,7 @@ void addStages(const Fixture &F) {
                                    "the program is not certified"));
   });
   for (size_t I = 0; I < F.Passes.size(); ++I)
-    add("pass:" + F.Passes[I].substr(0, F.Passes[I].find('{')), F,
+    add("pass:" + F.name(I), F,
         [&, I](benchmark::State &State) {
           State.PauseTiming();
           Module M = F.after(I);
@@ -191,8 +181,7 @@ void addStages(const Fixture &F) {
 
 int main(int Argc, char **Argv) {
   StrategyOptions Options;
-  Options.Strategy = "all-reduce";
-  Options.Reduction = "collective";
+  Options.Collectives.How = ReductionKind::Collective;
   Options.DeviceType = "CPU";
   Options.Replicas = 8;
   benchmark::Initialize(&Argc, Argv);
@@ -200,7 +189,7 @@ int main(int Argc, char **Argv) {
   for (int I = 1; I < Argc; ++I) {
     StringRef Arg = Argv[I];
     if (Arg.consume_front("--reduction="))
-      Options.Reduction = Arg.str();
+      Options.Collectives.How.parse(Arg);
     else if (!Arg.consume_front("--replicas="))
       File = Arg.str();
     else if (Arg.getAsInteger(10, Options.Replicas))

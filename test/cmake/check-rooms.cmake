@@ -97,7 +97,7 @@ file_of_room(passes/PartitionVariables.cpp lib/certify)
 
 # The program.
 room(lib/driver ${Base} lib/io lib/io/read lib/io/write lib/io/inline lib/pass
-  lib/program lib/infer/facts lib/strategy lib/certify)
+  lib/program lib/infer/facts lib/strategy lib/certify passes)
 room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 
 #===------------------------------------------------------------------------===#

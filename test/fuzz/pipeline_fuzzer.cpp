@@ -63,8 +63,12 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
   // An input whose types are wrong is refused by the certificate at the end.
   DiagnosticEngine Ignored;
   bool IsTyped = verifyTypes(M.graph(), Ignored);
-  PassManager Manager(registry());
-  requireSuccess(Manager.parse(buildPipeline(Options)), "a pipeline");
+  PassManager Manager;
+  std::string Text = buildPipeline(Options).str();
+  auto Parsed = Pipeline::parse(Text, registry());
+  requireSuccess(Parsed.takeError(), "a pipeline");
+  require(Parsed->str() == Text, "a pipeline is printed as it is parsed");
+  Manager.add(std::move(*Parsed));
   if (!Manager.run(M, Diags, {})) {
     require(Diags.hasErrors(), "who refuses says why");
     return;
@@ -89,14 +93,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *Data, size_t Size) {
   llvm::StringRef Bytes(reinterpret_cast<const char *>(Data), Size);
   // The last byte chooses the pipeline: text and files have it too.
   unsigned Way = Size == 0 ? 0 : Data[Size - 1];
-  StrategyOptions Options;
+  StrategyOptions Options(Way & 2 ? "ps" : "all-reduce");
   Options.Replicas = 2 + Way % 2;
   Options.DeviceType = "CPU";
-  Options.Strategy = Way & 2 ? "ps" : "all-reduce";
-  Options.Reduction = Way & 4 ? "add" : "collective";
+  Options.Collectives.How =
+      Way & 4 ? ReductionKind::Add : ReductionKind::Collective;
   Options.CheckCopies = Way & 8;
-  Options.BatchNorm = Way & 16 ? "sync" : "";
-  Options.NoGradientSlots = Way & 32;
+  if (Way & 16)
+    Options.BatchNorm.emplace();
+  Options.Reduce.NoGradientSlots = (Way & 32) != 0;
   auto M = read(Bytes, InputKind::Auto);
   if (M) {
     DiagnosticEngine Diags;

@@ -14,14 +14,20 @@ using namespace graft;
 
 namespace {
 
-constexpr PassOption PaintOptions[] = {{"color", "The color", "red"},
-                                       {"twice", "Two coats", "false"},
-                                       {"count", "How many", "3"}};
+enum class Finish : uint8_t { Matt, Gloss };
 
-class Paint final : public PassBase<Paint> {
+struct PaintOptions : PassOptions {
+  Option<std::string> Color{*this, "color", "The color", "red"};
+  Option<bool> Twice{*this, "twice", "Two coats"};
+  Option<unsigned> Count{*this, "count", "How many", 3, {.Least = 1}};
+  Option<Finish> How{
+      *this, "finish", "How", Finish::Matt, {.Words = "matt|gloss"}};
+  Option<std::vector<std::string>> Rooms{*this, "rooms", "Which"};
+};
+
+class Paint final : public PassBase<Paint, PaintOptions> {
 public:
-  static constexpr PassInfo Info = {"paint-all", "Paint", "Paints.",
-                                    PaintOptions};
+  static constexpr PassInfo Info = {"paint-all", "Paint", "Paints."};
   PassResult run(Module &, DiagnosticEngine &) override {
     return PassResult::Unchanged;
   }
@@ -29,7 +35,7 @@ public:
 
 class Dry final : public PassBase<Dry> {
 public:
-  static constexpr PassInfo Info = {"dry", "Dry", "Dries.", {}};
+  static constexpr PassInfo Info = {"dry", "Dry", "Dries."};
   PassResult run(Module &, DiagnosticEngine &) override {
     return PassResult::Unchanged;
   }
@@ -37,20 +43,16 @@ public:
 
 PassRegistry registry() {
   PassRegistry R;
-  R.add(Paint::Info,
-        []() -> std::unique_ptr<Pass> { return std::make_unique<Paint>(); });
-  R.add(Dry::Info,
-        []() -> std::unique_ptr<Pass> { return std::make_unique<Dry>(); });
+  R.add(Paint::create());
+  R.add(Dry::create());
   return R;
 }
 
 /// The canonical text of a pipeline, or the error.
 std::string canonical(llvm::StringRef Text) {
   PassRegistry R = registry();
-  PassManager M(R);
-  if (llvm::Error E = M.parse(Text))
-    return "error: " + llvm::toString(std::move(E));
-  return M.str();
+  auto P = Pipeline::parse(Text, R);
+  return P ? P->clone().str() : "error: " + llvm::toString(P.takeError());
 }
 
 } // namespace
@@ -100,15 +102,30 @@ TEST_CASE("pipeline errors point at their place", "[pipeline]") {
 }
 
 TEST_CASE("options have values and defaults", "[pipeline]") {
-  Paint P;
-  CHECK(P.option("color") == "red");
-  CHECK(*P.unsignedOption("count") == 3);
-  CHECK(P.setOption("color", "blue"));
-  CHECK(P.option("color") == "blue");
-  CHECK(!P.setOption("shape", "round"));
-  CHECK(P.setOption("count", "many"));
-  CHECK(llvm::toString(P.unsignedOption("count").takeError()) ==
-        "option 'count' of pass 'paint-all' must be a number, not 'many'");
+  PaintOptions O;
+  CHECK(*O.Color == "red");
+  CHECK(O.Count == 3);
+  CHECK(O.find("color")->parse("blue") == "");
+  CHECK(*O.Color == "blue");
+  CHECK(O.find("shape") == nullptr);
+  CHECK(O.Count.parse("2K") == "");
+  CHECK(O.Count == 2048);
+  CHECK(O.Count.parse("many") == "'many' is not a number from 1 to 4294967295");
+  CHECK(O.Count.parse("0") == "'0' is not a number from 1 to 4294967295");
+  CHECK(O.How.parse("gloss") == "");
+  CHECK(O.How == Finish::Gloss);
+  CHECK(O.How.parse("glos") == "unknown value 'glos'; did you mean 'gloss'?");
+  CHECK(O.Twice.parse("no") == "unknown value 'no'; give one of false, true");
+  CHECK(O.Rooms.parse("hall;;attic") == "");
+  CHECK(O.Rooms.add("bath") == "");
+  CHECK(O.Rooms.print() == "hall;attic;bath");
+  CHECK(O.Rooms.parse("hall") == "");
+  CHECK(O.Rooms->size() == 1);
+  // A copy has options of its own.
+  PaintOptions Copy = O;
+  Copy.Color = "green";
+  CHECK(Copy.find("color")->print() == "green");
+  CHECK(O.find("color")->print() == "blue");
 }
 
 TEST_CASE("a strategy is a pipeline", "[pipeline]") {
@@ -119,22 +136,21 @@ TEST_CASE("a strategy is a pipeline", "[pipeline]") {
   StrategyOptions O;
   O.Replicas = 4;
   // Options that say nothing are left out.
-  std::string P = buildPipeline(O);
+  std::string P = buildPipeline(O).str();
   CHECK(Has(P, "replicate{replicas=4}"));
   CHECK(Has(P, "insert-collectives"));
   CHECK(Has(P, "check-replication,expand-replicas"));
   CHECK(Has(P, "merge-fetches{heads=true}"));
   CHECK(llvm::StringRef(P).count('{') == 2);
 
-  O.Replicas = 0;
-  O.Strategy = "ps";
-  O.Devices = {"/device:CPU:0", "/device:CPU:1"};
-  O.Feeds = {"x=split(1)", "y"};
+  O = StrategyOptions("ps");
+  O.Replicate.Devices = {"/device:CPU:0", "/device:CPU:1"};
+  O.Replicate.Feed = {"x=split(1)", "y"};
   O.Fetches = {"loss:0", "acc"};
-  O.Grads = {"w=g,mean", "v=h,sum"};
-  O.Reduction = "collective";
-  O.NoGradientSlots = true;
-  P = buildPipeline(O);
+  O.Reduce.Grad = {"w=g,mean", "v=h,sum"};
+  O.Collectives.How = ReductionKind::Collective;
+  O.Reduce.NoGradientSlots = true;
+  P = buildPipeline(O).str();
   CHECK(Has(P, "assign-strategy{strategy=ps}"));
   CHECK(Has(P, "replicate{devices=/device:CPU:0;/device:CPU:1,"
                "feed=x=split(1);y}"));
@@ -145,23 +161,21 @@ TEST_CASE("a strategy is a pipeline", "[pipeline]") {
 }
 
 TEST_CASE("a strategy that decides by devices is given them", "[pipeline]") {
-  StrategyOptions O;
-  O.Replicas = 2;
-  CHECK_FALSE(O.hasRecord());
-  O.DeviceType = "CPU";
-  O.Strategy = "partitioned-ps";
-  CHECK(O.hasRecord());
-  auto Begins = [&](llvm::StringRef Text) {
-    return llvm::StringRef(buildPipeline(O)).starts_with(Text);
+  auto Begins = [](llvm::StringRef Strategy, llvm::StringRef Text) {
+    StrategyOptions O(Strategy);
+    O.Replicas = 2;
+    O.DeviceType = "CPU";
+    return llvm::StringRef(buildPipeline(O).str()).starts_with(Text);
   };
-  CHECK(Begins("inline-functions,assign-strategy{strategy=partitioned-ps,"
+  CHECK(Begins("tpu", "inline-functions,assign-strategy,replicate{"));
+  CHECK(Begins("partitioned-ps",
+               "inline-functions,assign-strategy{strategy=partitioned-ps,"
                "devices=/device:CPU:0;/device:CPU:1},partition-variables,"));
   // Whole variables need no such pass; of a file nobody knows.
-  O.Strategy = "parallax";
-  CHECK(Begins("inline-functions,assign-strategy{strategy=parallax,"
-               "devices=/device:CPU:0;/device:CPU:1},replicate"));
-  O.Strategy = "a file";
-  CHECK(Begins("inline-functions,assign-strategy{strategy='a file',"
+  CHECK(Begins("parallax", "inline-functions,assign-strategy{strategy=parallax,"
+                           "devices=/device:CPU:0;/device:CPU:1},replicate"));
+  CHECK(Begins("a file",
+               "inline-functions,assign-strategy{strategy='a file',"
                "devices=/device:CPU:0;/device:CPU:1},partition-variables,"));
 }
 

@@ -27,7 +27,7 @@ class Chooser {
 public:
   Chooser(const Graph &G, DiagnosticEngine &Diags) : G(G), Diags(Diags) {}
 
-  bool run(StringRef Option);
+  bool run(ArrayRef<std::string> Rules);
 
   std::vector<Feed> Feeds;
 
@@ -35,7 +35,7 @@ private:
   void collect();
   std::vector<bool> reaching(function_ref<bool(NodeId)> Is) const;
   Feed *find(StringRef Name);
-  bool named(StringRef Option);
+  bool named(ArrayRef<std::string> Rules);
   bool named(StringRef Name, StringRef How, int Batch);
   bool isScalar(Endpoint Feed) const;
   bool fromStatic(std::vector<Feed *> Candidates);
@@ -136,11 +136,9 @@ Feed *Chooser::find(StringRef Name) {
   return &Feeds.back();
 }
 
-bool Chooser::named(StringRef Option) {
-  SmallVector<StringRef, 8> Rules;
-  Option.split(Rules, ';', -1, false);
-  for (auto [I, Rule] : enumerate(Rules)) {
-    auto [Names, How] = Rule.split('=');
+bool Chooser::named(ArrayRef<std::string> Rules) {
+  for (const auto &[I, Rule] : enumerate(Rules)) {
+    auto [Names, How] = StringRef(Rule).split('=');
     SmallVector<StringRef, 2> Each;
     Names.split(Each, '+');
     for (StringRef Name : Each)
@@ -321,9 +319,9 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   return true;
 }
 
-bool Chooser::run(StringRef Option) {
+bool Chooser::run(ArrayRef<std::string> Rules) {
   collect();
-  if (!named(Option))
+  if (!named(Rules))
     return false;
   findSparseFeeds(G, Feeds);
   std::vector<Feed *> Static;
@@ -378,10 +376,11 @@ void warnOfRanks(const Graph &G, ArrayRef<Feed> Feeds,
                          feedName(G, F.At) + "=split or =copy");
 }
 
-std::optional<std::vector<Feed>> chooseFeeds(const Graph &G, StringRef Option,
+std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
+                                             ArrayRef<std::string> Rules,
                                              DiagnosticEngine &Diags) {
   Chooser C(G, Diags);
-  if (!C.run(Option)) {
+  if (!C.run(Rules)) {
     warnOfRanks(G, C.Feeds, Diags);
     return std::nullopt;
   }

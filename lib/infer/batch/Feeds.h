@@ -38,8 +38,9 @@ struct Feed {
 /// Nothing after an error: no such tensor, or it is not clear which dimension
 /// it is. Who called is to warn of ranks (warnOfRanks) unless there is an error
 /// that makes them irrelevant.
-std::optional<std::vector<Feed>>
-chooseFeeds(const Graph &G, llvm::StringRef Option, DiagnosticEngine &Diags);
+std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
+                                             llvm::ArrayRef<std::string> Rules,
+                                             DiagnosticEngine &Diags);
 
 /// Warns of those of \p Feeds that are only taken for scalars.
 void warnOfRanks(const Graph &G, llvm::ArrayRef<Feed> Feeds,

@@ -75,14 +75,14 @@ TEST_CASE("every builder says something of every variable", "[builders]") {
     bool Cuts = llvm::any_of(R.Variables, [](const VariableStrategy &V) {
       return V.numParts() != 1;
     });
-    CHECK((Name == "auto" || Cuts == builderCuts(Name)));
-    CHECK((!Cuts || builderCuts(Name)));
+    CHECK((Name == "auto" || Cuts == findBuilder(Name)->Cuts));
+    CHECK((!Cuts || findBuilder(Name)->Cuts));
     for (const VariableStrategy &V : R.Variables) {
       INFO(V.Variable);
       CHECK_FALSE(V.Why.empty());
       bool IsWhole = V.numParts() == 1;
       CHECK(V.Parts.size() == (IsWhole ? 0 : V.numParts()));
-      CHECK(V.numParts() <= DefaultMaxShards);
+      CHECK(V.numParts() <= BuilderOptions().MaxShards);
       // A part has the destination of a server, or a group.
       for (const Synchronizer &S : V.Parts)
         CHECK((S.Kind == Synchronizer::PS) == !S.Destination.empty());

@@ -1,0 +1,280 @@
+//===- passes/Options.h - the passes for who makes a pipeline ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// create<Class>Pass() for each pass, and the options of those passes that a
+// pipeline of graft's own sets. Options of others are in the pass's file.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_PASSES_OPTIONS_H
+#define GRAFT_PASSES_OPTIONS_H
+
+#include "lib/pass/Pass.h"
+#include "lib/strategy/Builders.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <memory>
+
+namespace graft {
+
+using Strings = std::vector<std::string>;
+
+struct AssignStrategyOptions : PassOptions {
+  Option<std::string> Strategy{
+      *this, "strategy",
+      llvm::join(builderNames(), ", ") + ", or a strategy file", "all-reduce"};
+  Option<Strings> Devices{*this, "devices", "The devices of the replicas"};
+  Option<std::string> Resources{
+      *this, "resources",
+      "The machines of the replicas, as a resource_spec.yml"};
+  Option<uint64_t> Seed{*this, "seed",
+                        "Seed of the random choices of a strategy"};
+  Option<uint64_t> MinShardSize{*this,
+                                "min-shard-size",
+                                "Minimum bytes of a part of a variable",
+                                BuilderOptions().MinShardBytes,
+                                {.Least = 1}};
+  Option<unsigned> MaxShards{*this,
+                             "max-shards",
+                             "Maximum number of parts of a variable",
+                             BuilderOptions().MaxShards,
+                             {.Least = 1}};
+  Option<unsigned> GroupSize{
+      *this,
+      "group-size",
+      "How many variables' gradients are reduced as one group",
+      BuilderOptions().GroupSize,
+      {.Least = 1}};
+  Option<Synchronizer::SpecType> Spec{*this,
+                                      "spec",
+                                      "How collectives work: auto, nccl or "
+                                      "ring",
+                                      Synchronizer::Auto,
+                                      {.Words = SpecWords}};
+  Option<Synchronizer::CompressorType> Compressor{
+      *this,
+      "compressor",
+      "Compressor of all-reduced gradients: none, fp16, bf16, fp16-ef or "
+      "bf16-ef, with error feedback",
+      Synchronizer::None,
+      {.Words = CompressorWords}};
+  Option<bool> LocalReplication{
+      *this, "local-replication",
+      "Replicas read local copies (proxies) of variables on servers"};
+  Option<std::string> Emit{*this, "emit",
+                           "Write what the strategy decides of each variable "
+                           "to this file; text when it ends in .pbtxt"};
+
+  // What is in the files, where they were read already.
+  std::shared_ptr<const StrategyRecord> Record;
+  std::shared_ptr<const ResourceSpec> Machines;
+
+  /// The one policy of all variables, if nothing but such a strategy is given;
+  /// else None: a record is made.
+  Policy forAll() const {
+    const StrategyTraits *Builder = findBuilder(*Strategy);
+    bool Alone = llvm::all_of(all(), [&](const OptionBase *O) {
+      return O == &Strategy || !O->isGiven();
+    });
+    return Builder && Alone ? Builder->ForAll : Policy::None;
+  }
+
+  BuilderOptions forBuilder() const {
+    return {Seed,      MinShardSize, MaxShards, LocalReplication,
+            GroupSize, Spec,         Compressor};
+  }
+};
+
+struct FuseReductionsOptions : PassOptions {
+  Option<uint64_t> BucketBytes{
+      *this, "bucket-bytes",
+      "Reduce gradients in buckets of at most that many bytes, such as 64M; 0: "
+      "by the groups of variables only"};
+};
+
+struct InlineFunctionsOptions : PassOptions {
+  Option<Strings> Fetch{*this, "fetch", "Tensors that keep their names"};
+};
+
+enum class ReductionKind : uint8_t { Auto, Add, Collective, Workers };
+
+struct InsertCollectivesOptions : PassOptions {
+  Option<ReductionKind> How{*this,
+                            "reduction",
+                            "auto, add, collective or workers",
+                            ReductionKind::Auto,
+                            {.Words = "auto|add|collective|workers"}};
+};
+
+struct InsertReductionsOptions : PassOptions {
+  Option<Strings> Grad{*this, "grad",
+                       "VAR=TENSOR,mean|sum: the gradient of a variable, to be "
+                       "reduced so"};
+  Option<bool> NoGradientSlots{
+      *this, "no-gradient-slots",
+      "Do not fall back to the mean at an optimizer's gradient slot"};
+};
+
+struct MergeFetchesOptions : PassOptions {
+  Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
+  Option<bool> Pick{
+      *this, "pick",
+      "Whether fetches that are equal on all replicas are merged, too, for "
+      "where no copy of a replica can be fetched"};
+  Option<bool> Heads{
+      *this, "heads",
+      "Whether what is computed between the last variable and a loss is "
+      "merged, too"};
+};
+
+struct MirrorVariablesOptions : PassOptions {
+  Option<Strings> Rules{
+      *this, "rules",
+      "GLOB=POLICY[,AGGREGATION]: synchronization of variables: mirrored, "
+      "sync-on-read, replicated, host or shared; and aggregation of what "
+      "replicas write to them: none, sum, mean or only-first-replica"};
+};
+
+enum class BatchSource : uint8_t { Global, PerReplica };
+
+struct ReplicateOptions : PassOptions {
+  Option<unsigned> Replicas{
+      *this, "replicas", "Number of replicas", 0, {.Least = 1}};
+  Option<std::string> DeviceType{*this, "device-type",
+                                 "Replica i is on /device:TYPE:i", "GPU"};
+  Option<Strings> Devices{*this, "devices", "The device of each replica"};
+  Option<Strings> Feed{
+      *this, "feed",
+      "NAME[:PORT][+NAME...][=how]: a feed, and how replicas get it: split, "
+      "split(AXIS), copy or sparse"};
+  Option<BatchSource> Batch{*this,
+                            "batch",
+                            "What a queue or an iterator gives: global, the "
+                            "batch of the step, or per-replica, that of one "
+                            "replica",
+                            BatchSource::Global,
+                            {.Words = "global|per-replica"}};
+};
+
+struct SplitWorkersOptions : PassOptions {
+  Option<unsigned> Worker{*this, "worker",
+                          "The worker whose graph is written, from 0 on"};
+};
+
+enum class SyncedStatistics : uint8_t { Exact, Sync };
+
+struct SyncBatchNormOptions : PassOptions {
+  Option<SyncedStatistics> How{
+      *this,
+      "how",
+      "exact: only the statistics for moving averages; sync: all",
+      SyncedStatistics::Sync,
+      {.Words = "exact|sync"}};
+};
+
+struct TpuReplicateOptions : PassOptions {
+  static constexpr OptionSyntax List{.Separator = ','};
+
+  Option<unsigned> Replicas{*this,
+                            "replicas",
+                            "Number of replicas; else that of --replicas",
+                            0,
+                            {.Least = 1, .Most = 65536}};
+  Option<Strings> Inputs{
+      *this,
+      "inputs",
+      "Tensors that each replica gets for itself: TENSOR, as its --feed says "
+      "(`split` if it says nothing), or T0|T1|..., one for each replica",
+      {},
+      List};
+  Option<Strings> Outputs{*this,
+                          "outputs",
+                          "Tensors that are returned, then ^OP that run",
+                          {},
+                          List};
+  Option<Strings> Include{*this,
+                          "include",
+                          "Names, with * and ?, of ops that no output needs",
+                          {},
+                          List};
+  Option<Strings> Captures{*this,
+                           "captures",
+                           "Tensors and ^OP made outside that the computation "
+                           "reads as they are",
+                           {},
+                           List};
+  Option<Strings> MirroredVariables{
+      *this,
+      "mirrored-variables",
+      "Names of variables with a copy for each replica",
+      {},
+      List};
+  Option<Strings> ReplicatedVariables{
+      *this,
+      "replicated-variables",
+      "The same, with copies that are called `<v>/<replica>`",
+      {},
+      List};
+  Option<Strings> PackedVariables{
+      *this,
+      "packed-variables",
+      "Names of variables whose one handle stands for all",
+      {},
+      List};
+  Option<Strings> CrossReplicaSum{*this,
+                                  "cross-replica-sum",
+                                  "Tensors that are summed over the replicas",
+                                  {},
+                                  List};
+  Option<Strings> Combine{*this,
+                          "combine",
+                          "For each tensor of outputs, what its name is "
+                          "outside: concat(AXIS), mean, sum or first",
+                          {},
+                          List};
+  Option<Strings> MaximumShapes{
+      *this,
+      "maximum-shapes",
+      "For each input, the shape to which it is padded, such as 8x3; ? for the "
+      "largest size there is, none for no padding",
+      {},
+      List};
+  Option<Strings> Feed{*this, "feed",
+                       "How replicas get inputs; default: as --feed says"};
+  Option<Strings> Fetch{*this, "fetch",
+                        "For a replicated program: further results"};
+  Option<std::string> Device{*this, "device",
+                             "Device of the nodes that are added"};
+  Option<std::string> Topology{*this, "topology",
+                               "File with a serialized TopologyProto"};
+  Option<Strings> DeviceAssignment{*this,
+                                   "device-assignment",
+                                   "Coordinates of the cores of the replicas",
+                                   {},
+                                   List};
+  Option<unsigned> CoresPerReplica{*this,
+                                   "num-cores-per-replica",
+                                   "Cores of one replica",
+                                   1,
+                                   {.Least = 1, .Most = 65536}};
+  Option<std::string> StepMarkerLocation{*this, "step-marker-location",
+                                         "Field of the TPU metadata",
+                                         "STEP_MARK_AT_ENTRY"};
+  Option<bool> AllowSoftPlacement{*this, "allow-soft-placement",
+                                  "Field of the TPU metadata"};
+  Option<bool> UseSpmd{*this, "use-spmd-for-xla-partitioning",
+                       "Field of the TPU metadata", true};
+  Option<bool> UseTpu{*this, "use-tpu", "Field of the TPU metadata", true};
+};
+
+#define GRAFT_PASS(Class) std::unique_ptr<Pass> create##Class##Pass();
+#define GRAFT_PASS_WITH_OPTIONS(Class)                                         \
+  std::unique_ptr<Pass> create##Class##Pass(const Class##Options &Options = {});
+#include "passes/Passes.def"
+
+} // namespace graft
+
+#endif // GRAFT_PASSES_OPTIONS_H
