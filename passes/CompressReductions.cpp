@@ -46,12 +46,9 @@ namespace {
 
 struct CompressReductionsOptions : PassOptions {
   Option<Synchronizer::CompressorType> How{
-      *this,
-      "compressor",
+      *this, "compressor",
       "none, fp16, fp16-ef, bf16 or bf16-ef, for variables without a "
-      "synchronizer",
-      Synchronizer::None,
-      {.Words = CompressorWords}};
+      "synchronizer"};
 };
 
 class CompressReductions final

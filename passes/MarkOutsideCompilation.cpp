@@ -38,31 +38,21 @@ namespace graft {
 namespace {
 
 enum class GradientIds : uint8_t { Root, Chained };
+constexpr StringLiteral wordsOf(GradientIds) { return "root|chained"; }
 
 struct MarkOutsideCompilationOptions : PassOptions {
-  static constexpr OptionSyntax List{.Separator = ','};
-
-  Option<std::vector<std::string>> Ops{
-      *this,
-      "ops",
+  Option<Strings, ','> Ops{
+      *this, "ops",
       "Ops by their names in the input: GLOB,...; FUNCTION_GLOB:NODE_GLOB for "
-      "nodes of function bodies",
-      {},
-      List};
-  Option<std::vector<std::string>> Types{
-      *this,
-      "types",
+      "nodes of function bodies"};
+  Option<Strings, ','> Types{
+      *this, "types",
       "Ops by their types: OP,..., also in functions that the computation "
-      "calls; a type that the graph does not have is skipped",
-      {},
-      List};
+      "calls; a type that the graph does not have is skipped"};
   Option<GradientIds> Ids{
-      *this,
-      "gradient-ids",
+      *this, "gradient-ids",
       "Ids of gradients of gradients: `root` (`0.u2`) or `chained` "
-      "(`0.u1.u2`)",
-      GradientIds::Root,
-      {.Words = "root|chained"}};
+      "(`0.u1.u2`)"};
 };
 
 class MarkOutsideCompilation final

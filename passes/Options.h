@@ -20,8 +20,6 @@
 
 namespace graft {
 
-using Strings = std::vector<std::string>;
-
 struct AssignStrategyOptions : PassOptions {
   Option<std::string> Strategy{
       *this, "strategy",
@@ -32,35 +30,26 @@ struct AssignStrategyOptions : PassOptions {
       "The machines of the replicas, as a resource_spec.yml"};
   Option<uint64_t> Seed{*this, "seed",
                         "Seed of the random choices of a strategy"};
-  Option<uint64_t> MinShardSize{*this,
-                                "min-shard-size",
+  Option<uint64_t> MinShardSize{*this, "min-shard-size",
                                 "Minimum bytes of a part of a variable",
                                 BuilderOptions().MinShardBytes,
-                                {.Least = 1}};
-  Option<unsigned> MaxShards{*this,
-                             "max-shards",
+                                /*Least=*/1};
+  Option<unsigned> MaxShards{*this, "max-shards",
                              "Maximum number of parts of a variable",
                              BuilderOptions().MaxShards,
-                             {.Least = 1}};
+                             /*Least=*/1};
   Option<unsigned> GroupSize{
-      *this,
-      "group-size",
+      *this, "group-size",
       "How many variables' gradients are reduced as one group",
       BuilderOptions().GroupSize,
-      {.Least = 1}};
-  Option<Synchronizer::SpecType> Spec{*this,
-                                      "spec",
+      /*Least=*/1};
+  Option<Synchronizer::SpecType> Spec{*this, "spec",
                                       "How collectives work: auto, nccl or "
-                                      "ring",
-                                      Synchronizer::Auto,
-                                      {.Words = SpecWords}};
+                                      "ring"};
   Option<Synchronizer::CompressorType> Compressor{
-      *this,
-      "compressor",
+      *this, "compressor",
       "Compressor of all-reduced gradients: none, fp16, bf16, fp16-ef or "
-      "bf16-ef, with error feedback",
-      Synchronizer::None,
-      {.Words = CompressorWords}};
+      "bf16-ef, with error feedback"};
   Option<bool> LocalReplication{
       *this, "local-replication",
       "Replicas read local copies (proxies) of variables on servers"};
@@ -100,13 +89,13 @@ struct InlineFunctionsOptions : PassOptions {
 };
 
 enum class ReductionKind : uint8_t { Auto, Add, Collective, Workers };
+constexpr llvm::StringLiteral wordsOf(ReductionKind) {
+  return "auto|add|collective|workers";
+}
 
 struct InsertCollectivesOptions : PassOptions {
-  Option<ReductionKind> How{*this,
-                            "reduction",
-                            "auto, add, collective or workers",
-                            ReductionKind::Auto,
-                            {.Words = "auto|add|collective|workers"}};
+  Option<ReductionKind> How{*this, "reduction",
+                            "auto, add, collective or workers"};
 };
 
 struct InsertReductionsOptions : PassOptions {
@@ -139,10 +128,13 @@ struct MirrorVariablesOptions : PassOptions {
 };
 
 enum class BatchSource : uint8_t { Global, PerReplica };
+constexpr llvm::StringLiteral wordsOf(BatchSource) {
+  return "global|per-replica";
+}
 
 struct ReplicateOptions : PassOptions {
-  Option<unsigned> Replicas{
-      *this, "replicas", "Number of replicas", 0, {.Least = 1}};
+  Option<unsigned> Replicas{*this, "replicas", "Number of replicas", 0,
+                            /*Least=*/1};
   Option<std::string> DeviceType{*this, "device-type",
                                  "Replica i is on /device:TYPE:i", "GPU"};
   Option<Strings> Devices{*this, "devices", "The device of each replica"};
@@ -150,13 +142,10 @@ struct ReplicateOptions : PassOptions {
       *this, "feed",
       "NAME[:PORT][+NAME...][=how]: a feed, and how replicas get it: split, "
       "split(AXIS), copy or sparse"};
-  Option<BatchSource> Batch{*this,
-                            "batch",
+  Option<BatchSource> Batch{*this, "batch",
                             "What a queue or an iterator gives: global, the "
                             "batch of the step, or per-replica, that of one "
-                            "replica",
-                            BatchSource::Global,
-                            {.Words = "global|per-replica"}};
+                            "replica"};
 };
 
 struct SplitWorkersOptions : PassOptions {
@@ -164,84 +153,50 @@ struct SplitWorkersOptions : PassOptions {
                           "The worker whose graph is written, from 0 on"};
 };
 
-enum class SyncedStatistics : uint8_t { Exact, Sync };
+enum class SyncedStatistics : uint8_t { Sync, Exact };
+constexpr llvm::StringLiteral wordsOf(SyncedStatistics) { return "sync|exact"; }
 
 struct SyncBatchNormOptions : PassOptions {
   Option<SyncedStatistics> How{
-      *this,
-      "how",
-      "exact: only the statistics for moving averages; sync: all",
-      SyncedStatistics::Sync,
-      {.Words = "exact|sync"}};
+      *this, "how",
+      "exact: only the statistics for moving averages; sync: all"};
 };
 
 struct TpuReplicateOptions : PassOptions {
-  static constexpr OptionSyntax List{.Separator = ','};
-
-  Option<unsigned> Replicas{*this,
-                            "replicas",
-                            "Number of replicas; else that of --replicas",
-                            0,
-                            {.Least = 1, .Most = 65536}};
-  Option<Strings> Inputs{
-      *this,
-      "inputs",
+  Option<unsigned> Replicas{
+      *this,       "replicas",    "Number of replicas; else that of --replicas",
+      0,
+      /*Least=*/1, /*Most=*/65536};
+  Option<Strings, ','> Inputs{
+      *this, "inputs",
       "Tensors that each replica gets for itself: TENSOR, as its --feed says "
-      "(`split` if it says nothing), or T0|T1|..., one for each replica",
-      {},
-      List};
-  Option<Strings> Outputs{*this,
-                          "outputs",
-                          "Tensors that are returned, then ^OP that run",
-                          {},
-                          List};
-  Option<Strings> Include{*this,
-                          "include",
-                          "Names, with * and ?, of ops that no output needs",
-                          {},
-                          List};
-  Option<Strings> Captures{*this,
-                           "captures",
-                           "Tensors and ^OP made outside that the computation "
-                           "reads as they are",
-                           {},
-                           List};
-  Option<Strings> MirroredVariables{
-      *this,
-      "mirrored-variables",
-      "Names of variables with a copy for each replica",
-      {},
-      List};
-  Option<Strings> ReplicatedVariables{
-      *this,
-      "replicated-variables",
-      "The same, with copies that are called `<v>/<replica>`",
-      {},
-      List};
-  Option<Strings> PackedVariables{
-      *this,
-      "packed-variables",
-      "Names of variables whose one handle stands for all",
-      {},
-      List};
-  Option<Strings> CrossReplicaSum{*this,
-                                  "cross-replica-sum",
-                                  "Tensors that are summed over the replicas",
-                                  {},
-                                  List};
-  Option<Strings> Combine{*this,
-                          "combine",
-                          "For each tensor of outputs, what its name is "
-                          "outside: concat(AXIS), mean, sum or first",
-                          {},
-                          List};
-  Option<Strings> MaximumShapes{
-      *this,
-      "maximum-shapes",
+      "(`split` if it says nothing), or T0|T1|..., one for each replica"};
+  Option<Strings, ','> Outputs{*this, "outputs",
+                               "Tensors that are returned, then ^OP that run"};
+  Option<Strings, ','> Include{
+      *this, "include", "Names, with * and ?, of ops that no output needs"};
+  Option<Strings, ','> Captures{
+      *this, "captures",
+      "Tensors and ^OP made outside that the computation "
+      "reads as they are"};
+  Option<Strings, ','> MirroredVariables{
+      *this, "mirrored-variables",
+      "Names of variables with a copy for each replica"};
+  Option<Strings, ','> ReplicatedVariables{
+      *this, "replicated-variables",
+      "The same, with copies that are called `<v>/<replica>`"};
+  Option<Strings, ','> PackedVariables{
+      *this, "packed-variables",
+      "Names of variables whose one handle stands for all"};
+  Option<Strings, ','> CrossReplicaSum{
+      *this, "cross-replica-sum", "Tensors that are summed over the replicas"};
+  Option<Strings, ','> Combine{*this, "combine",
+                               "For each tensor of outputs, what its name is "
+                               "outside: concat(AXIS), mean, sum or first"};
+  Option<Strings, ','> MaximumShapes{
+      *this, "maximum-shapes",
       "For each input, the shape to which it is padded, such as 8x3; ? for the "
-      "largest size there is, none for no padding",
-      {},
-      List};
+      "largest size there is, none for no padding"};
   Option<Strings> Feed{*this, "feed",
                        "How replicas get inputs; default: as --feed says"};
   Option<Strings> Fetch{*this, "fetch",
@@ -250,16 +205,11 @@ struct TpuReplicateOptions : PassOptions {
                              "Device of the nodes that are added"};
   Option<std::string> Topology{*this, "topology",
                                "File with a serialized TopologyProto"};
-  Option<Strings> DeviceAssignment{*this,
-                                   "device-assignment",
-                                   "Coordinates of the cores of the replicas",
-                                   {},
-                                   List};
-  Option<unsigned> CoresPerReplica{*this,
-                                   "num-cores-per-replica",
-                                   "Cores of one replica",
-                                   1,
-                                   {.Least = 1, .Most = 65536}};
+  Option<Strings, ','> DeviceAssignment{
+      *this, "device-assignment", "Coordinates of the cores of the replicas"};
+  Option<unsigned> CoresPerReplica{
+      *this,       "num-cores-per-replica", "Cores of one replica", 1,
+      /*Least=*/1, /*Most=*/65536};
   Option<std::string> StepMarkerLocation{*this, "step-marker-location",
                                          "Field of the TPU metadata",
                                          "STEP_MARK_AT_ENTRY"};

@@ -38,14 +38,10 @@ namespace graft {
 namespace {
 
 struct PartitionVariablesOptions : PassOptions {
-  Option<std::vector<std::string>> Partition{
-      *this,
-      "partition",
-      "VAR=AXIS:SIZE,SIZE,... or VAR=AXIS/COUNT (even parts)",
-      {},
-      {.TakesCommas = true}};
-  Option<std::vector<std::string>> Fetch{*this, "fetch",
-                                         "Further tensors that are fetched"};
+  Option<Strings, ';', /*TakesCommas=*/true> Partition{
+      *this, "partition",
+      "VAR=AXIS:SIZE,SIZE,... or VAR=AXIS/COUNT (even parts)"};
+  Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
 };
 
 class PartitionVariables final

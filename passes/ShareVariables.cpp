@@ -52,7 +52,7 @@ namespace graft {
 namespace {
 
 struct ShareVariablesOptions : PassOptions {
-  Option<std::vector<std::string>> Synchronizers{
+  Option<Strings> Synchronizers{
       *this, "synchronizers",
       "GLOB=SYNCHRONIZER: for shared variables that have none "
       "in `_graft_synchronizer`"};

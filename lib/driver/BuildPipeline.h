@@ -10,7 +10,7 @@
 #ifndef GRAFT_LIB_DRIVER_BUILDPIPELINE_H
 #define GRAFT_LIB_DRIVER_BUILDPIPELINE_H
 
-#include "lib/pass/Pipeline.h"
+#include "lib/pass/PassManager.h"
 
 #include "passes/Options.h"
 

@@ -13,8 +13,6 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <algorithm>
-
 using namespace llvm;
 
 namespace graft {
@@ -37,54 +35,40 @@ std::optional<uint64_t> parseSize(StringRef Text, uint64_t Limit) {
 // Values
 //===----------------------------------------------------------------------===//
 
-std::string OptionBase::readNumber(StringRef Text, uint64_t Most,
-                                   uint64_t &To) const {
-  Most = std::min(Most, Syntax.Most);
+std::string readNumber(StringRef Text, uint64_t Least, uint64_t Most,
+                       uint64_t &To) {
   auto Number = parseSize(Text, Most);
-  if (!Number || *Number < Syntax.Least)
-    return formatv("'{0}' is not a number from {1} to {2}", Text, Syntax.Least,
-                   Most);
+  if (!Number || *Number < Least)
+    return formatv("'{0}' is not a number from {1} to {2}", Text, Least, Most);
   To = *Number;
   return "";
 }
 
-std::string OptionBase::readWord(StringRef Text, uint64_t &To) const {
-  SmallVector<StringRef, 8> Words;
-  Syntax.Words.split(Words, '|');
-  auto *Found = find(Words, Text);
-  To = Found - Words.begin();
-  if (Found != Words.end())
+std::string readWord(StringRef Text, StringRef Words, uint64_t &To) {
+  std::vector<std::string> Known;
+  readList(Words, '|', Known);
+  auto Found = find(Known, Text);
+  To = Found - Known.begin();
+  if (Found != Known.end())
     return "";
   return "unknown value '" + Text.str() + "'" +
-         didYouMean(Text, std::vector<std::string>(Words.begin(), Words.end()),
-                    "; give one of " + join(Words, ", "));
+         didYouMean(Text, Known, "; give one of " + join(Known, ", "));
 }
 
-std::string OptionBase::word(uint64_t Index) const {
-  SmallVector<StringRef, 8> Words;
-  Syntax.Words.split(Words, '|');
-  return Words[Index].str();
-}
-
-std::string OptionBase::readList(StringRef Text,
-                                 std::vector<std::string> &To) const {
+std::string readList(StringRef Text, char Separator,
+                     std::vector<std::string> &To) {
   SmallVector<StringRef, 8> Items;
-  Text.split(Items, Syntax.Separator, -1, /*KeepEmpty=*/false);
+  Text.split(Items, Separator, -1, /*KeepEmpty=*/false);
   To.insert(To.end(), Items.begin(), Items.end());
   return "";
-}
-
-std::string OptionBase::printList(const std::vector<std::string> &List) const {
-  return join(List, StringRef(&Syntax.Separator, 1));
 }
 
 //===----------------------------------------------------------------------===//
 // Options together
 //===----------------------------------------------------------------------===//
 
-OptionBase::OptionBase(PassOptions &Of, const char *Name, std::string Help,
-                       const OptionSyntax &Syntax)
-    : Name(Name), Help(std::move(Help)), Syntax(Syntax) {
+OptionBase::OptionBase(PassOptions &Of, const char *Name, std::string Help)
+    : Name(Name), Help(std::move(Help)) {
   Of.Offsets.push_back(static_cast<uint16_t>(reinterpret_cast<char *>(this) -
                                              reinterpret_cast<char *>(&Of)));
 }

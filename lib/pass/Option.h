@@ -18,8 +18,10 @@
 #define GRAFT_LIB_PASS_OPTION_H
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -31,36 +33,20 @@ namespace graft {
 
 class PassOptions;
 
+using Strings = std::vector<std::string>;
+
 /// The number that "64M" and the like are: at most \p Limit.
 std::optional<uint64_t> parseSize(llvm::StringRef Text, uint64_t Limit);
-
-/// Which texts are values of an option.
-struct OptionSyntax {
-  uint64_t Least = 0;            ///< Of numbers.
-  uint64_t Most = UINT64_MAX;    ///< Of numbers.
-  llvm::StringLiteral Words{""}; ///< Of an enum: its values, `a|b|c`.
-  char Separator = ';';          ///< Of a list.
-  /// Its text may have commas: one goes on unless an option follows.
-  bool TakesCommas = false;
-};
 
 /// What all options have in common.
 class OptionBase {
 public:
   /// An option of \p Of, of which it is a member.
-  OptionBase(PassOptions &Of, const char *Name, std::string Help,
-             const OptionSyntax &Syntax);
+  OptionBase(PassOptions &Of, const char *Name, std::string Help);
   virtual ~OptionBase() = default;
 
   const char *name() const { return Name; }
   const std::string &help() const { return Help; }
-  /// The help with the form of a list, for who writes pipelines.
-  std::string describe() const {
-    return isList() ? Help + " (separated by " + Syntax.Separator + ")" : Help;
-  }
-  bool takesCommas() const {
-    return Syntax.TakesCommas || Syntax.Separator == ',';
-  }
   /// Whether it was set, be it to its default.
   bool isGiven() const { return Given; }
 
@@ -79,7 +65,10 @@ public:
   /// The default as text; empty: there is none.
   virtual std::string printDefault() const = 0;
   virtual bool isDefault() const = 0;
-  virtual bool isList() const = 0;
+  /// What is between two values of a list; '\0': it is none.
+  virtual char separator() const = 0;
+  /// A comma in its text goes on unless an option follows.
+  virtual bool takesCommas() const = 0;
 
 protected:
   OptionBase(const OptionBase &) = default;
@@ -88,38 +77,37 @@ protected:
   virtual void clear() = 0;
   virtual std::string read(llvm::StringRef Text) = 0;
 
-  // What the types of values share.
-  std::string readNumber(llvm::StringRef Text, uint64_t Most,
-                         uint64_t &To) const;
-  std::string readWord(llvm::StringRef Text, uint64_t &To) const;
-  std::string readList(llvm::StringRef Text,
-                       std::vector<std::string> &To) const;
-  std::string word(uint64_t Index) const;
-  std::string printList(const std::vector<std::string> &List) const;
+  bool Given = false;
 
+private:
   const char *Name;
   std::string Help;
-  OptionSyntax Syntax;
-  bool Given = false;
 };
 
-/// An option whose value is a T: a flag, a number, an enum whose values are
-/// 0, 1, ..., a string or a list of strings.
-template <typename T> class Option final : public OptionBase {
-  static constexpr bool IsBool = std::is_same_v<T, bool>;
+// The values of each type as text; reading returns what is wrong with it.
+std::string readNumber(llvm::StringRef Text, uint64_t Least, uint64_t Most,
+                       uint64_t &To);
+std::string readWord(llvm::StringRef Text, llvm::StringRef Words, uint64_t &To);
+std::string readList(llvm::StringRef Text, char Separator, Strings &To);
+
+/// The values of an enum, 0, 1, ..., as `a|b|c`: an overload for each enum.
+constexpr llvm::StringLiteral wordsOf(bool) { return "false|true"; }
+
+/// An option whose value is a T: a bool, a number, an enum, a string or a list
+/// of strings.
+template <typename T, char Separator = ';', bool TakesCommas = Separator == ','>
+class Option final : public OptionBase {
   static constexpr bool IsString = std::is_same_v<T, std::string>;
-  static constexpr bool IsNumber = std::is_integral_v<T> && !IsBool;
+  static constexpr bool IsList = std::is_class_v<T> && !IsString;
+  static constexpr bool IsNumber =
+      std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
 public:
-  using ValueType = T;
-
+  /// \p Least and \p Most are of numbers.
   Option(PassOptions &Of, const char *Name, std::string Help, T Default = {},
-         const OptionSyntax &Syntax = {})
-      : OptionBase(Of, Name, std::move(Help), Syntax), Value(Default),
-        Default(std::move(Default)) {
-    if constexpr (IsBool)
-      this->Syntax.Words = "false|true";
-  }
+         uint64_t Least = 0, uint64_t Most = UINT64_MAX)
+      : OptionBase(Of, Name, std::move(Help)), Value(Default),
+        Default(std::move(Default)), Least(Least), Most(Most) {}
 
   operator const T &() const { return Value; }
   const T &operator*() const { return Value; }
@@ -133,50 +121,58 @@ public:
   std::string print() const override { return print(Value); }
   std::string printDefault() const override {
     if constexpr (IsNumber)
-      if (Default < Syntax.Least)
+      if (Default < Least)
         return "";
     return print(Default);
   }
   bool isDefault() const override { return Value == Default; }
-  bool isList() const override { return std::is_class_v<T> && !IsString; }
+  char separator() const override { return IsList ? Separator : '\0'; }
+  bool takesCommas() const override { return IsList && TakesCommas; }
 
 private:
-  std::string print(const T &Of) const {
-    if constexpr (IsString)
+  static std::string print(const T &Of) {
+    if constexpr (IsString) {
       return Of;
-    else if constexpr (IsNumber)
+    } else if constexpr (IsList) {
+      return llvm::join(Of, llvm::StringRef(&Between, 1));
+    } else if constexpr (IsNumber) {
       return std::to_string(Of);
-    else if constexpr (IsBool || std::is_enum_v<T>)
-      return word(static_cast<uint64_t>(Of));
-    else
-      return printList(Of);
+    } else {
+      llvm::SmallVector<llvm::StringRef, 8> Words;
+      wordsOf(T()).split(Words, '|');
+      return Words[static_cast<size_t>(Of)].str();
+    }
   }
 
   void clear() override {
-    if constexpr (!IsString && std::is_class_v<T>)
+    if constexpr (IsList)
       Value.clear();
   }
 
   std::string read(llvm::StringRef Text) override {
-    uint64_t Number = 0;
-    std::string Fault;
     if constexpr (IsString) {
       Value = Text.str();
-      return Fault;
-    } else if constexpr (IsNumber) {
-      Fault = readNumber(Text, std::numeric_limits<T>::max(), Number);
-    } else if constexpr (IsBool || std::is_enum_v<T>) {
-      Fault = readWord(Text, Number);
+      return "";
+    } else if constexpr (IsList) {
+      return readList(Text, Separator, Value);
     } else {
-      return readList(Text, Value);
-    }
-    if constexpr (!std::is_class_v<T>)
+      uint64_t Number = 0;
+      std::string Fault;
+      if constexpr (IsNumber)
+        Fault = readNumber(
+            Text, Least,
+            std::min<uint64_t>(Most, std::numeric_limits<T>::max()), Number);
+      else
+        Fault = readWord(Text, wordsOf(T()), Number);
       if (Fault.empty())
         Value = static_cast<T>(Number);
-    return Fault;
+      return Fault;
+    }
   }
 
+  static constexpr char Between = Separator;
   T Value, Default;
+  uint64_t Least, Most;
 };
 
 /// The options of a pass: a base of a struct whose members are its options.

@@ -239,6 +239,12 @@ std::string lineDiff(StringRef Before, StringRef After) {
 // Documentation
 //===----------------------------------------------------------------------===//
 
+/// The help with the form of a list, for who writes pipelines.
+static std::string describe(const OptionBase &O) {
+  char Separator = O.separator();
+  return Separator ? O.help() + " (separated by " + Separator + ")" : O.help();
+}
+
 std::string passHelp(Pass &P) {
   const PassInfo &Info = P.info();
   std::string Out =
@@ -249,7 +255,7 @@ std::string passHelp(Pass &P) {
     Out += "\nOptions:\n";
   for (const OptionBase *O : Options) {
     std::string Default = O->printDefault();
-    Out += fmt::format("  {:<18} {}", O->name(), O->describe());
+    Out += fmt::format("  {:<18} {}", O->name(), describe(*O));
     Out += Default.empty() ? "\n" : fmt::format(" (default {})\n", Default);
   }
   return Out;
@@ -275,7 +281,7 @@ std::string passesMarkdown(const PassRegistry &Registry) {
     Out += "\n| option | default | meaning |\n|---|---|---|\n";
     for (const OptionBase *O : Options) {
       std::string Default = O->printDefault(), Help;
-      for (char C : O->describe())
+      for (char C : describe(*O))
         Help += C == '|' ? "\\|" : std::string(1, C);
       if (!Default.empty())
         Default = "`" + Default + "`";

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/pass/Pipeline.h"
+#include "lib/pass/PassManager.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -93,10 +93,13 @@ inline constexpr llvm::StringRef PartSynchronizersAttr =
 
 /// "fp16", "fp16-ef", "bf16", "bf16-ef"; empty for None.
 llvm::StringRef compressorName(Synchronizer::CompressorType Compressor);
-/// The values of a compressor and of a spec as options name them.
-inline constexpr llvm::StringLiteral CompressorWords =
-    "none|fp16|fp16-ef|bf16|bf16-ef";
-inline constexpr llvm::StringLiteral SpecWords = "auto|nccl|ring";
+/// The values of options.
+constexpr llvm::StringLiteral wordsOf(Synchronizer::CompressorType) {
+  return "none|fp16|fp16-ef|bf16|bf16-ef";
+}
+constexpr llvm::StringLiteral wordsOf(Synchronizer::SpecType) {
+  return "auto|nccl|ring";
+}
 
 std::string printSynchronizer(const Synchronizer &S);
 /// The synchronizer that \p Text is, or nothing.

@@ -15,13 +15,13 @@ using namespace graft;
 namespace {
 
 enum class Finish : uint8_t { Matt, Gloss };
+constexpr llvm::StringLiteral wordsOf(Finish) { return "matt|gloss"; }
 
 struct PaintOptions : PassOptions {
   Option<std::string> Color{*this, "color", "The color", "red"};
   Option<bool> Twice{*this, "twice", "Two coats"};
-  Option<unsigned> Count{*this, "count", "How many", 3, {.Least = 1}};
-  Option<Finish> How{
-      *this, "finish", "How", Finish::Matt, {.Words = "matt|gloss"}};
+  Option<unsigned> Count{*this, "count", "How many", 3, /*Least=*/1};
+  Option<Finish> How{*this, "finish", "How"};
   Option<std::vector<std::string>> Rooms{*this, "rooms", "Which"};
 };
 
