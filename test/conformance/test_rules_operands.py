@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import test_rules
-from test_rules import options, run
+from test_rules import ROWS, options, run
 
 tf1 = tf.compat.v1
 raw = tf.raw_ops
@@ -199,6 +199,28 @@ def contracted(f):
     return {"rows": raw.BatchMatMul(x=turned, y=tf.ones([5, 12, 3]), adj_x=True)}
 
 
+def quantized(f):
+    """Ranges that are given, of each column, of each row and of all rows; and straight through them."""
+    def rounded(x, **kwargs):
+        return raw.QuantizeAndDequantizeV2(input=x, input_min=0.0, input_max=1.0, num_bits=3, **kwargs)
+
+    def sliced(low, high, **kwargs):
+        return raw.QuantizeAndDequantizeV3(input=f.x, input_min=low, input_max=high, num_bits=3, **kwargs)
+
+    given = dict(range_given=True)
+    return {
+        "given": rounded(f.x, **given),
+        "given_sums": rounded(f.mean, **given),
+        "given_columns": sliced(tf.zeros([4]), f.row + 1.0, axis=1, **given),
+        "given_rows": sliced(f.x[:, 0] - 1, f.x[:, 1], axis=0, **given),
+        "own_rows": sliced(f.x[:, 0], f.x[:, 1], axis=0, range_given=False),
+        "all_rows": rounded(f.x),
+        "all_rows_columns": sliced(tf.zeros([4]), f.row, axis=1, range_given=False),
+        "v4": raw.QuantizeAndDequantizeV4(input=f.y, input_min=0.0, input_max=1.0, num_bits=3, **given),
+        "gradient": tf.gradients(tf.reduce_sum(rounded(tf.matmul(f.x, f.table), **given)), f.table)[0],
+    }
+
+
 PROVED = {
     "products": products,
     "losses": losses,
@@ -207,6 +229,7 @@ PROVED = {
     "lookups": lookups,
     "contracted": contracted,
     "others": others,
+    "quantized": quantized,
 }
 
 
@@ -220,6 +243,9 @@ def refused(f):
         "squeeze_turned": tf.squeeze(tf.transpose(f.x[:, :1])),
         "argmax": raw.MaxPoolWithArgmax(**pool, include_batch_in_index=True).argmax,
         "xent_other_rows": raw.SoftmaxCrossEntropyWithLogits(features=f.x, labels=some).loss,
+        "quantized_rows": raw.QuantizeAndDequantizeV3(
+            input=f.x, input_min=tf.zeros([ROWS]), input_max=tf.ones([ROWS]), num_bits=3, axis=0
+        ),
         "xent_turned": raw.SoftmaxCrossEntropyWithLogits(features=f.turned, labels=f.turned).loss,
     }
 
