@@ -6,9 +6,8 @@
 // variable becomes a per-replica node, and so do its readers and writers:
 //
 //     w = VarHandleOp()                    w = VarHandleOp*()
-//     w/Assign = AssignVariableOp(w, i) →  w/Initializer/Identity =
-//     Identity*(i)
-//                                          w/Assign = AssignVariableOp*(w, ..)
+//     w/Assign = AssignVariableOp(w, i) →  init = Identity*(i)
+//                                          w/Assign = AssignVariableOp*(w, init)
 //     y = MatMul*(x/split, read)           read = ReadVariableOp*(w)
 //
 // The initial value exists once, so that copies start equal even when it is
@@ -22,7 +21,7 @@
 // a rule names it.
 //
 // So it is with sync-on-read variables, whose copies each replica writes for
-// itself (lib/infer/types/TypeRulesState.cpp), and with replicated ones, whose
+// itself (lib/infer/types/VariableStates.cpp), and with replicated ones, whose
 // copies are called `<v>/<i>` and take the initial value itself.
 //
 // Relies on: policies (assign-strategy), per-replica nodes (replicate).

@@ -2,10 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gathers, scatters and what finds indices.
-//
 // What looks rows up, scatters them, or adds them up by row numbers; for
-// numbers of the rows of one replica see RowIndicesTypes.cpp.
+// numbers of the rows of one replica see RowIndices.cpp.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"

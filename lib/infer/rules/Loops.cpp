@@ -9,6 +9,7 @@
 // What is in them is the type of their elements
 // (lib/infer/types/LoopTypes.cpp); the flow of an array says whether all
 // replicas came the same way.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"

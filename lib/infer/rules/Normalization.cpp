@@ -1,4 +1,4 @@
-//===- lib/infer/rules/Normalization.cpp - normalization and losses ------===//
+//===- lib/infer/rules/Normalization.cpp - normalization and losses -------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

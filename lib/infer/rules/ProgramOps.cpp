@@ -4,7 +4,6 @@
 //
 // What crosses between replicas.
 //
-// By what they say they do.
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"

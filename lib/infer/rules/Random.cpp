@@ -9,6 +9,7 @@
 // ops with a state do, and ops that are a function of a seed do when each
 // replica has a seed of its own. Without such rows a function of a seed gives
 // the true value, and anything else differs from replica to replica.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"

@@ -2,11 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of serialized records, and lookups in tables by key. Each works on a
-// record, or a key, at a time, but for what numbers the rows.
-//
 // Ops that make rows of serialized records, and lookups in tables by key. Each
 // works on a record, or a key, at a time, but for what numbers the rows.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"

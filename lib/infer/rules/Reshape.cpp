@@ -1,4 +1,4 @@
-//===- lib/infer/rules/Reshape.cpp - the same elements in another shape --===//
+//===- lib/infer/rules/Reshape.cpp - the same elements in another shape ---===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

@@ -1,10 +1,9 @@
-//===- lib/infer/rules/RowIndices.cpp - rows selected by their values ----===//
+//===- lib/infer/rules/RowIndices.cpp - rows selected by their values -----===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that are counted by their values, sent to parts and stitched.
-//
-// Numbers of the rows of one replica: of all (Range), or of those that a
+// Rows that are counted by their values, sent to parts and stitched; and
+// numbers of the rows of one replica: of all (Range), or of those that a
 // condition selects (Where).
 //
 // Range(0, b), b the rows of one replica, numbers them from 0 on each replica.
@@ -13,6 +12,7 @@
 // ones. Each is off by as much as all others of the replica, so that reshaping
 // and joining with other indices keeps them what they are. What is looked up by
 // Where has another number of rows on each replica, see Sym::Ragged.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"

@@ -151,7 +151,7 @@ RType alongRows(TypeContext &C, RType Dy) {
 
 namespace types {
 
-/// As RowRules.def describes the op.
+/// As its letters say.
 static void rows(TypeContext &C) {
   const OpRule &Rule = ruleOf(C.G.opName(C.N));
   SmallVector<unsigned, 2> Linear;

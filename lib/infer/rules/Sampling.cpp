@@ -6,6 +6,7 @@
 //
 // Which of the sampled classes are labels, by row: a sparse matrix with the
 // rows of one replica.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"

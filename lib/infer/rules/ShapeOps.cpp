@@ -9,6 +9,7 @@
 // Sizes of tensors, and tensors of a size that is an operand. A tensor that has
 // the rows of one replica is a slice of a larger one; what it is made of must
 // then be the same for every row.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"

@@ -1,4 +1,4 @@
-//===- lib/infer/rules/WholeBatch.cpp - the rows of all replicas ---------===//
+//===- lib/infer/rules/WholeBatch.cpp - the rows of all replicas ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
