@@ -38,8 +38,9 @@ private:
   void writeSlots();
   void explain(NodeId Var, const VariableStrategy &V) const;
   bool fail(const VariableStrategy &V, const Twine &Why) {
-    Diags.error("",
-                (Source + ": node_config '" + V.Variable + "': " + Why).str());
+    Diags.error(
+        "", (Source + V.Place + ": node_config '" + V.Variable + "': " + Why)
+                .str());
     return false;
   }
   bool hasPolicy(NodeId Var) const {

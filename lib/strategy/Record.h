@@ -60,6 +60,7 @@ struct VariableStrategy {
   std::vector<unsigned> Partitioner;
   std::vector<Synchronizer> Parts; ///< One for each part.
   std::string Why;                 ///< For the remark; no file has it.
+  std::string Place; ///< Of its entry in a text file: `:LINE:COLUMN`.
 
   /// The number of parts: 1 if it is whole.
   unsigned numParts() const;

@@ -87,12 +87,16 @@ bool hasUnknownFields(const google::protobuf::Message &M) {
   return false;
 }
 
-Expected<pb::Strategy> parseMessage(StringRef Bytes, StringRef File) {
+/// \p Places is where the entries of a text file stand.
+Expected<pb::Strategy>
+parseMessage(StringRef Bytes, StringRef File,
+             google::protobuf::TextFormat::ParseInfoTree &Places) {
   pb::Strategy Message;
   if (File.ends_with(".pbtxt") || looksLikeText(Bytes)) {
     google::protobuf::TextFormat::Parser Parser;
     Collector Errors;
     Parser.RecordErrorsTo(&Errors);
+    Parser.WriteLocationsTo(&Places);
     Parser.SetRecursionLimit(TextDepth);
     google::protobuf::io::ArrayInputStream Stream(
         Bytes.data(), static_cast<int>(Bytes.size()));
@@ -218,7 +222,8 @@ void writeSynchronizer(const Synchronizer &S, const ResourceSpec &Spec,
 } // namespace
 
 Expected<StrategyRecord> parseRecord(StringRef Bytes, StringRef File) {
-  Expected<pb::Strategy> Message = parseMessage(Bytes, File);
+  google::protobuf::TextFormat::ParseInfoTree Places;
+  Expected<pb::Strategy> Message = parseMessage(Bytes, File, Places);
   if (!Message)
     return Message.takeError();
   StrategyRecord R;
@@ -226,14 +231,20 @@ Expected<StrategyRecord> parseRecord(StringRef Bytes, StringRef File) {
   R.Path = Message->path();
   for (const std::string &Device : Message->graph_config().replicas())
     R.Replicas.push_back(Device);
-  for (const pb::Strategy::Node &Node : Message->node_config()) {
+  const auto *Entries =
+      pb::Strategy::descriptor()->FindFieldByName("node_config");
+  for (const auto &[I, Node] : enumerate(Message->node_config())) {
     VariableStrategy &V = R.Variables.emplace_back();
+    // Binary files have no places: the line is -1.
+    if (auto At = Places.GetLocation(Entries, static_cast<int>(I));
+        At.line >= 0)
+      V.Place = formatv(":{0}:{1}", At.line + 1, At.column + 1);
     V.Variable = variableOf(Node.var_name()).str();
     if (V.Variable.empty())
-      return failure(formatv("{0}: node_config {1} has no var_name", File,
-                             R.Variables.size() - 1));
+      return failure(
+          formatv("{0}{1}: node_config {2} has no var_name", File, V.Place, I));
     if (Error E = readVariable(Node, V))
-      return failure(File + ": node_config '" + Node.var_name() +
+      return failure(File + V.Place + ": node_config '" + Node.var_name() +
                      "': " + toString(std::move(E)));
   }
   return R;
@@ -250,11 +261,12 @@ Expected<StrategyRecord> readRecord(StringRef File) {
 
 Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,
                      StringRef File) {
-  auto Resolve = [&](std::string &Device, const Twine &Entry) -> Error {
+  auto Resolve = [&](std::string &Device, const Twine &Place,
+                     const Twine &Entry) -> Error {
     auto Full = Spec.resolve(Device);
     if (!Full)
-      return failure(File + ": " + Entry + ": there is no device '" + Device +
-                     "'; there are " + join(Spec.hostDevices(), ", ") +
+      return failure(File + Place + ": " + Entry + ": there is no device '" +
+                     Device + "'; there are " + join(Spec.hostDevices(), ", ") +
                      " and those of the replicas");
     Device = *Full;
     return Error::success();
@@ -263,14 +275,15 @@ Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,
     std::string Entry = "node_config '" + V.Variable + "'";
     for (const auto &[I, Part] : enumerate(V.Parts))
       if (!Part.Destination.empty())
-        if (Error E = Resolve(Part.Destination, Entry + ", part " + Twine(I)))
+        if (Error E = Resolve(Part.Destination, V.Place,
+                              Entry + ", part " + Twine(I)))
           return E;
     if (!V.Sync.Destination.empty())
-      if (Error E = Resolve(V.Sync.Destination, Entry))
+      if (Error E = Resolve(V.Sync.Destination, V.Place, Entry))
         return E;
   }
   for (std::string &Device : Record.Replicas)
-    if (Error E = Resolve(Device, "graph_config, replicas"))
+    if (Error E = Resolve(Device, "", "graph_config, replicas"))
       return E;
   return Error::success();
 }
