@@ -76,7 +76,7 @@ private:
 /// A constant with the size of the batch may meet rows of one replica where
 /// nobody sees to it, not even in what is never run.
 void MergeFetches::warnLost(NodeId N) {
-  RType Type = Facts->Types.number({N, 0});
+  ReplicationType Type = Facts->Types.number({N, 0});
   if (Type.Cause != NoNode && !Causes.insert(Type.Cause).second)
     return;
   Diagnostic &D = Diags->unproved(
@@ -98,7 +98,7 @@ bool MergeFetches::isGlobalName(NodeId N) const {
 }
 
 void MergeFetches::warnVarying(Endpoint E, StringRef What) {
-  RType Type = Facts->Types.number(E);
+  ReplicationType Type = Facts->Types.number(E);
   if (hasNoAggregate(*G, *Facts, E)) {
     if (Causes.insert(Type.Cause).second)
       Diags->error(G->name(Type.Cause),
@@ -126,7 +126,7 @@ Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
   auto [It, New] = Merged.try_emplace({E.Node, E.Port});
   if (!New)
     return It->second;
-  RType Type = Facts->Types.number(E);
+  ReplicationType Type = Facts->Types.number(E);
   StringRef Base = originName(*G, E.Node);
   static constexpr StringLiteral Names[] = {
       combine::Sum, combine::Min, combine::Max, combine::And, combine::Or};
@@ -204,7 +204,7 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
       Endpoint E = G->input(User, I);
       if (!G->isPerReplica(E.Node))
         continue;
-      RType Type = Facts->Types.number(E);
+      ReplicationType Type = Facts->Types.number(E);
       if (Type.isVarying())
         warnVarying(E, ("'" + G->name(User) + "'").str());
       if (Diags->wantsRemarks() && Facts->Vars.isUpdate(*G, User) &&
@@ -233,7 +233,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found, bool &Reached) {
     if (!G->isPerReplica(E.Node))
       continue;
     Reached = true;
-    RType Type = Facts->Types.number(E);
+    ReplicationType Type = Facts->Types.number(E);
     bool Picked = Found.isPicked(E);
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;

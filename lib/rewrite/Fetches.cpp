@@ -24,7 +24,7 @@ namespace graft {
 bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E) {
   if (!Facts.Types.anyStates())
     return false;
-  RType Type = Facts.Types.number(E);
+  ReplicationType Type = Facts.Types.number(E);
   return Type.isVarying() && Type.Cause != NoNode &&
          G.node(Type.Cause).Plan == Policy::SyncOnRead;
 }
@@ -175,7 +175,7 @@ void Fetches::addSinks() {
 /// which not even the rank is known, or that others only wait for, has no value
 /// to give: it loses its name, and whoever asks for it is told.
 bool Fetches::isResult(Endpoint E) const {
-  RType Number = Facts.Types.number(E);
+  ReplicationType Number = Facts.Types.number(E);
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
          (!Number.isVarying() ||
@@ -229,9 +229,9 @@ void Fetches::addHeads() {
         Facts.Types.usesState(N) || Facts.Dims.numOutputs(N) != 1 ||
         isInLoop(N))
       continue;
-    RType Type = Facts.Types.number({N, 0});
+    ReplicationType Type = Facts.Types.number({N, 0});
     unsigned DataType = G.outputType(N, 0);
-    bool HoldsRows = !Type.Zero && Type.Order != RType::AnyOrder;
+    bool HoldsRows = !Type.Zero && Type.Order != ReplicationType::AnyOrder;
     if (HoldsRows && !Type.isTrue() && !Type.isVarying() && !Type.Symbolic &&
         DataType != DT_VARIANT && DataType != DT_RESOURCE &&
         Facts.Dims.shape({N, 0}))

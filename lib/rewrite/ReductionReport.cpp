@@ -117,7 +117,7 @@ void ReductionReport::warnAsked(const ProgramFacts &Facts, NodeId N,
   if (G.node(G.input(N, I).Node).Kind == Inserted::Merge)
     return; // aggregateWrites() told
   bool OnRead = G.node(Var).Plan == Policy::SyncOnRead;
-  RType Type = Facts.Types.number(G.input(N, I));
+  ReplicationType Type = Facts.Types.number(G.input(N, I));
   Diagnostic &D = Diags.unproved(
       "policy", G.name(Var),
       OnRead

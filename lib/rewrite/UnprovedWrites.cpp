@@ -107,7 +107,7 @@ void RepairFinder::repairRows(NodeId N) {
   unsigned RowsAt = static_cast<uint8_t>(U.Grad),
            IndicesAt = static_cast<uint8_t>(U.Indices);
   Endpoint Rows = G.input(N, RowsAt), Indices = G.input(N, IndicesAt);
-  RType Type = Facts.Types.type(Indices);
+  ReplicationType Type = Facts.Types.type(Indices);
   auto Shape = Facts.Dims.shape(Indices);
   StringRef Op = G.opName(N);
   bool Adds = U.Kind == UpdateKind::Apply || Op.ends_with(op::Add) ||
@@ -153,7 +153,7 @@ void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
     uint32_t Is = ruleOf(G.opName(At)).Is;
     if (G.isOp(At, op::UnsortedSegmentSum)) {
       Endpoint Of = G.input(At, 0);
-      RType Type = Facts.Types.type(Of);
+      ReplicationType Type = Facts.Types.type(Of);
       if (Local.differs(Of) && Type.isVarying() &&
           Facts.Types.type(G.input(At, 1)).isReplicated() &&
           Local.hasOwnSize(G.input(At, 1)) && Segments.insert(At).second)

@@ -36,8 +36,8 @@ private:
   void error(NodeId N, const Twine &Message) { C.error(N, Message); }
   Endpoint erase(Endpoint E) const { return C.erase(E); }
   OpKind opKind(NodeId N) const { return C.opKind(N); }
-  bool isOpen(const RType &Type) const;
-  bool isExcused(const RType &Type) const;
+  bool isOpen(const ReplicationType &Type) const;
+  bool isExcused(const ReplicationType &Type) const;
   bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
   void checkInserted(const ProgramFacts &Facts, NodeId N);
   void checkOnce(const ProgramFacts &Facts, NodeId N);
@@ -52,13 +52,13 @@ private:
 
 /// Whether a type is one that the input leaves open and a pass warned of. What
 /// an inserted node spoils has no excuse.
-bool NodeChecker::isOpen(const RType &Type) const {
+bool NodeChecker::isOpen(const ReplicationType &Type) const {
   return Type.isVarying() && Type.Cause != NoNode &&
          G.node(Type.Cause).Kind == Inserted::No;
 }
 
 /// Whether a type is that of a true value, or of an open one.
-bool NodeChecker::isExcused(const RType &Type) const {
+bool NodeChecker::isExcused(const ReplicationType &Type) const {
   return Type.isTrue() || isOpen(Type);
 }
 
@@ -67,7 +67,7 @@ bool NodeChecker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
     if (Facts.Types.natural({N, Port}).isPlain())
       continue;
-    RType Type = Facts.Types.number({N, Port});
+    ReplicationType Type = Facts.Types.number({N, Port});
     if (!isExcused(Type) ||
         (Type.isVarying() && G.node(N).Count == Copies::PerReplica))
       return false;
@@ -112,7 +112,7 @@ void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
     }
     if (This.Kind != Inserted::No)
       continue;
-    RType Type = Facts.Types.type(E);
+    ReplicationType Type = Facts.Types.type(E);
     if (!Type.isPlain() && !isExcused(Type))
       error(N, formatv("input {0} is {1}, not the value of the single-device "
                        "step",

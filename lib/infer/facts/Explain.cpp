@@ -17,7 +17,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-std::string text(const RType &Type) {
+std::string text(const ReplicationType &Type) {
   return Type.str() + (Type.Symbolic ? " (a local size)" : "");
 }
 
@@ -52,10 +52,11 @@ std::string Explainer::types(NodeId N) const {
   unsigned Outputs = Facts.Dims.numOutputs(N);
   if (Outputs == 0)
     return "no value";
-  RType First = Facts.Types.type({N, 0});
+  ReplicationType First = Facts.Types.type({N, 0});
   std::string Out = text(First);
   for (unsigned Port = 1; Port < Outputs; ++Port)
-    if (RType Type = Facts.Types.type({N, Port}); text(Type) != text(First))
+    if (ReplicationType Type = Facts.Types.type({N, Port});
+        text(Type) != text(First))
       Out += ", output " + std::to_string(Port) + " is " + text(Type);
   return Out;
 }
@@ -81,8 +82,9 @@ std::string Explainer::because(NodeId N) const {
     return With("it writes a variable, which takes global values");
   if (isEnd(N))
     return "'" + tensorName(G, G.input(N, 0)) + "' is split over the replicas";
-  RType Type = Facts.Dims.numOutputs(N) != 0 ? Facts.Types.type({N, 0})
-                                             : RType::replicated();
+  ReplicationType Type = Facts.Dims.numOutputs(N) != 0
+                             ? Facts.Types.type({N, 0})
+                             : ReplicationType::replicated();
   if (Type.isVarying() && Type.Cause == N) {
     std::string Reason = Facts.Types.reason(N);
     return With(ruleOf(G.opName(N)).Type ? "it " + Reason : Reason);

@@ -143,7 +143,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   for (Endpoint E : G.dataInputs(N))
     In |= bits(E);
   bool Exchanged = exchanges(G, N);
-  RType Type = Facts.Types.type({N, Port});
+  ReplicationType Type = Facts.Types.type({N, Port});
   if (This.Count == Copies::PerReplica && !Exchanged) {
     // Sizes are not values.
     bool Other = In & (ruleAt(N).Is & trait::ReadsSizes ? Length : Differs);

@@ -98,19 +98,19 @@ static void concat(SizeContext &C) {
 namespace {
 
 /// Concat along the axis of the batch. \p Type is that of a sum of the parts.
-RType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
-               RType Type) {
+ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
+                         ReplicationType Type) {
   if (C.isReduced()) {
     // Who reads this needs the rows of all replicas.
     C.Assumes |= Type.Assumes;
     for (unsigned I : Operands)
-      if (RType X = C.whole(I); !X.isReplicated())
+      if (ReplicationType X = C.whole(I); !X.isReplicated())
         return C.varyingLike(X);
-    return RType::replicated();
+    return ReplicationType::replicated();
   }
-  SmallVector<TypeAnalysis::OrderedPart, 2> Parts;
+  TypeAnalysis::OrderedParts Parts;
   for (unsigned I : Operands) {
-    RType X = C.operand(I);
+    ReplicationType X = C.operand(I);
     auto Shape = C.shape(I);
     if (!X.isSharded() || !Shape)
       return C.varying(
@@ -128,17 +128,11 @@ RType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
   }
   Type.Zero = false;
   Type.Axis = static_cast<uint8_t>(Axis);
-  if (Parts.size() == 1) {
-    Type.Order = Parts[0].Order & 63;
-    return Type;
-  }
-  Type.Order = C.orderOf(Parts) & 63;
-  return Type.isJoined() ? Type
-                         : C.varying("exceeds the limit of distinct "
-                                     "concatenation orders along the batch");
+  Type.Order = Parts.size() == 1 ? Parts[0].Order : C.orderOf(Parts);
+  return Type;
 }
 
-RType joinType(TypeContext &C) {
+ReplicationType joinType(TypeContext &C) {
   bool Pack = C.isOp(op::Pack), Old = C.isOp(op::Concat);
   unsigned First = Old ? 1 : 0, Count = Pack ? C.numData() : C.numData() - 1;
   std::optional<int64_t> Axis;
@@ -156,7 +150,7 @@ RType joinType(TypeContext &C) {
   }
   if (!Pack && !C.operand(Old ? 0 : C.numData() - 1).isTrue())
     return C.varying("concatenates along an axis that differs per replica");
-  RType Sum = types::sumOf(C, Operands);
+  ReplicationType Sum = types::sumOf(C, Operands);
   if (!AnySharded || !Sum.isSharded()) {
     Sum.Zero = false;
     return Sum;
@@ -169,20 +163,20 @@ RType joinType(TypeContext &C) {
   int Batch = Pack ? Sum.Axis - 1 : Sum.Axis;
   if (!Pack && At == Batch)
     return joinRows(C, Operands, At, Sum);
-  uint8_t Order = RType::AnyOrder;
+  uint32_t Order = ReplicationType::AnyOrder;
   for (unsigned I : Operands) {
-    RType X = C.operand(I);
+    ReplicationType X = C.operand(I);
     if (!X.isSharded())
       return C.varying(
           "concatenates a per-replica shard with a replicated value "
           "along the batch axis");
-    if (X.Zero || X.Order == RType::AnyOrder)
+    if (X.Zero || X.Order == ReplicationType::AnyOrder)
       continue;
-    if (Order != RType::AnyOrder && Order != X.Order)
+    if (Order != ReplicationType::AnyOrder && Order != X.Order)
       return C.varying("combines rows in different concatenation orders");
     Order = X.Order;
   }
-  Sum.Order = Order & 63;
+  Sum.Order = Order;
   Sum.Axis = static_cast<uint8_t>(Pack && At <= Batch ? Batch + 1 : Batch);
   Sum.Zero = false;
   return Sum;
@@ -197,8 +191,8 @@ unsigned countBlocks(std::optional<SmallVector<int64_t, 4>> Sizes) {
 }
 
 /// SpaceToBatchND: row r of block i is row i*b+r, as if the blocks were joined.
-RType toBlocksType(TypeContext &C) {
-  RType X = C.numeric(0);
+ReplicationType toBlocksType(TypeContext &C) {
+  ReplicationType X = C.numeric(0);
   unsigned Count = countBlocks(C.numbers(1));
   bool Fits = C.operand(1).isTrue() && C.operand(2).isTrue();
   if (X.isVarying())
@@ -208,16 +202,12 @@ RType toBlocksType(TypeContext &C) {
   auto Rows = C.sizeOf(C.input(0), 0);
   if (!Fits || X.Axis != 0 || Count < 2 || !Rows)
     return C.varying("makes blocks whose size differs per replica");
-  X.Order = C.orderOf(SmallVector<TypeAnalysis::OrderedPart>(
-                Count, {X.Order, 0, *Rows})) &
-            63;
-  return X.isJoined() ? X
-                      : C.varying("exceeds the limit of distinct concatenation "
-                                  "orders along the batch");
+  X.Order = C.orderOf(TypeAnalysis::OrderedParts(Count, {X.Order, 0, *Rows}));
+  return X;
 }
 
-RType fromBlocksType(TypeContext &C) {
-  RType X = C.numeric(0);
+ReplicationType fromBlocksType(TypeContext &C) {
+  ReplicationType X = C.numeric(0);
   unsigned Count = countBlocks(C.numbers(1));
   if (X.isVarying())
     return C.varyingLike(X);
@@ -230,15 +220,16 @@ RType fromBlocksType(TypeContext &C) {
   if (X.Axis != 0 || Parts.empty() || Parts.size() != Count ||
       !all_equal(Parts))
     return C.varying("combines blocks that SpaceToBatch did not make");
-  X.Order = Parts.front().Order & 63;
+  X.Order = Parts.front().Order;
   return X;
 }
 
 /// Row numbers, which count as rows, before other indices, along the last axis:
 /// the type of the indices, or Varying.
-RType rowIndices(TypeContext &C, const RType &Numbers) {
-  RType All = C.suppose(RType::sharded(Numbers.Axis), joinType),
-        Type = RType::varying(Numbers.Cause);
+ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
+  auto Type = ReplicationType::varying(Numbers.Cause);
+  ReplicationType All =
+      C.suppose(ReplicationType::sharded(Numbers.Axis), joinType);
   bool Pack = C.isOp(op::Pack);
   int Rank = C.rank(C.out());
   if (!All.isSharded() || All.isJoined() || All.K != 0 || Rank < 2 ||
@@ -250,9 +241,8 @@ RType rowIndices(TypeContext &C, const RType &Numbers) {
   if ((Axis < 0 ? Axis + Rank : Axis) + 1 != Rank ||
       (!Pack && (!Shape || !C.D.table().isOne(Shape->back()))))
     return Type;
-  Type.Order = RType::RowIndices;
+  Type.Indices = LocalIndices::RowIndices;
   Type.Axis = All.Axis;
-  Type.K = Numbers.K;
   return Type;
 }
 
@@ -265,30 +255,30 @@ void toBlocks(TypeContext &C) { C.setAll(toBlocksType(C)); }
 void fromBlocks(TypeContext &C) { C.setAll(fromBlocksType(C)); }
 
 static bool joinIndices(TypeContext &C) {
-  RType First = C.operand(0);
+  ReplicationType First = C.operand(0);
   if (First.isRowNumbers()) {
     for (unsigned I = 1; I < C.numData(); ++I)
       if (C.operand(I).isVarying())
         return false;
-    C.setAllIndices(rowIndices(C, First));
+    ReplicationType Type = rowIndices(C, First);
+    C.setAll(Type, Type.Indices);
     return true;
   }
   // The rows of accidental hits, and their columns.
-  if (!First.isOfHits(RType::HitRows) || !C.isOp(op::ConcatV2) ||
+  if (First.Indices != LocalIndices::HitRows || !C.isOp(op::ConcatV2) ||
       C.numData() != 3 || !C.operand(2).isTrue())
     return false;
   auto IsColumn = [&](unsigned I) {
     auto Shape = C.shape(I);
     return Shape && Shape->size() == 2 && C.D.table().isOne(Shape->back());
   };
-  RType Columns = C.operand(1);
+  ReplicationType Columns = C.operand(1);
   auto Axis = C.numbers(2);
-  if (!Columns.isOfHits(RType::HitValues) || Columns.Cause != First.Cause ||
-      !Axis || Axis->size() != 1 || ((*Axis)[0] != 1 && (*Axis)[0] != -1) ||
-      !IsColumn(0) || !IsColumn(1))
+  if (Columns.Indices != LocalIndices::HitValues ||
+      Columns.Cause != First.Cause || !Axis || Axis->size() != 1 ||
+      ((*Axis)[0] != 1 && (*Axis)[0] != -1) || !IsColumn(0) || !IsColumn(1))
     return false;
-  First.Order = RType::HitIndices;
-  C.setAllIndices(First);
+  C.setAll(First, LocalIndices::HitIndices);
   return true;
 }
 

@@ -91,8 +91,8 @@ static void einsum(SizeContext &C) {
 
 namespace {
 
-RType matMulType(TypeContext &C, bool Batched) {
-  RType X = C.numeric(0), Y = C.numeric(1);
+ReplicationType matMulType(TypeContext &C, bool Batched) {
+  ReplicationType X = C.numeric(0), Y = C.numeric(1);
   if (X.isVarying())
     return C.varyingLike(X);
   if (Y.isVarying())
@@ -114,7 +114,7 @@ RType matMulType(TypeContext &C, bool Batched) {
     bool InY = Y.isSharded() && Y.Axis == ContractY;
     int K = X.K + Y.K;
     if (InX && InY)
-      return RType::partial(K);
+      return ReplicationType::partial(K);
     if (InX || InY)
       return C.varying(
           "contracts the batch axis with a value that is not split");
@@ -123,28 +123,28 @@ RType matMulType(TypeContext &C, bool Batched) {
     if (X.isSharded() && Y.isSharded()) {
       int AX = X.Axis + Out - RX, AY = Y.Axis + Out - RY;
       if (LeadX && LeadY && AX == AY)
-        return RType::sharded(AX, K);
+        return ReplicationType::sharded(AX, K);
       return C.varying(
           "multiplies every row of the batch with every other row");
     }
     if (X.isSharded())
       return LeadX ? (C.broadcastsAlong(1, X.Axis + Out - RX)
-                          ? RType::sharded(X.Axis + Out - RX, K)
+                          ? ReplicationType::sharded(X.Axis + Out - RX, K)
                           : C.varying("multiplies a per-replica shard with a "
                                       "replicated value along the batch axis"))
-                   : RType::sharded(Out - 2, K);
+                   : ReplicationType::sharded(Out - 2, K);
     return LeadY ? (C.broadcastsAlong(0, Y.Axis + Out - RY)
-                        ? RType::sharded(Y.Axis + Out - RY, K)
+                        ? ReplicationType::sharded(Y.Axis + Out - RY, K)
                         : C.varying("multiplies a per-replica shard with a "
                                     "replicated value along the batch axis"))
-                 : RType::sharded(Out - 1, K);
+                 : ReplicationType::sharded(Out - 1, K);
   }
   return types::productOf(C, 0, X, 1, Y, 1);
 }
 
 /// A sum of products: the batch is a letter that the result keeps or adds up.
-RType einsumType(TypeContext &C) {
-  SmallVector<RType, 2> Types;
+ReplicationType einsumType(TypeContext &C) {
+  SmallVector<ReplicationType, 2> Types;
   bool AnySharded = false;
   for (unsigned I = 0; I < C.numData(); ++I) {
     Types.push_back(C.numeric(I));
@@ -163,7 +163,7 @@ RType einsumType(TypeContext &C) {
   char Batch = 0;
   int K = 0;
   for (unsigned I = 0; I < Types.size(); ++I) {
-    RType &X = Types[I];
+    ReplicationType &X = Types[I];
     if (X.isPartial())
       X = C.reduced(I);
     K += X.K;
@@ -182,10 +182,11 @@ RType einsumType(TypeContext &C) {
       return C.varying(
           "contracts the batch axis with a value that is not split");
   if (!Batch)
-    return RType::replicated(K);
+    return ReplicationType::replicated(K);
   size_t Kept = E->Output.find(Batch);
-  return Kept == StringRef::npos ? RType::partial(K)
-                                 : RType::sharded(static_cast<int>(Kept), K);
+  return Kept == StringRef::npos
+             ? ReplicationType::partial(K)
+             : ReplicationType::sharded(static_cast<int>(Kept), K);
 }
 
 } // namespace
@@ -201,15 +202,15 @@ static void batchMatMul(TypeContext &C) {
 static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
 
 static void biasAddGrad(TypeContext &C) {
-  RType X = C.numeric(0);
+  ReplicationType X = C.numeric(0);
   if (X.isSharded()) {
     int Rank = C.rank(0);
     bool First =
         Rank != 2 && C.G.stringAttr(C.N, "data_format") == StringRef("NCHW");
     int Channel = First ? 1 : Rank - 1;
     X = Channel <= 0        ? C.varying("has an operand of unknown rank")
-        : X.Axis == Channel ? RType::sharded(0, X.K)
-                            : RType::partial(X.K);
+        : X.Axis == Channel ? ReplicationType::sharded(0, X.K)
+                            : ReplicationType::partial(X.K);
   }
   C.setAll(X);
 }

@@ -115,8 +115,9 @@ namespace types {
 
 static void switches(TypeContext &C) {
   // A box is none to reduce.
-  RType X = C.G.outputType(C.N, 0) == DT_VARIANT ? C.operand(0) : C.numeric(0);
-  RType Pred = C.plain(1);
+  ReplicationType X =
+      C.G.outputType(C.N, 0) == DT_VARIANT ? C.operand(0) : C.numeric(0);
+  ReplicationType Pred = C.plain(1);
   C.setAll(Pred.isReplicated() ? X
            : Pred.isVarying()
                ? C.varyingLike(Pred)
@@ -126,13 +127,14 @@ static void switches(TypeContext &C) {
 /// Branches must agree, because nobody knows which one it will be. A zero
 /// agrees with everything of its size.
 static void merges(TypeContext &C) {
-  SmallVector<RType, 2> Types;
-  RType Result;
+  SmallVector<ReplicationType, 2> Types;
+  ReplicationType Result;
   bool IsBox = C.G.outputType(C.N, 0) == DT_VARIANT;
   bool AllZero = true, Same = true, AnySharded = false, AllSharded = true;
   for (unsigned I = 0; I < C.numData(); ++I) {
     // A size stays one.
-    RType X = C.operand(I).Symbolic || IsBox ? C.operand(I) : C.numeric(I);
+    ReplicationType X =
+        C.operand(I).Symbolic || IsBox ? C.operand(I) : C.numeric(I);
     Types.push_back(X);
     if (X.isVarying()) {
       Result = C.varyingLike(X);
@@ -148,15 +150,17 @@ static void merges(TypeContext &C) {
     AllSharded &= X.isSharded() && X.Axis == Result.Axis;
   }
   if (AllZero && !Result.isVarying() && !Types.empty()) {
-    auto *It = find_if(Types, [](const RType &X) { return !X.isNothing(); });
+    auto *It =
+        find_if(Types, [](const ReplicationType &X) { return !X.isNothing(); });
     Result = It == Types.end() ? Types.front() : *It;
   } else if (!Same && !Result.isVarying()) {
-    Result = AllSharded ? RType::sharded(Result.Axis) : RType::replicated();
+    Result = AllSharded ? ReplicationType::sharded(Result.Axis)
+                        : ReplicationType::replicated();
     if (IsBox || (AnySharded && !AllSharded))
       Result = C.varying("merges branches with different replication types");
     for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
       if (!Types[I].Zero)
-        if (RType X = C.plain(I); X.isVarying())
+        if (ReplicationType X = C.plain(I); X.isVarying())
           Result = C.varyingLike(X);
   }
   for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
@@ -164,7 +168,7 @@ static void merges(TypeContext &C) {
       Result = C.varying("merges zeros with values of a different size");
   C.set(0, Result);
   // Which of them it was.
-  RType Which = RType::replicated();
+  ReplicationType Which = ReplicationType::replicated();
   for (Endpoint E : C.G.dataInputs(C.N))
     if (C.Types.type(E).isVarying() && C.mayNotRun(E.Node))
       Which = C.varyingLike(C.Types.type(E));
@@ -181,7 +185,9 @@ static void optional(TypeContext &C) {
     none(C);
 }
 
-static void optionalNone(TypeContext &C) { C.setAll(RType::nothing()); }
+static void optionalNone(TypeContext &C) {
+  C.setAll(ReplicationType::nothing());
+}
 
 } // namespace types
 

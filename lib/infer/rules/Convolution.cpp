@@ -94,27 +94,27 @@ namespace {
 
 /// A convolution of the rows in operand \p Rows, forward or backward, with the
 /// filter in operand 1.
-RType convolve(TypeContext &C, unsigned Rows) {
-  RType X = C.numeric(Rows), F = C.numeric(1);
+ReplicationType convolve(TypeContext &C, unsigned Rows) {
+  ReplicationType X = C.numeric(Rows), F = C.numeric(1);
   if (X.isSharded() && F.isPartial())
     F = C.reduced(1);
   if (X.isSharded() && !F.isVarying())
     return X.Axis == 0 && F.isReplicated()
-               ? RType::sharded(0, X.K + F.K)
+               ? ReplicationType::sharded(0, X.K + F.K)
                : C.varying("convolves along the batch axis");
   return F.isSharded() ? C.varying("has filters that differ per example")
                        : types::productOf(C, Rows, X, 1, F, 1);
 }
 
-RType filterGradType(TypeContext &C) {
-  RType X = C.numeric(0), Dy = C.numeric(2);
+ReplicationType filterGradType(TypeContext &C) {
+  ReplicationType X = C.numeric(0), Dy = C.numeric(2);
   if (!C.operand(1).isTrue())
     X = C.varying("depends on a per-replica size");
   if (X.isVarying() || Dy.isVarying())
     return C.varyingLike(X.isVarying() ? X : Dy);
   if (X.isSharded() && Dy.isSharded())
     return X.Axis == 0 && Dy.Axis == 0
-               ? RType::partial(X.K + Dy.K)
+               ? ReplicationType::partial(X.K + Dy.K)
                : C.varying("convolves along the batch axis");
   return X.isSharded() || Dy.isSharded()
              ? C.varying(
@@ -126,7 +126,7 @@ RType filterGradType(TypeContext &C) {
 
 namespace types {
 
-RType ofSizes(TypeContext &C, RType Rows) {
+ReplicationType ofSizes(TypeContext &C, ReplicationType Rows) {
   if (Rows.isVarying())
     return Rows;
   Endpoint Sizes = C.input(0);

@@ -237,11 +237,11 @@ bool addsChannels(const TypeContext &C) {
 }
 
 /// Anything element-wise that is not linear: plain operands along one axis.
-RType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
+ReplicationType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
   int Axis = -1;
-  SmallVector<RType, 4> Types;
+  SmallVector<ReplicationType, 4> Types;
   for (unsigned I : Operands) {
-    RType X = C.plain(I);
+    ReplicationType X = C.plain(I);
     if (X.isVarying())
       return C.varyingLike(X);
     if (X.isSharded()) {
@@ -256,25 +256,25 @@ RType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
     Types.push_back(X);
   }
   if (Axis < 0)
-    return RType::replicated();
+    return ReplicationType::replicated();
   for (size_t J = 0; J < Types.size(); ++J)
     if (!Types[J].isSharded() && !C.broadcastsAlong(Operands[J], Axis))
       return C.varying("combines a per-replica shard with a replicated value "
                        "along the batch axis");
-  return RType::sharded(Axis);
+  return ReplicationType::sharded(Axis);
 }
 
 /// Linear in operand \p I, and not in the other one.
-RType linearIn(TypeContext &C, unsigned I) {
-  RType X = C.numeric(I), Y = C.plain(1 - I);
+ReplicationType linearIn(TypeContext &C, unsigned I) {
+  ReplicationType X = C.numeric(I), Y = C.plain(1 - I);
   // The derivative at zero is not zero.
   Y.Zero = false;
   return types::productOf(C, I, X, 1 - I, Y);
 }
 
-RType selectType(TypeContext &C) {
-  RType Cond = C.plain(0);
-  RType Value = types::sumOf(C, {1, 2});
+ReplicationType selectType(TypeContext &C) {
+  ReplicationType Cond = C.plain(0);
+  ReplicationType Value = types::sumOf(C, {1, 2});
   // A vector says which rows, in the older op.
   bool ByRows = C.isOp(op::Select) && C.rank(0) == 1;
   if (Cond.isVarying() || Value.isVarying())
@@ -295,7 +295,7 @@ RType selectType(TypeContext &C) {
   // Where the condition differs by rows, both sides do.
   bool Fits =
       Axis >= 0 && C.broadcastsAlong(1, Axis) && C.broadcastsAlong(2, Axis);
-  return Fits ? RType::sharded(Axis, Value.K)
+  return Fits ? ReplicationType::sharded(Axis, Value.K)
               : C.varying("selects by a per-replica condition between "
                           "replicated values along the batch axis");
 }
@@ -304,12 +304,12 @@ RType selectType(TypeContext &C) {
 
 namespace types {
 
-RType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
-  SmallVector<RType, 8> Types;
+ReplicationType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
+  SmallVector<ReplicationType, 8> Types;
   bool AnySharded = false, AnyPartial = false, AllZero = true;
   for (unsigned I : Operands) {
     Types.push_back(C.numeric(I));
-    const RType &X = Types.back();
+    const ReplicationType &X = Types.back();
     if (X.isVarying())
       return C.varyingLike(X);
     AnySharded |= X.isSharded();
@@ -320,7 +320,7 @@ RType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
     int Axis = -1;
     std::optional<int> K;
     for (size_t J = 0; J < Types.size(); ++J) {
-      RType &X = Types[J];
+      ReplicationType &X = Types[J];
       unsigned I = Operands[J];
       if (X.isPartial())
         X = C.reduced(I);
@@ -339,7 +339,7 @@ RType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
                          "the batch axis");
       C.scaled(Operands[J], Types[J], K.value_or(0));
     }
-    RType Result = RType::sharded(Axis, K.value_or(0));
+    ReplicationType Result = ReplicationType::sharded(Axis, K.value_or(0));
     Result.Zero = AllZero;
     return Result;
   }
@@ -348,7 +348,7 @@ RType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
     // Partial(k) as well: N equal terms.
     std::optional<int> K;
     bool Fits = true;
-    for (const RType &X : Types) {
+    for (const ReplicationType &X : Types) {
       if (X.Zero)
         continue;
       int As = X.isPartial() ? X.K : X.K + 1;
@@ -356,36 +356,37 @@ RType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
       K = As;
     }
     if (Fits)
-      return RType::partial(*K);
-    bool OnlyPartials =
-        all_of(Types, [](const RType &X) { return X.Zero || X.isPartial(); });
+      return ReplicationType::partial(*K);
+    bool OnlyPartials = all_of(Types, [](const ReplicationType &X) {
+      return X.Zero || X.isPartial();
+    });
     if (OnlyPartials) {
       for (size_t J = 0; J < Types.size(); ++J)
         C.scaled(Operands[J], Types[J], 0);
-      return RType::partial(0);
+      return ReplicationType::partial(0);
     }
     for (size_t J = 0; J < Types.size(); ++J)
       Types[J] = C.plain(Operands[J]);
-    return RType::replicated();
+    return ReplicationType::replicated();
   }
   std::optional<int> K;
-  for (const RType &X : Types)
+  for (const ReplicationType &X : Types)
     if (!X.Zero && (!K || X.K == 0))
       K = X.K;
   for (size_t J = 0; J < Types.size(); ++J)
     C.scaled(Operands[J], Types[J], K.value_or(0));
-  RType Result = RType::replicated(K.value_or(0));
+  ReplicationType Result = ReplicationType::replicated(K.value_or(0));
   Result.Zero = AllZero;
   return Result;
 }
 
-RType productOf(TypeContext &C, unsigned I, RType X, unsigned J, RType Y,
-                int Sign) {
+ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
+                          unsigned J, ReplicationType Y, int Sign) {
   if (X.isVarying())
     return C.varyingLike(X);
   if (Y.isVarying())
     return C.varyingLike(Y);
-  auto Reduce = [&](unsigned Index, RType &Type) {
+  auto Reduce = [&](unsigned Index, ReplicationType &Type) {
     if (Type.isPartial())
       Type = C.reduced(Index);
   };
@@ -401,11 +402,11 @@ RType productOf(TypeContext &C, unsigned I, RType X, unsigned J, RType Y,
   // Zeros divided by zeros are none.
   bool Zero = Sign > 0 ? X.Zero || Y.Zero : X.Zero && !Y.Zero;
   if (X.isPartial() || Y.isPartial()) {
-    RType Result = RType::partial(K);
+    ReplicationType Result = ReplicationType::partial(K);
     Result.Zero = Zero;
     return Result;
   }
-  RType Result = RType::replicated(K);
+  ReplicationType Result = ReplicationType::replicated(K);
   if (X.isSharded() || Y.isSharded()) {
     int AX = X.isSharded() ? C.alignedAxis(I, X.Axis) : -1;
     int AY = Y.isSharded() ? C.alignedAxis(J, Y.Axis) : -1;
@@ -418,7 +419,7 @@ RType productOf(TypeContext &C, unsigned I, RType X, unsigned J, RType Y,
         (!Y.isSharded() && !C.broadcastsAlong(J, Axis)))
       return C.varying("combines a per-replica shard with a replicated value "
                        "along the batch axis");
-    Result = RType::sharded(Axis, K);
+    Result = ReplicationType::sharded(Axis, K);
   }
   Result.Zero = Zero;
   return Result;
@@ -434,7 +435,7 @@ bool passIndices(TypeContext &C) {
   for (unsigned I = 0; I < C.numData(); ++I)
     Any |= C.operand(I).countsRows();
   for (unsigned I = 0; Any && I < C.numData(); ++I)
-    C.setIndices(I, C.operand(I));
+    C.set(I, C.operand(I), C.operand(I).Indices);
   return Any;
 }
 
@@ -451,7 +452,7 @@ static void add(TypeContext &C) {
 }
 
 static void mul(TypeContext &C) {
-  RType X = C.numeric(0), Y = C.numeric(1);
+  ReplicationType X = C.numeric(0), Y = C.numeric(1);
   C.setAll(productOf(C, 0, X, 1, Y));
 }
 
@@ -460,7 +461,7 @@ static void div(TypeContext &C) {
   if (unsigned Type = C.G.outputType(C.N, 0);
       Type != DT_INVALID && !isFloating(Type))
     return C.setAll(elementwise(C, {0, 1}));
-  RType X = C.numeric(0), Y = C.numeric(1);
+  ReplicationType X = C.numeric(0), Y = C.numeric(1);
   C.setAll(productOf(C, 0, X, 1, Y, -1));
 }
 
@@ -478,11 +479,12 @@ static bool castIndices(TypeContext &C) {
     auto Type = C.G.typeAttr(C.N, Key);
     return Type == DT_INT32 || Type == DT_INT64;
   };
-  RType X = C.operand(0);
+  ReplicationType X = C.operand(0);
   if ((!X.countsRows() && !X.isOfHits()) ||
-      (!X.isOfHits(RType::HitValues) && (!IsIndex("SrcT") || !IsIndex("DstT"))))
+      (X.Indices != LocalIndices::HitValues &&
+       (!IsIndex("SrcT") || !IsIndex("DstT"))))
     return false;
-  C.setAllIndices(X);
+  C.setAll(X, X.Indices);
   return true;
 }
 

@@ -134,21 +134,21 @@ namespace {
 /// The rows of all replicas, by what the nodes before compute together: what
 /// they compute each is nothing. In a graph with loops, the type of what is
 /// gathered might be another later, and nobody would ask here again.
-RType gatherByLengths(TypeContext &C) {
+ReplicationType gatherByLengths(TypeContext &C) {
   Endpoint Source = lengthGatherSource(C.G, C.N);
   if (Source.Node == NoNode || C.hasLoops())
     return C.varying("gathers rows in an unknown way");
-  RType X = C.Types.number(Source);
+  ReplicationType X = C.Types.number(Source);
   C.Assumes |= X.Assumes;
   return X.isVarying() ? C.varyingLike(X)
          : X.isSharded() && X.Axis == 0
-             ? RType::replicated(X.K)
+             ? ReplicationType::replicated(X.K)
              : C.varying("gathers a value that is not split along its axis");
 }
 
 /// Rows of a table; with batch_dims, of a table for each row of the indices.
-RType gatherType(TypeContext &C) {
-  RType Table = C.numeric(0), Index = C.plain(1);
+ReplicationType gatherType(TypeContext &C) {
+  ReplicationType Table = C.numeric(0), Index = C.plain(1);
   if (Table.isVarying() || Index.isVarying())
     return C.varyingLike(Table.isVarying() ? Table : Index);
   int64_t Lead = C.G.intAttr(C.N, "batch_dims").value_or(0), Axis = 0;
@@ -176,17 +176,18 @@ RType gatherType(TypeContext &C) {
     if (Axis < 0 || Axis == Table.Axis || RankOfIndex < 0)
       return C.varying("looks up rows in a per-replica shard");
     int Shift = Axis < Table.Axis ? RankOfIndex - 1 : 0;
-    return RType::sharded(Table.Axis + Shift, Table.K);
+    return ReplicationType::sharded(Table.Axis + Shift, Table.K);
   }
   if (Table.isPartial())
     Table = C.reduced(0);
   return Table.isReplicated() && Axis >= 0
-             ? RType::sharded(static_cast<int>(Axis) + Index.Axis, Table.K)
+             ? ReplicationType::sharded(static_cast<int>(Axis) + Index.Axis,
+                                        Table.K)
              : C.varying("looks up rows in a per-replica shard");
 }
 
-RType gatherNdType(TypeContext &C) {
-  RType Table = C.numeric(0), Index = C.plain(1);
+ReplicationType gatherNdType(TypeContext &C) {
+  ReplicationType Table = C.numeric(0), Index = C.plain(1);
   if (Table.isVarying() || Index.isVarying())
     return C.varyingLike(Table.isVarying() ? Table : Index);
   if (Table.isSharded())
@@ -196,13 +197,13 @@ RType gatherNdType(TypeContext &C) {
   if (Table.isPartial())
     Table = C.reduced(0);
   return Index.Axis + 1 < C.rank(1)
-             ? RType::sharded(Index.Axis, Table.K)
+             ? ReplicationType::sharded(Index.Axis, Table.K)
              : C.varying("has indices that are split along their last axis");
 }
 
 /// A sum into a tensor of one size on all replicas.
-RType scatterNdType(TypeContext &C) {
-  RType Index = C.plain(0), X = C.numeric(1);
+ReplicationType scatterNdType(TypeContext &C) {
+  ReplicationType Index = C.plain(0), X = C.numeric(1);
   if (X.isVarying() || Index.isVarying())
     return C.varyingLike(X.isVarying() ? X : Index);
   if (!C.operand(2).isTrue())
@@ -211,30 +212,30 @@ RType scatterNdType(TypeContext &C) {
     return X;
   return X.isSharded() && Index.isSharded() && X.Axis == Index.Axis &&
                  Index.Axis + 1 < C.rank(0)
-             ? RType::partial(X.K)
+             ? ReplicationType::partial(X.K)
              : C.varying("scatters rows by the indices of other rows");
 }
 
 /// A tensor of which some elements are others: along axes after those that the
 /// indices go through, or as a whole.
-RType tensorScatterType(TypeContext &C) {
+ReplicationType tensorScatterType(TypeContext &C) {
   auto Index = C.shape(1);
   int Depth = Index && !Index->empty() && C.D.table().isKnown(Index->back())
                   ? static_cast<int>(C.D.table().number(Index->back()))
                   : -1;
-  RType X = C.operand(0), Rows = C.operand(2);
+  ReplicationType X = C.operand(0), Rows = C.operand(2);
   if (Depth < 0 || !C.operand(1).isReplicated() || !X.isSharded() ||
       !Rows.isSharded() || X.Axis < Depth ||
       Rows.Axis + Depth != X.Axis + static_cast<int>(Index->size()) - 1)
     return types::ofAllRows(C);
   C.plain(1);
-  RType Result = C.plain(0), Other = C.plain(2);
+  ReplicationType Result = C.plain(0), Other = C.plain(2);
   return Other.isVarying() ? C.varyingLike(Other) : Result;
 }
 
-RType unsortedSegmentType(TypeContext &C, Combine Op) {
+ReplicationType unsortedSegmentType(TypeContext &C, Combine Op) {
   bool Sum = Op == Combine::Sum;
-  RType X = Sum ? C.numeric(0) : C.plain(0), Ids = C.plain(1);
+  ReplicationType X = Sum ? C.numeric(0) : C.plain(0), Ids = C.plain(1);
   if (X.isVarying() || Ids.isVarying())
     return C.varyingLike(X.isVarying() ? X : Ids);
   bool Fixed = C.operand(2).isTrue();
@@ -245,7 +246,7 @@ RType unsortedSegmentType(TypeContext &C, Combine Op) {
     if (!X.isSharded())
       return X;
     if (Rank >= 0 && X.Axis >= Rank)
-      return RType::sharded(X.Axis - Rank + 1, X.K);
+      return ReplicationType::sharded(X.Axis - Rank + 1, X.K);
     // The rows belong to row numbers of the whole batch.
     return X.Axis == 0
                ? C.gathered(0, X)
@@ -255,14 +256,15 @@ RType unsortedSegmentType(TypeContext &C, Combine Op) {
   if (!X.isSharded() || X.Axis != Ids.Axis || !Fixed)
     return C.varying("sums rows by row indices of one replica");
   // An empty segment has the value that loses against every other.
-  return RType::partial(Sum ? X.K : 0, Op);
+  return ReplicationType::partial(Sum ? X.K : 0, Op);
 }
 
-RType oneHotType(TypeContext &C) {
-  RType X = C.plain(0);
+ReplicationType oneHotType(TypeContext &C) {
+  ReplicationType X = C.plain(0);
   // The new axis is the last one, and its size no batch.
   for (unsigned I = 1; I < C.numData(); ++I)
-    if (RType Y = C.plain(I); !Y.isReplicated() || C.operand(I).Symbolic)
+    if (ReplicationType Y = C.plain(I);
+        !Y.isReplicated() || C.operand(I).Symbolic)
       X = Y.isVarying() ? C.varyingLike(Y)
                         : C.varying("counts rows of one replica");
   if (X.isSharded() && C.G.intAttr(C.N, "axis").value_or(-1) != -1)
@@ -274,10 +276,10 @@ RType oneHotType(TypeContext &C) {
 
 namespace types {
 
-RType ofAllRows(TypeContext &C) {
-  RType Type = RType::replicated();
+ReplicationType ofAllRows(TypeContext &C) {
+  ReplicationType Type = ReplicationType::replicated();
   for (unsigned I = 0; I < C.numData(); ++I)
-    if (RType X = C.whole(I); !X.isReplicated())
+    if (ReplicationType X = C.whole(I); !X.isReplicated())
       Type = C.varyingLike(X);
   return Type;
 }
@@ -306,7 +308,7 @@ static void unsortedSegmentMin(TypeContext &C) {
 static void oneHot(TypeContext &C) { C.setAll(oneHotType(C)); }
 
 static void topK(TypeContext &C) {
-  RType X = C.plain(0);
+  ReplicationType X = C.plain(0);
   int Rank = C.rank(0);
   if (X.isSharded() && (Rank < 0 || X.Axis + 1 == Rank))
     X = C.varying("selects along the batch axis");
@@ -316,10 +318,10 @@ static void topK(TypeContext &C) {
 }
 
 static void unique(TypeContext &C) {
-  RType X = C.plain(0);
+  ReplicationType X = C.plain(0);
   if (X.isSharded())
     X = C.gathered(0, X);
-  C.setAll(X.isVarying() ? C.varyingLike(X) : RType::replicated());
+  C.setAll(X.isVarying() ? C.varyingLike(X) : ReplicationType::replicated());
 }
 
 void whole(TypeContext &C) { C.setAll(ofAllRows(C)); }

@@ -142,11 +142,13 @@ static void arrayConcat(SizeContext &C) {
 namespace {
 
 /// The last operand is the flow of an array.
-RType flowOf(const TypeContext &C) { return C.operand(C.numData() - 1); }
+ReplicationType flowOf(const TypeContext &C) {
+  return C.operand(C.numData() - 1);
+}
 
 /// Where in the array, as operand \p I says: the same place on all replicas.
-RType placeOf(TypeContext &C, unsigned I) {
-  RType Index = C.plain(I), Flow = flowOf(C);
+ReplicationType placeOf(TypeContext &C, unsigned I) {
+  ReplicationType Index = C.plain(I), Flow = flowOf(C);
   if (Flow.isVarying() || Index.isVarying())
     return C.varyingLike(Flow.isVarying() ? Flow : Index);
   return Index.isReplicated()
@@ -154,13 +156,14 @@ RType placeOf(TypeContext &C, unsigned I) {
              : C.varying("accesses different elements on each replica");
 }
 
-RType elementOf(TypeContext &C) {
+ReplicationType elementOf(TypeContext &C) {
   auto Element = C.element(C.handle());
   return Element ? *Element : C.varying("uses an unknown TensorArray or stack");
 }
 
 /// \p X, of which each element has axis 0 less, is written; the place \p Index.
-void spread(TypeContext &C, RType X, RType Index, bool DropsAxis) {
+void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
+            bool DropsAxis) {
   if (Index.isVarying())
     X = Index;
   else if (X.isSharded() && X.Axis == 0)
@@ -168,7 +171,7 @@ void spread(TypeContext &C, RType X, RType Index, bool DropsAxis) {
   else if (X.isSharded() && DropsAxis)
     --X.Axis;
   C.hold(C.handle(), X);
-  C.set(0, X.isVarying() ? X : RType::replicated());
+  C.set(0, X.isVarying() ? X : ReplicationType::replicated());
 }
 
 } // namespace
@@ -182,8 +185,9 @@ static bool isElementReady(const TypeContext &C) {
 /// Makes one, or ends it.
 static void localHandle(TypeContext &C) {
   bool HasFlow = C.G.opName(C.N).starts_with(op::TensorArrayGrad);
-  RType Flow = HasFlow ? C.operand(1) : RType::replicated();
-  C.setAll(Flow.isVarying() ? C.varyingLike(Flow) : RType::replicated());
+  ReplicationType Flow = HasFlow ? C.operand(1) : ReplicationType::replicated();
+  C.setAll(Flow.isVarying() ? C.varyingLike(Flow)
+                            : ReplicationType::replicated());
 }
 
 static void stackPush(TypeContext &C) {
@@ -194,45 +198,45 @@ static void stackPush(TypeContext &C) {
 static void element(TypeContext &C) { C.set(0, elementOf(C)); }
 
 static void arrayRead(TypeContext &C) {
-  RType Index = placeOf(C, 1);
+  ReplicationType Index = placeOf(C, 1);
   C.set(0, Index.isVarying() ? Index : elementOf(C));
 }
 
 static void arrayWrite(TypeContext &C) {
-  RType Index = placeOf(C, 1);
+  ReplicationType Index = placeOf(C, 1);
   C.hold(C.handle(), Index.isVarying() ? Index : C.number(2));
-  C.set(0, Index.isVarying() ? Index : RType::replicated());
+  C.set(0, Index.isVarying() ? Index : ReplicationType::replicated());
 }
 
 static void arrayGather(TypeContext &C) {
-  RType Index = placeOf(C, 1), X = elementOf(C);
+  ReplicationType Index = placeOf(C, 1), X = elementOf(C);
   if (X.isSharded())
     ++X.Axis;
   C.set(0, Index.isVarying() ? Index : X);
 }
 
 static void arrayScatter(TypeContext &C) {
-  RType Index = placeOf(C, 1);
+  ReplicationType Index = placeOf(C, 1);
   spread(C, C.number(2), Index, /*DropsAxis=*/true);
 }
 
 static void arraySplit(TypeContext &C) {
-  RType Index = placeOf(C, 2);
+  ReplicationType Index = placeOf(C, 2);
   spread(C, C.number(1), Index, /*DropsAxis=*/false);
 }
 
 static void arrayConcat(TypeContext &C) {
-  RType X = elementOf(C), Flow = flowOf(C);
+  ReplicationType X = elementOf(C), Flow = flowOf(C);
   if (X.isSharded() && X.Axis == 0)
     X = C.varying("concatenates along the batch axis");
   if (Flow.isVarying())
     X = C.varyingLike(Flow);
   C.set(0, X);
-  C.set(1, X.isVarying() ? X : RType::replicated());
+  C.set(1, X.isVarying() ? X : ReplicationType::replicated());
 }
 
 static void arraySize(TypeContext &C) {
-  RType X = flowOf(C);
+  ReplicationType X = flowOf(C);
   if (X.isVarying())
     X = C.varyingLike(X);
   else if (auto Value = C.D.value(C.out()))

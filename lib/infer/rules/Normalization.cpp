@@ -55,13 +55,14 @@ namespace {
 
 /// Whether the batch is the channels of a batch norm, as in a layer norm that
 /// is made of one: every row has statistics of its own.
-bool rowsAreChannels(const TypeContext &C, const RType &X,
-                     ArrayRef<RType> PerChannel) {
+bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
+                     ArrayRef<ReplicationType> PerChannel) {
   int Rank = C.rank(C.input(C.G.opName(C.N).contains("Grad") ? 1 : 0));
   bool First = C.G.stringAttr(C.N, "data_format").value_or("NHWC") == "NCHW";
   return X.isSharded() && Rank > 1 && X.Axis == (First ? 1 : Rank - 1) &&
-         all_of(PerChannel,
-                [](const RType &C) { return C.isSharded() && C.Axis == 0; });
+         all_of(PerChannel, [](const ReplicationType &C) {
+           return C.isSharded() && C.Axis == 0;
+         });
 }
 
 /// Whether operand \p I is one row that is broadcast.
@@ -70,8 +71,8 @@ bool isOneRow(const TypeContext &C, unsigned I) {
   return Shape && Shape->size() == 2 && C.D.table().isOne(Shape->front());
 }
 
-RType xentType(TypeContext &C) {
-  RType X = C.plain(0), L = C.plain(1);
+ReplicationType xentType(TypeContext &C) {
+  ReplicationType X = C.plain(0), L = C.plain(1);
   if (X.isVarying() || L.isVarying())
     return C.varyingLike(X.isVarying() ? X : L);
   if ((X.isSharded() && X.Axis != 0) || (L.isSharded() && L.Axis != 0))
@@ -79,8 +80,8 @@ RType xentType(TypeContext &C) {
   if (X.isSharded() != L.isSharded() && !isOneRow(C, X.isSharded() ? 1 : 0))
     return C.varying("combines a per-replica shard with a replicated value "
                      "along the batch axis");
-  return X.isSharded() || L.isSharded() ? RType::sharded(0)
-                                        : RType::replicated();
+  return X.isSharded() || L.isSharded() ? ReplicationType::sharded(0)
+                                        : ReplicationType::replicated();
 }
 
 } // namespace
@@ -88,80 +89,80 @@ RType xentType(TypeContext &C) {
 namespace types {
 
 static void batchNorm(TypeContext &C) {
-  SmallVector<RType, 5> In;
+  SmallVector<ReplicationType, 5> In;
   for (unsigned I = 0; I < C.numData(); ++I) {
     In.push_back(C.plain(I));
     if (In.back().isVarying())
       return C.setAll(C.varyingLike(In.back()));
   }
-  const RType &X = In[0];
-  auto IsReplicated = [](const RType &T) { return T.isReplicated(); };
+  const ReplicationType &X = In[0];
+  auto IsReplicated = [](const ReplicationType &T) { return T.isReplicated(); };
   if (all_of(In, IsReplicated))
-    return C.setAll(RType::replicated());
+    return C.setAll(ReplicationType::replicated());
   // The running statistics (inputs 3, 4) are empty in training.
   bool Training = C.G.boolAttr(C.N, "is_training").value_or(true);
   if (rowsAreChannels(C, X,
                       ArrayRef(In).slice(1, Training ? 2 : In.size() - 1))) {
-    C.setAll(RType::sharded(0));
+    C.setAll(ReplicationType::sharded(0));
     C.set(0, X);
     return;
   }
   if (!X.isSharded() || X.Axis != 0 || !all_of(drop_begin(In), IsReplicated))
     return C.setAll(C.varying("normalizes along the batch axis"));
   if (!Training) {
-    C.setAll(RType::replicated());
-    C.set(0, RType::sharded(0));
+    C.setAll(ReplicationType::replicated());
+    C.set(0, ReplicationType::sharded(0));
     return;
   }
   if (C.D.isUneven(C.input(0), 0))
     return C.setAll(C.varying("normalizes a data-dependent number of rows"));
   C.assume(AssumesLocalBatchNorm);
-  C.set(0, RType::sharded(0));
-  C.set(1, RType::partial(1));
-  C.set(2, RType::partial(1));
+  C.set(0, ReplicationType::sharded(0));
+  C.set(1, ReplicationType::partial(1));
+  C.set(2, ReplicationType::partial(1));
   for (unsigned Port = 3; Port < C.numResults(); ++Port)
     C.set(Port, C.varying("holds statistics of one replica's rows"));
 }
 
 static void batchNormGrad(TypeContext &C) {
   bool Training = C.G.boolAttr(C.N, "is_training").value_or(true);
-  RType Dy = C.numeric(0), X = C.plain(1);
-  SmallVector<RType, 3> PerChannel{C.plain(2)};
+  ReplicationType Dy = C.numeric(0), X = C.plain(1);
+  SmallVector<ReplicationType, 3> PerChannel{C.plain(2)};
   // Those of the whole batch; in training they are what the forward op kept.
   for (unsigned I = 3; !Training && I < 5; ++I)
     PerChannel.push_back(C.plain(I));
-  SmallVector<RType, 5> All{Dy, X};
+  SmallVector<ReplicationType, 5> All{Dy, X};
   append_range(All, PerChannel);
-  for (const RType &Type : All)
+  for (const ReplicationType &Type : All)
     if (Type.isVarying())
       return C.setAll(C.varyingLike(Type));
-  auto IsReplicated = [](const RType &T) { return T.isReplicated(); };
+  auto IsReplicated = [](const ReplicationType &T) { return T.isReplicated(); };
   if (Dy.isPartial())
     All[0] = Dy = C.reduced(0);
   bool SameAxis = Dy.isSharded() && X.isSharded() && Dy.Axis == X.Axis;
-  C.setAll(RType::replicated());
+  C.setAll(ReplicationType::replicated());
   if (SameAxis && rowsAreChannels(C, X, PerChannel)) {
     C.set(0, Dy);
-    C.set(1, RType::sharded(0, Dy.K));
-    C.set(2, RType::sharded(0, Dy.K));
+    C.set(1, ReplicationType::sharded(0, Dy.K));
+    C.set(2, ReplicationType::sharded(0, Dy.K));
   } else if (SameAxis && C.D.isUneven(C.input(1), X.Axis)) {
     C.setAll(C.varying("normalizes a data-dependent number of rows"));
   } else if (SameAxis && X.Axis == 0 && all_of(PerChannel, IsReplicated)) {
     // The mean of the gradient is that of one replica's rows.
     if (Training && !(C.Assumes & AssumesLocalBatchNorm))
       C.assume(AssumesLocalBatchNorm);
-    C.set(0, RType::sharded(0, Dy.K));
-    C.set(1, RType::partial(Dy.K));
-    C.set(2, RType::partial(Dy.K));
+    C.set(0, ReplicationType::sharded(0, Dy.K));
+    C.set(1, ReplicationType::partial(Dy.K));
+    C.set(2, ReplicationType::partial(Dy.K));
   } else {
     C.setAll(all_of(All, IsReplicated)
-                 ? RType::replicated(Dy.K)
+                 ? ReplicationType::replicated(Dy.K)
                  : C.varying("normalizes along the batch axis"));
   }
 }
 
 static void lastAxis(TypeContext &C) {
-  RType X = C.plain(0);
+  ReplicationType X = C.plain(0);
   int Rank = C.rank(C.out());
   if (X.isSharded() && (Rank < 0 || X.Axis + 1 == Rank))
     X = C.varying("normalizes along the batch axis");
@@ -171,9 +172,9 @@ static void lastAxis(TypeContext &C) {
 static void xent(TypeContext &C) { C.setAll(xentType(C)); }
 
 void l2Loss(TypeContext &C) {
-  RType X = C.reduced(0);
+  ReplicationType X = C.reduced(0);
   if (X.isSharded())
-    X = RType::partial(2 * X.K);
+    X = ReplicationType::partial(2 * X.K);
   else
     X.K = static_cast<int8_t>(2 * X.K);
   C.setAll(X);

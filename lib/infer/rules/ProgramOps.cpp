@@ -107,7 +107,7 @@ int axisOf(const TypeContext &C) {
 }
 
 /// What operand 0 of an op that combines replicas is.
-RType termOf(TypeContext &C, bool Gathers) {
+ReplicationType termOf(TypeContext &C, bool Gathers) {
   std::optional<int64_t> Assumed;
   // Only what combines can have one, and in an output all of that is merged.
   if (Inserted Kind = C.node().Kind; Kind == Inserted::Reduce ||
@@ -120,28 +120,30 @@ RType termOf(TypeContext &C, bool Gathers) {
   // _Scale follows. So have the rows of all replicas.
   C.assume(AssumesReduction);
   int K = static_cast<int>(*Assumed);
-  return Gathers ? RType::sharded(axisOf(C), K) : RType::partial(K);
+  return Gathers ? ReplicationType::sharded(axisOf(C), K)
+                 : ReplicationType::partial(K);
 }
 
 /// The rows of all replicas.
-RType gatheredType(TypeContext &C, RType X) {
+ReplicationType gatheredType(TypeContext &C, ReplicationType X) {
   if (X.isVarying())
     return C.varyingLike(X);
   return X.isSharded() && X.Axis == axisOf(C)
-             ? RType::replicated(X.K)
+             ? ReplicationType::replicated(X.K)
              : C.varying("gathers a value that is not split along its axis");
 }
 
 /// What \p Combine of \p X on all replicas gives, times N^\p Power.
-RType combinedType(TypeContext &C, RType X, StringRef Combine, int Power) {
+ReplicationType combinedType(TypeContext &C, ReplicationType X,
+                             StringRef Combine, int Power) {
   if (X.isVarying())
     return C.varyingLike(X);
   static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
   // N equal terms are a sum, too.
   if (X.isReplicated() && Combine == combine::Sum)
-    return RType::replicated(X.K + 1 + Power);
+    return ReplicationType::replicated(X.K + 1 + Power);
   if (X.isPartial() && Combine == Names[static_cast<int>(X.Op)])
-    return RType::replicated(X.K + Power);
+    return ReplicationType::replicated(X.K + Power);
   return C.varying("reduces a value that is not partial by that operation");
 }
 
@@ -150,17 +152,17 @@ int powerOf(const TypeContext &C) {
 }
 
 /// _Reduce, _FromReplicas: by their attribute.
-RType mergedType(TypeContext &C) {
+ReplicationType mergedType(TypeContext &C) {
   StringRef Combine = C.G.stringAttr(C.N, CombineAttr).value_or("sum");
   bool Gathers = Combine == combine::Concat;
-  RType X = termOf(C, Gathers);
+  ReplicationType X = termOf(C, Gathers);
   if (Gathers)
     return gatheredType(C, X);
   return combinedType(C, X, Combine, powerOf(C));
 }
 
-RType collectiveType(TypeContext &C) {
-  RType X = termOf(C, /*Gathers=*/false);
+ReplicationType collectiveType(TypeContext &C) {
+  ReplicationType X = termOf(C, /*Gathers=*/false);
   StringRef Merge = C.G.stringAttr(C.N, "merge_op").value_or("");
   bool Divides = C.G.stringAttr(C.N, "final_op") == StringRef(op::Div);
   if (!X.isVarying() && Merge != op::Add && Merge != op::Min &&
@@ -176,7 +178,7 @@ RType collectiveType(TypeContext &C) {
 
 /// What is taken from an accumulator: the sum over the replicas of what they
 /// put.
-RType takenType(TypeContext &C) {
+ReplicationType takenType(TypeContext &C) {
   NodeId Put = putOf(C.G, C.N);
   if (Put == NoNode || C.G.node(Put).Count != Copies::PerReplica)
     return C.varying(
@@ -185,14 +187,14 @@ RType takenType(TypeContext &C) {
               [&](Endpoint E) { return E.Node == Put; }))
     return C.varying("takes from an accumulator and does not wait for the "
                      "applies of the replicas");
-  RType X = C.Types.type(C.G.input(Put, 2));
+  ReplicationType X = C.Types.type(C.G.input(Put, 2));
   C.Assumes |= X.Assumes;
   if (X.isVarying())
     return C.varyingLike(X);
   if (X.isReplicated())
-    return RType::replicated(X.K + 1);
+    return ReplicationType::replicated(X.K + 1);
   return X.isPartial() && X.Op == Combine::Sum
-             ? RType::replicated(X.K)
+             ? ReplicationType::replicated(X.K)
              : C.varying("sums a value that is not a partial sum");
 }
 
@@ -201,15 +203,15 @@ RType takenType(TypeContext &C) {
 namespace types {
 
 static void toReplicas(TypeContext &C) {
-  RType X = C.number(0);
+  ReplicationType X = C.number(0);
   C.setAll(X.isVarying()      ? C.varyingLike(X)
-           : X.isReplicated() ? RType::sharded(axisOf(C), X.K)
+           : X.isReplicated() ? ReplicationType::sharded(axisOf(C), X.K)
                               : C.varying("splits a value that is already "
                                           "split"));
 }
 
 static void scale(TypeContext &C) {
-  RType X = C.number(0);
+  ReplicationType X = C.number(0);
   if (X.isVarying())
     X = C.varyingLike(X);
   else
@@ -220,7 +222,7 @@ static void scale(TypeContext &C) {
 static void fromReplicas(TypeContext &C) {
   if (C.G.stringAttr(C.N, CombineAttr) != StringRef(combine::Pick))
     return C.setAll(mergedType(C));
-  RType X = termOf(C, /*Gathers=*/false);
+  ReplicationType X = termOf(C, /*Gathers=*/false);
   C.setAll(X.isVarying()      ? C.varyingLike(X)
            : X.isReplicated() ? X
                               : C.varying("takes the value of one replica "
@@ -231,7 +233,7 @@ static void reduce(TypeContext &C) { C.setAll(mergedType(C)); }
 static void collectiveReduce(TypeContext &C) { C.setAll(collectiveType(C)); }
 
 static void gatherReplicas(TypeContext &C) {
-  RType X = termOf(C, /*Gathers=*/true);
+  ReplicationType X = termOf(C, /*Gathers=*/true);
   C.setAll(C.isOp(op::CollectiveGather) && X.isSharded() &&
                    C.D.isUneven(C.input(0), X.Axis)
                ? C.varying("gathers rows whose number differs per replica")

@@ -37,7 +37,7 @@ static void rowsThenSize(SizeContext &C) {
 
 } // namespace sizes
 
-static RType drawType(TypeContext &C) {
+static ReplicationType drawType(TypeContext &C) {
   DrawOperands Of = drawOperands(C.G.opName(C.N));
   int Axis = C.D.batchAxis(C.out());
   if (Of.Sizes >= 0 && (!C.isSize(Of.Sizes) || C.localAxis(C.out()) != Axis))
@@ -47,14 +47,14 @@ static RType drawType(TypeContext &C) {
     int Index = static_cast<int>(I);
     // A shape has the sizes of one replica.
     if (Index == Of.Sizes) {
-      RType Sizes = C.operand(I);
+      ReplicationType Sizes = C.operand(I);
       if (Sizes.isVarying() && Axis < 0)
         return C.varyingLike(Sizes);
       AllTrue &= Sizes.isTrue();
       continue;
     }
     if (Index == Of.Seed && offsetsSeed(C.G, C.input(I).Node, C.D.replicas())) {
-      RType Seed = C.Types.type(C.G.input(C.input(I).Node, 0));
+      ReplicationType Seed = C.Types.type(C.G.input(C.input(I).Node, 0));
       if (!Seed.isTrue())
         return Seed.isVarying()
                    ? C.varyingLike(Seed)
@@ -64,7 +64,7 @@ static RType drawType(TypeContext &C) {
       AllTrue = false;
       continue;
     }
-    RType X = C.plain(I);
+    ReplicationType X = C.plain(I);
     if (X.isVarying())
       return C.varyingLike(X);
     AllTrue &= C.operand(I).isTrue();
@@ -85,12 +85,12 @@ static RType drawType(TypeContext &C) {
   }
   if (Axis < 0)
     return AllTrue && Of.Seed >= 0
-               ? RType::replicated()
+               ? ReplicationType::replicated()
                : C.varying("draws different random numbers on each replica");
   if (!OwnSeed)
     return C.varying("draws the same numbers for the rows of every replica");
   C.assume(AssumesRandomDraw);
-  return RType::sharded(Axis);
+  return ReplicationType::sharded(Axis);
 }
 
 void types::random(TypeContext &C) { C.setAll(drawType(C)); }

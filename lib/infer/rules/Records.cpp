@@ -53,9 +53,9 @@ static void parseExample(SizeContext &C) {
 namespace types {
 
 static void parseExample(TypeContext &C) {
-  RType X = C.plain(0);
+  ReplicationType X = C.plain(0);
   for (unsigned I = 1; I < C.numData(); ++I)
-    if (RType Other = C.plain(I); !Other.isReplicated())
+    if (ReplicationType Other = C.plain(I); !Other.isReplicated())
       X = Other.isVarying() ? C.varyingLike(Other)
                             : C.varying("has defaults or keys that are split");
   if (X.isVarying() || X.isReplicated())
@@ -73,13 +73,13 @@ static void parseExample(TypeContext &C) {
                     [](int64_t Size) { return Size < 0; }))
       C.set(Port, C.varying("pads to the longest record of one replica"));
     else
-      C.set(Port, RType::sharded(0));
+      C.set(Port, ReplicationType::sharded(0));
   }
 }
 
 /// The table is the same for all, and is only read.
 static void lookup(TypeContext &C) {
-  if (RType Default = C.plain(2); !Default.isReplicated())
+  if (ReplicationType Default = C.plain(2); !Default.isReplicated())
     return C.setAll(Default.isVarying()
                         ? C.varyingLike(Default)
                         : C.varying("has a default value that is split"));

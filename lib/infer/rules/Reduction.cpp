@@ -85,8 +85,8 @@ namespace {
 /// A reduction that makes \p Along of rows that are split along an axis that it
 /// reduces; of a linear one, operands keep their scale.
 template <typename Fn>
-RType reductionType(TypeContext &C, bool Linear, Fn Along) {
-  RType X = Linear ? C.numeric(0) : C.plain(0);
+ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
+  ReplicationType X = Linear ? C.numeric(0) : C.plain(0);
   if (X.isVarying())
     return C.varyingLike(X);
   if (!C.isSize(1))
@@ -111,8 +111,9 @@ RType reductionType(TypeContext &C, bool Linear, Fn Along) {
 
 /// A reduction that is no sum: of those of all replicas it is \p Op again.
 void combine(TypeContext &C, Combine Op) {
-  C.setAll(reductionType(C, /*Linear=*/false,
-                         [&](RType) { return RType::partial(0, Op); }));
+  C.setAll(reductionType(C, /*Linear=*/false, [&](ReplicationType) {
+    return ReplicationType::partial(0, Op);
+  }));
 }
 
 } // namespace
@@ -120,19 +121,20 @@ void combine(TypeContext &C, Combine Op) {
 namespace types {
 
 static void sumReduction(TypeContext &C) {
-  C.setAll(reductionType(C, /*Linear=*/true,
-                         [&](RType X) { return RType::partial(X.K); }));
+  C.setAll(reductionType(C, /*Linear=*/true, [&](ReplicationType X) {
+    return ReplicationType::partial(X.K);
+  }));
 }
 
 static void meanReduction(TypeContext &C) {
   // The mean of integers is rounded, which is not linear.
   bool Linear = isFloating(C.G.outputType(C.N, 0));
-  C.setAll(reductionType(C, Linear, [&](RType X) {
+  C.setAll(reductionType(C, Linear, [&](ReplicationType X) {
     // Parts of different lengths; one without rows has no mean.
     if (C.D.isUneven(C.input(0), X.Axis))
       return C.gathered(0, X);
     // The mean of a part; parts have equally many rows.
-    return Linear ? RType::partial(X.K + 1)
+    return Linear ? ReplicationType::partial(X.K + 1)
                   : C.varying("rounds the mean of each replica's rows");
   }));
 }
@@ -143,7 +145,7 @@ static void andReduction(TypeContext &C) { combine(C, Combine::And); }
 static void orReduction(TypeContext &C) { combine(C, Combine::Or); }
 
 static void argReduction(TypeContext &C) {
-  C.setAll(reductionType(C, /*Linear=*/false, [&](RType) {
+  C.setAll(reductionType(C, /*Linear=*/false, [&](ReplicationType) {
     return C.varying("selects along the batch axis");
   }));
 }

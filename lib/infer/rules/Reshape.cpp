@@ -309,18 +309,19 @@ bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
 
 /// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows
 /// stay whole when the sizes before the axis are the same on both sides.
-RType relayoutType(TypeContext &C) {
-  RType X = C.operand(0);
+ReplicationType relayoutType(TypeContext &C) {
+  ReplicationType X = C.operand(0);
   if (X.isVarying())
     return C.varyingLike(X);
   // Sizes are followed in scalars and vectors; elsewhere they are numbers.
   if (X.Symbolic && !C.D.value(C.out()))
-    if (RType Number = C.Types.number(C.input(0)); !Number.isVarying())
+    if (ReplicationType Number = C.Types.number(C.input(0));
+        !Number.isVarying())
       X = Number;
   if (C.numData() > 1 && !C.operand(1).isTrue()) {
     // Whatever it is made of, it has this shape now.
     if (X.isNothing())
-      X.Order = RType::InOrder;
+      X.Order = ReplicationType::InOrder;
     // Sizes that follow the batch are for what is split.
     bool Fits = C.isSize(1) && C.isOp(op::Reshape);
     if (!Fits || (!X.isSharded() && C.localAxis(C.out()) != -1))
@@ -339,7 +340,7 @@ RType relayoutType(TypeContext &C) {
       return C.varying("permutes axes in an unknown order");
     for (size_t I = 0; I < Perm->size(); ++I)
       if ((*Perm)[I] == X.Axis)
-        return RType::sharded(static_cast<int>(I), X.K);
+        return ReplicationType::sharded(static_cast<int>(I), X.K);
     return C.varying("permutes axes in an unknown order");
   }
   int Axis = C.D.batchAxis(C.out());
@@ -356,10 +357,10 @@ RType relayoutType(TypeContext &C) {
     auto Before = Lead(In->take_front(X.Axis)),
          After = Lead(Out->take_front(Axis));
     if (Before && After && *Before == *After)
-      return RType::sharded(Axis, X.K);
+      return ReplicationType::sharded(Axis, X.K);
   }
   if (C.isOp(op::Reshape) && mergesRows(C, *In, *Out, X.Axis))
-    return RType::sharded(X.Axis, X.K);
+    return ReplicationType::sharded(X.Axis, X.K);
   return C.varying(
       "reshapes so that the rows of a replica are no longer contiguous");
 }
@@ -371,23 +372,23 @@ namespace types {
 static void relayout(TypeContext &C) { C.setAll(relayoutType(C)); }
 
 static bool relayoutIndices(TypeContext &C) {
-  RType First = C.operand(0);
+  ReplicationType First = C.operand(0);
   if (First.isRowNumbers())
     return moveNumbers(C, relayoutType);
   // One element after the other, in a column or not.
-  if (!First.isOfHits() || First.isOfHits(RType::HitIndices) ||
+  if (!First.isOfHits() || First.Indices == LocalIndices::HitIndices ||
       !C.isOp(op::Reshape) || !C.operand(1).isTrue())
     return false;
   auto Shape = C.numbers(1);
   if (!Shape || (*Shape)[0] != -1 ||
       !(Shape->size() == 1 || (Shape->size() == 2 && (*Shape)[1] == 1)))
     return false;
-  C.setAllIndices(First);
+  C.setAll(First, First.Indices);
   return true;
 }
 
 void ensureShape(TypeContext &C) {
-  RType X = C.operand(0);
+  ReplicationType X = C.operand(0);
   auto Shape = C.G.shapeAttr(C.N, "shape");
   auto Is = C.D.shape(C.out());
   if (X.isSharded() && Shape && X.Axis < Shape->Dims.size() &&

@@ -65,29 +65,35 @@ static void parts(SizeContext &C) {
 
 namespace {
 
-bool isRows(const RType &X, int Axis) {
+bool isRows(const ReplicationType &X, int Axis) {
   return X.isSharded() && !X.isJoined() && X.Axis == Axis;
+}
+
+/// What has the rows along axis 0 that the row numbers of \p N number.
+Endpoint rowsFrom(const TypeContext &C, NodeId N) {
+  return C.is(N, trait::FindsRows) ? C.G.input(N, 0) : Endpoint{N, 0};
 }
 
 /// What is looked up, or scattered to, along axis \p Axis of \p E by \p Numbers
 /// has type \p Result, if that is what they number. Nothing is known if it is
 /// something else; but if it has the rows of another feed, it is said.
-bool useNumbers(TypeContext &C, const RType &Numbers, Endpoint E, unsigned Axis,
-                RType Result) {
-  auto S = C.sizeOf(E, Axis);
-  const Sym &Of = C.rowsNumbered(Numbers);
-  if (S && (*S == Of || C.D.replicas() == 1)) {
+bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
+                unsigned Axis, ReplicationType Result) {
+  auto S = C.sizeOf(E, Axis), Of = C.sizeOf(rowsFrom(C, Numbers.Cause), 0);
+  if (!S || !Of)
+    return false;
+  if (*S == *Of || C.D.replicas() == 1) {
     C.setAll(Result);
     return true;
   }
-  if (!S || !S->isLocal() || S->Ragged != 0 || Of.Ragged != 0 || S->B != 1)
+  if (!S->isLocal() || S->Ragged != 0 || Of->Ragged != 0 || S->B != 1)
     return false;
-  if (S->Rows == Of.Rows) {
+  if (S->Rows == Of->Rows) {
     C.setAll(C.varying("uses the row indices of one feed for another, which "
                        "has a different number of rows"));
     return true;
   }
-  Endpoint Mine = C.D.table().rowsOf(Of), Its = C.D.table().rowsOf(*S);
+  Endpoint Mine = C.D.table().rowsOf(*Of), Its = C.D.table().rowsOf(*S);
   auto NameOf = [&](Endpoint Rows) { return feedName(C.G, Rows); };
   std::string Why = "uses the row indices of '" + NameOf(Mine) +
                     "' for the rows of '" + NameOf(Its) +
@@ -99,27 +105,20 @@ bool useNumbers(TypeContext &C, const RType &Numbers, Endpoint E, unsigned Axis,
   return true;
 }
 
-/// Numbers of the rows of one replica along axis 0 of \p E; Varying and no more
-/// if it is not known how many there are.
-RType numbersOf(TypeContext &C, Endpoint E) {
-  auto Type = RType::varying(C.N);
-  auto S = C.sizeOf(E, 0);
-  if (!S || S->B != 1 || S->R != 0)
-    return Type;
-  if (auto Number = C.numberRows(*S)) {
-    Type.K = *Number;
-    Type.Order = RType::RowNumbers;
-  }
-  return Type;
+/// Whether the node at hand numbers as many rows as one replica has.
+bool numbersLocalRows(const TypeContext &C) {
+  auto S = C.sizeOf(rowsFrom(C, C.N), 0);
+  return S && S->B == 1 && S->R == 0;
 }
 
 /// The axis of operand \p I, indices of which the first is a row number; -1.
 int indexedAxis(const TypeContext &C, unsigned I) {
-  RType X = C.operand(I);
+  ReplicationType X = C.operand(I);
   auto Shape = C.shape(I);
   bool Single = X.isRowNumbers() && Shape && !Shape->empty() &&
                 C.D.table().isOne(Shape->back());
-  return Shape && (Single || X.isRowIndices()) && X.Axis + 1u < Shape->size()
+  return Shape && (Single || X.Indices == LocalIndices::RowIndices) &&
+                 X.Axis + 1u < Shape->size()
              ? X.Axis
              : -1;
 }
@@ -139,57 +138,46 @@ bool rangeIndices(TypeContext &C) {
   auto Start = C.numbers(0), Delta = C.numbers(2);
   if (!Start || !Delta || Start->size() != 1 || (*Start)[0] != 0 ||
       Delta->size() != 1 || (*Delta)[0] != 1 || !C.operand(0).isTrue() ||
-      !C.operand(2).isTrue() || !C.isSize(1))
+      !C.operand(2).isTrue() || !C.isSize(1) || !numbersLocalRows(C))
     return false;
-  RType Type = numbersOf(C, C.out());
-  if (!Type.isRowNumbers())
-    return false;
-  C.varying("has row indices that are local to one replica");
-  C.setAllIndices(Type);
+  C.setAll(C.varying("has row indices that are local to one replica"),
+           LocalIndices::RowNumbers);
   return true;
 }
 
 /// A replica finds the indices of its own rows, unless somebody needs those of
 /// all.
 static void where(TypeContext &C) {
-  RType X = C.plain(0);
+  ReplicationType X = C.plain(0);
   if (X.isVarying())
     return C.setAll(C.varyingLike(X));
   if (!X.isSharded())
-    return C.setAll(RType::replicated());
-  auto Type = RType::varying(C.N);
-  if (auto Shape = C.D.shape(C.out()); Shape &&
-                                       C.D.table().isRagged((*Shape)[0]) &&
-                                       X.Axis == 0 && !X.isJoined())
-    Type = numbersOf(C, C.input(0));
-  if (!Type.isRowNumbers())
+    return C.setAll(ReplicationType::replicated());
+  auto Shape = C.D.shape(C.out());
+  if (!Shape || !C.D.table().isRagged((*Shape)[0]) || X.Axis != 0 ||
+      X.isJoined() || !numbersLocalRows(C))
     return C.setAll(C.gathered(0, X));
-  if (C.rank(0) != 1)
-    Type.Order = RType::RowIndices;
-  C.varying("has row indices that are local to one replica");
-  C.setAllIndices(Type);
+  C.setAll(C.varying("has row indices that are local to one replica"),
+           C.rank(0) == 1 ? LocalIndices::RowNumbers
+                          : LocalIndices::RowIndices);
 }
 
-bool moveNumbers(TypeContext &C, RType (*Move)(TypeContext &)) {
-  RType First = C.operand(0);
+bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &)) {
+  ReplicationType First = C.operand(0);
   if (!First.isRowNumbers())
     return false;
   for (unsigned I = 1; I < C.numData(); ++I)
     if (C.operand(I).isVarying())
       return false;
-  RType Moved = C.suppose(RType::sharded(First.Axis), Move);
-  auto Result = RType::varying(First.Cause);
-  if (Moved.isSharded() && !Moved.isJoined() && Moved.K == 0) {
-    Result.Order = RType::RowNumbers;
-    Result.Axis = Moved.Axis;
-    Result.K = First.K;
-  }
-  C.setAllIndices(Result);
+  ReplicationType Moved = C.suppose(ReplicationType::sharded(First.Axis), Move);
+  bool Moves = Moved.isSharded() && !Moved.isJoined() && Moved.K == 0;
+  First.Axis = Moves ? Moved.Axis : 0;
+  C.setAll(First, Moves ? LocalIndices::RowNumbers : LocalIndices::None);
   return true;
 }
 
 bool gatherIndices(TypeContext &C) {
-  RType Table = C.operand(0), Index = C.operand(1);
+  ReplicationType Table = C.operand(0), Index = C.operand(1);
   if (!Index.isRowNumbers() || !Table.isSharded())
     return false;
   int64_t Axis = 0;
@@ -203,30 +191,31 @@ bool gatherIndices(TypeContext &C) {
   }
   return isRows(Table, static_cast<int>(Axis)) &&
          useNumbers(C, Index, C.input(0), Table.Axis,
-                    RType::sharded(Table.Axis + Index.Axis, Table.K));
+                    ReplicationType::sharded(Table.Axis + Index.Axis, Table.K));
 }
 
 bool gatherNdIndices(TypeContext &C) {
-  RType Table = C.operand(0);
+  ReplicationType Table = C.operand(0);
   int Axis = indexedAxis(C, 1);
   return Axis >= 0 && isRows(Table, 0) &&
          useNumbers(C, C.operand(1), C.input(0), 0,
-                    RType::sharded(Axis, Table.K));
+                    ReplicationType::sharded(Axis, Table.K));
 }
 
 bool scatterNdIndices(TypeContext &C) {
-  RType X = C.operand(1);
+  ReplicationType X = C.operand(1);
   int Axis = indexedAxis(C, 0);
   return Axis >= 0 && isRows(X, Axis) && C.isSize(2) &&
          C.localAxis(C.out()) == 0 &&
-         useNumbers(C, C.operand(0), C.out(), 0, RType::sharded(0, X.K));
+         useNumbers(C, C.operand(0), C.out(), 0,
+                    ReplicationType::sharded(0, X.K));
 }
 
 bool unsortedSegmentSumIndices(TypeContext &C) {
-  RType X = C.operand(0), Ids = C.operand(1);
+  ReplicationType X = C.operand(0), Ids = C.operand(1);
   return Ids.isRowNumbers() && isRows(X, Ids.Axis) && C.isSize(2) &&
          C.localAxis(C.out()) == 0 &&
-         useNumbers(C, Ids, C.out(), 0, RType::sharded(0, X.K));
+         useNumbers(C, Ids, C.out(), 0, ReplicationType::sharded(0, X.K));
 }
 
 //===----------------------------------------------------------------------===//
@@ -236,7 +225,7 @@ bool unsortedSegmentSumIndices(TypeContext &C) {
 /// Each replica sends rows of its own; all together, in the order of replicas,
 /// are the rows of the part in the order of the true value.
 static void partition(TypeContext &C) {
-  RType X = C.operand(0), Part = C.operand(1);
+  ReplicationType X = C.operand(0), Part = C.operand(1);
   if (X.isVarying() || Part.isVarying())
     return C.setAll(C.varyingLike(X.isVarying() ? X : Part));
   Part = C.plain(1);
@@ -246,18 +235,18 @@ static void partition(TypeContext &C) {
   bool Fits =
       Part.Axis == 0 && X.Axis == 0 && !Part.isJoined() && !X.isJoined();
   C.setAll(
-      Fits ? RType::sharded(0, X.K)
+      Fits ? ReplicationType::sharded(0, X.K)
            : C.varying("partitions rows by partition numbers in a different "
                        "row order"));
 }
 
 /// The numbers that are sent to a part are still those of the same rows.
 static bool partitionIndices(TypeContext &C) {
-  RType First = C.operand(0);
+  ReplicationType First = C.operand(0);
   if (!First.isRowNumbers() || First.Axis != 0 || !isRows(C.operand(1), 0) ||
       !isParted(C))
     return false;
-  C.setAllIndices(First);
+  C.setAll(First, First.Indices);
   return true;
 }
 
@@ -273,7 +262,7 @@ bool stitchIndices(TypeContext &C) {
   for (unsigned I = 0; I < Count; ++I) {
     if (!C.operand(I).isRowNumbers())
       return false;
-    RType Rows = C.numeric(Count + I);
+    ReplicationType Rows = C.numeric(Count + I);
     auto Sent = C.sizeOf(C.input(I), 0);
     if (!isRows(Rows, 0) || !Sent || Sent->Ragged == 0 ||
         Sent != C.sizeOf(C.input(Count + I), 0))
@@ -283,7 +272,7 @@ bool stitchIndices(TypeContext &C) {
   }
   for (unsigned I = 0; I < Count; ++I)
     C.scaled(Count + I, C.numeric(Count + I), K.value_or(0));
-  C.setAll(RType::sharded(0, K.value_or(0)));
+  C.setAll(ReplicationType::sharded(0, K.value_or(0)));
   return true;
 }
 

@@ -99,11 +99,11 @@ namespace {
 
 /// Ops on each vector (\p Mixed = 1) or matrix (2) of their operands. What has
 /// no more than one axis beside a split operand is a parameter.
-RType leadingType(TypeContext &C, int Mixed) {
+ReplicationType leadingType(TypeContext &C, int Mixed) {
   int Axis = -1, Rank = -1;
   bool Whole = false;
   for (unsigned I = 0; I < C.numData(); ++I) {
-    RType X = C.plain(I);
+    ReplicationType X = C.plain(I);
     if (X.isVarying())
       return C.varyingLike(X);
     int R = C.rank(I);
@@ -118,28 +118,28 @@ RType leadingType(TypeContext &C, int Mixed) {
     Rank = R;
   }
   if (Axis < 0)
-    return RType::replicated();
+    return ReplicationType::replicated();
   return Whole
              ? C.varying("combines a per-replica shard with a replicated value "
                          "along the batch axis")
-             : RType::sharded(Axis);
+             : ReplicationType::sharded(Axis);
 }
 
-RType perExampleType(TypeContext &C) {
+ReplicationType perExampleType(TypeContext &C) {
   bool Split = false;
   for (unsigned I = 0; I < C.numData(); ++I) {
-    RType X = C.plain(I);
+    ReplicationType X = C.plain(I);
     if (X.isVarying())
       return C.varyingLike(X);
     if (X.isSharded() && (X.Axis != 0 || I > 0))
       return C.varying("operates along the batch axis");
     Split |= X.isSharded();
   }
-  return Split ? RType::sharded(0) : RType::replicated();
+  return Split ? ReplicationType::sharded(0) : ReplicationType::replicated();
 }
 
 /// \p Dy, if the batch is axis 0 of it.
-RType alongRows(TypeContext &C, RType Dy) {
+ReplicationType alongRows(TypeContext &C, ReplicationType Dy) {
   if (Dy.isVarying())
     return C.varyingLike(Dy);
   return Dy.isSharded() && Dy.Axis != 0
@@ -160,7 +160,7 @@ static void rows(TypeContext &C) {
   for (unsigned I = 0; I < C.numData(); ++I) {
     auto [Letter, Rank] = letterOf(Rule.Inputs, I);
     bool IsLinear = Letter == 'l' || Letter == 'm';
-    RType X = IsLinear ? C.numeric(I) : C.plain(I);
+    ReplicationType X = IsLinear ? C.numeric(I) : C.plain(I);
     if (X.isVarying())
       return C.setAll(C.varyingLike(X));
     int Axis = Letter == 't' || Letter == 'm' ? 1 : 0;
@@ -182,14 +182,14 @@ static void rows(TypeContext &C) {
   // Of several terms, or beside rows, all have one scale and none is partial.
   bool OnlyTerm = Linear.size() == 1 && !Split;
   for (unsigned I : Linear)
-    if (RType X = C.numeric(I); X.isPartial() && !OnlyTerm)
+    if (ReplicationType X = C.numeric(I); X.isPartial() && !OnlyTerm)
       K = 0;
   for (unsigned I : Linear)
-    if (RType X = C.numeric(I); !OnlyTerm)
+    if (ReplicationType X = C.numeric(I); !OnlyTerm)
       C.scaled(I, X.isPartial() ? C.reduced(I) : X, K.value_or(0));
   if (!Split)
     return C.setAll(OnlyTerm ? C.numeric(Linear[0])
-                             : RType::replicated(K.value_or(0)));
+                             : ReplicationType::replicated(K.value_or(0)));
   for (unsigned Port = 0; Port < C.numResults(); ++Port) {
     char Letter = letterOf(Rule.Outputs, Port).first;
     if (Letter == 'i' &&
@@ -197,16 +197,16 @@ static void rows(TypeContext &C) {
       C.set(Port, C.varying("has row indices that are local to one replica"));
     else
       C.set(Port, Letter == 'r' || Letter == 'i'
-                      ? RType::sharded(0, K.value_or(0))
-                  : Letter == 't' ? RType::sharded(1, K.value_or(0))
-                                  : RType::partial(K.value_or(0)));
+                      ? ReplicationType::sharded(0, K.value_or(0))
+                  : Letter == 't' ? ReplicationType::sharded(1, K.value_or(0))
+                                  : ReplicationType::partial(K.value_or(0)));
   }
 }
 
 void perExample(TypeContext &C) { C.setAll(perExampleType(C)); }
 
 void linearRows(TypeContext &C) {
-  RType Dy = C.numeric(0);
+  ReplicationType Dy = C.numeric(0);
   for (unsigned I = 1; I < C.numData(); ++I)
     if (!C.operand(I).isTrue())
       Dy = C.varying("depends on a per-replica size");
@@ -214,7 +214,7 @@ void linearRows(TypeContext &C) {
 }
 
 void gradSecond(TypeContext &C) {
-  RType Dy = C.numeric(1);
+  ReplicationType Dy = C.numeric(1);
   // What else there is are sizes: of a tensor or of windows.
   for (unsigned I = 0; I < C.numData(); ++I)
     if (I != 1 && !C.isSize(I))

@@ -141,19 +141,19 @@ IndexRule passIndices, rangeIndices, gatherIndices, gatherNdIndices,
     wholeIndices;
 
 /// The sum of these operands: what is added must have one relation.
-RType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
+ReplicationType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
 /// The product of operands \p I and \p J, which have types \p X and \p Y; with
 /// \p Sign -1 the quotient.
-RType productOf(TypeContext &C, unsigned I, RType X, unsigned J, RType Y,
-                int Sign = 1);
+ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
+                          unsigned J, ReplicationType Y, int Sign = 1);
 /// \p Rows, those that operand 0 gives the sizes of: it must be the sizes of
 /// the rows of one replica, or of true values.
-RType ofSizes(TypeContext &C, RType Rows);
+ReplicationType ofSizes(TypeContext &C, ReplicationType Rows);
 /// A function of the rows of all replicas.
-RType ofAllRows(TypeContext &C);
+ReplicationType ofAllRows(TypeContext &C);
 /// Gives row numbers that \p Move moves as if they were rows of operand 0 their
 /// types; false if they are none, or other operands vary too.
-bool moveNumbers(TypeContext &C, RType (*Move)(TypeContext &));
+bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &));
 
 } // namespace types
 

@@ -37,34 +37,34 @@ static bool hasRowsOf(const TypeContext &C, Endpoint E, Endpoint Rows) {
 }
 
 void types::hits(TypeContext &C) {
-  RType Labels = C.plain(0), Sampled = C.plain(1);
+  ReplicationType Labels = C.plain(0), Sampled = C.plain(1);
   if (Labels.isVarying() || Sampled.isVarying())
     return C.setAll(C.varyingLike(Labels.isVarying() ? Labels : Sampled));
   if (Labels.isReplicated() && Sampled.isReplicated())
-    return C.setAll(RType::replicated());
-  RType Type = C.varying("has row indices that are local to one replica");
+    return C.setAll(ReplicationType::replicated());
+  ReplicationType Type =
+      C.varying("has row indices that are local to one replica");
   bool Fits = Labels.isSharded() && !Labels.isJoined() && Labels.Axis == 0 &&
               Sampled.isReplicated() && hasRowsOf(C, C.input(0), C.input(0));
   if (!Fits)
     return C.setAll(Type);
-  Type.Order = RType::HitValues;
-  C.setAllIndices(Type);
-  Type.Order = RType::HitRows;
-  C.setIndices(0, Type);
+  C.setAll(Type, LocalIndices::HitValues);
+  C.set(0, Type, LocalIndices::HitRows);
 }
 
 /// Rows that are made of the elements of their own.
 bool types::wholeIndices(TypeContext &C) {
-  RType First = C.operand(0);
-  if (!First.isOfHits(RType::HitIndices) || !C.isOp(op::SparseToDense))
+  ReplicationType First = C.operand(0);
+  if (First.Indices != LocalIndices::HitIndices || !C.isOp(op::SparseToDense))
     return false;
-  RType Values = C.operand(2);
-  if (!Values.isOfHits(RType::HitValues) || Values.Cause != First.Cause ||
-      !C.isSize(1) || C.localAxis(C.out()) != 0 ||
+  ReplicationType Values = C.operand(2);
+  if (Values.Indices != LocalIndices::HitValues ||
+      Values.Cause != First.Cause || !C.isSize(1) ||
+      C.localAxis(C.out()) != 0 ||
       !hasRowsOf(C, C.out(), C.G.input(First.Cause, 0)) ||
       C.rank(C.out()) != 2 || !C.plain(3).isReplicated())
     return false;
-  C.setAll(RType::sharded(0));
+  C.setAll(ReplicationType::sharded(0));
   return true;
 }
 

@@ -201,11 +201,11 @@ static void invertPermutation(SizeContext &C) {
 
 namespace {
 
-RType sizesType(const TypeContext &C, unsigned Port) {
-  RType Type = RType::replicated();
+ReplicationType sizesType(const TypeContext &C, unsigned Port) {
+  ReplicationType Type = ReplicationType::replicated();
   // Equal tensors, and those that are added up, have equal shapes.
   bool Same = all_of(seq(0u, C.numData()), [&](unsigned I) {
-    RType X = C.operand(I);
+    ReplicationType X = C.operand(I);
     return (X.isReplicated() || X.isPartial()) && !X.Symbolic;
   });
   auto Value = C.D.value(C.out(Port));
@@ -222,23 +222,24 @@ RType sizesType(const TypeContext &C, unsigned Port) {
 }
 
 /// ZerosLike, OnesLike: only the shape of the operand counts.
-RType likeType(TypeContext &C, bool Zero) {
-  RType X = C.operand(0), Type = RType::replicated();
+ReplicationType likeType(TypeContext &C, bool Zero) {
+  ReplicationType X = C.operand(0), Type = ReplicationType::replicated();
   int Axis = C.D.batchAxis(C.out());
   if (X.isSharded())
-    Type = RType::sharded(X.Axis);
+    Type = ReplicationType::sharded(X.Axis);
   else if (X.isVarying() && C.localAxis(C.out()) == -2)
     return C.varyingLike(X);
   else if (Axis >= 0)
-    Type = RType::sharded(Axis);
-  Type.Order = Type.isSharded() ? RType::AnyOrder : RType::InOrder;
+    Type = ReplicationType::sharded(Axis);
+  Type.Order =
+      Type.isSharded() ? ReplicationType::AnyOrder : ReplicationType::InOrder;
   Type.Zero = Zero;
   return Type;
 }
 
 /// A tensor of one value.
-RType fillType(TypeContext &C) {
-  RType Value = C.numeric(1);
+ReplicationType fillType(TypeContext &C) {
+  ReplicationType Value = C.numeric(1);
   if (Value.isVarying())
     return C.varyingLike(Value);
   if (C.operand(0).isTrue() && C.D.batchAxis(C.out()) < 0)
@@ -250,15 +251,15 @@ RType fillType(TypeContext &C) {
     return Value;
   if (Value.isPartial())
     Value = C.reduced(1);
-  RType Type = RType::sharded(Axis, Value.K);
-  Type.Order = RType::AnyOrder;
+  ReplicationType Type = ReplicationType::sharded(Axis, Value.K);
+  Type.Order = ReplicationType::AnyOrder;
   Type.Zero = Value.Zero;
   return Type;
 }
 
 /// Tile, BroadcastTo.
-RType tileType(TypeContext &C) {
-  RType X = C.numeric(0);
+ReplicationType tileType(TypeContext &C) {
+  ReplicationType X = C.numeric(0);
   if (X.isVarying())
     return C.varyingLike(X);
   bool IsTrue =
@@ -272,7 +273,7 @@ RType tileType(TypeContext &C) {
     bool Keeps =
         C.isSize(1) && (IsTrue || Axis == At) && At >= 0 && In && Out &&
         C.D.table().find((*In)[X.Axis]) == C.D.table().find((*Out)[At]);
-    return Keeps ? RType::sharded(At, X.K)
+    return Keeps ? ReplicationType::sharded(At, X.K)
                  : C.varying("repeats the rows of the batch");
   }
   if (Axis == -2)
@@ -281,9 +282,9 @@ RType tileType(TypeContext &C) {
     return X;
   if (X.isPartial())
     X = C.reduced(0);
-  RType Rows = RType::sharded(Axis, X.K);
+  ReplicationType Rows = ReplicationType::sharded(Axis, X.K);
   if (C.broadcastsAlong(0, Axis))
-    Rows.Order = RType::AnyOrder;
+    Rows.Order = ReplicationType::AnyOrder;
   return Rows;
 }
 

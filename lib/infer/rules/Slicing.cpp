@@ -326,15 +326,15 @@ bool stridesInOrder(const TypeContext &C, int Axis, Endpoint Whole) {
 
 /// Split or Slice that takes one of the parts that \p X, operand \p I, is made
 /// of; Varying when it does not.
-RType ownPart(const TypeContext &C, unsigned I, RType X) {
-  auto None = RType::varying(C.N);
+ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
+  auto None = ReplicationType::varying(C.N);
   ArrayRef Parts = C.partsOf(X);
   auto Known = [](const TypeAnalysis::OrderedPart &P) {
     return P.Size == 0 && P.Rows.Ragged == 0;
   };
   if (!all_of(Parts, Known))
     return None;
-  RType Own = X;
+  ReplicationType Own = X;
   if (C.isOp(op::Split) || C.isOp(op::SplitV)) {
     auto Axis = C.numbers(C.isOp(op::Split) ? 0 : 2);
     int Rank = C.rank(I);
@@ -345,7 +345,7 @@ RType ownPart(const TypeContext &C, unsigned I, RType X) {
       if (C.sizeOf(C.out(Port), X.Axis) != Parts[Port].Rows ||
           Parts[Port].Order != Parts[0].Order)
         return None;
-    Own.Order = Parts[0].Order & 63;
+    Own.Order = Parts[0].Order;
     return Own;
   }
   if (!C.isOp(op::Slice))
@@ -363,7 +363,7 @@ RType ownPart(const TypeContext &C, unsigned I, RType X) {
     bool Starts =
         From && (At.C == 0 ? From->isNumber() && From->C == 0 : *From == At);
     if (Starts && C.sizeOf(C.out(), X.Axis) == P.Rows) {
-      Own.Order = P.Order & 63;
+      Own.Order = P.Order;
       return Own;
     }
     // Where a part begins after rows of several feeds is not known.
@@ -376,18 +376,18 @@ RType ownPart(const TypeContext &C, unsigned I, RType X) {
 }
 
 /// The batch axis must be taken whole.
-RType partType(TypeContext &C) {
+ReplicationType partType(TypeContext &C) {
   unsigned I = C.isOp(op::Split) ? 1 : C.isOp(op::StridedSliceGrad) ? 4 : 0;
   // Padding with something but zeros is not linear.
   bool PadsValue = C.isOp(op::PadV2), Strided = C.isOp(op::StridedSlice),
        OfGrad = C.isOp(op::StridedSliceGrad);
   bool Linear = !PadsValue || C.operand(2).Zero;
-  RType X = Linear ? C.numeric(I) : C.plain(I);
+  ReplicationType X = Linear ? C.numeric(I) : C.plain(I);
   X.Zero &= Linear;
   if (X.isVarying())
     return C.varyingLike(X);
   if (X.isJoined())
-    if (RType Own = ownPart(C, I, X); !Own.isVarying())
+    if (ReplicationType Own = ownPart(C, I, X); !Own.isVarying())
       return Own;
   bool BySize = false;
   for (unsigned J = 0; J < C.numData(); ++J) {
@@ -410,7 +410,7 @@ RType partType(TypeContext &C) {
         return C.varying("takes a slice of a per-replica size");
     return X;
   }
-  RType Result = X;
+  ReplicationType Result = X;
   auto In = C.shape(I);
   for (unsigned Port = 0; Port < C.numResults(); ++Port) {
     auto Out = C.D.shape(C.out(Port));
@@ -428,8 +428,8 @@ RType partType(TypeContext &C) {
 }
 
 /// Along the axes in the last operand.
-RType alongAxesType(TypeContext &C, bool Linear) {
-  RType X = Linear ? C.numeric(0) : C.plain(0);
+ReplicationType alongAxesType(TypeContext &C, bool Linear) {
+  ReplicationType X = Linear ? C.numeric(0) : C.plain(0);
   if (X.isVarying())
     return C.varyingLike(X);
   for (unsigned I = 1; I < C.numData(); ++I)
@@ -448,8 +448,8 @@ RType alongAxesType(TypeContext &C, bool Linear) {
   return X;
 }
 
-RType reverseSequenceType(TypeContext &C) {
-  RType X = C.numeric(0), Lengths = C.plain(1);
+ReplicationType reverseSequenceType(TypeContext &C) {
+  ReplicationType X = C.numeric(0), Lengths = C.plain(1);
   if (X.isVarying() || Lengths.isVarying())
     return C.varyingLike(X.isVarying() ? X : Lengths);
   int64_t Batch = C.G.intAttr(C.N, "batch_dim").value_or(0),

@@ -129,7 +129,8 @@ static void constant(TypeContext &C) {
     return C.setAll(C.sizes(*Value));
   // One value, as long as the rows of a replica (the certificate sees to it).
   int Axis = C.isPerReplica() ? C.D.batchAxis(C.out()) : -1;
-  RType Type = Axis >= 0 ? RType::sharded(Axis) : RType::replicated();
+  ReplicationType Type = Axis >= 0 ? ReplicationType::sharded(Axis)
+                                   : ReplicationType::replicated();
   Type.Zero = C.D.isZero(C.N);
   C.setAll(Type);
 }
@@ -138,11 +139,11 @@ static void constant(TypeContext &C) {
 /// the step is that of all their batches together.
 static void source(TypeContext &C) {
   if (C.node().Count == Copies::Once)
-    return C.setAll(RType::replicated());
+    return C.setAll(ReplicationType::replicated());
   auto Axes = ownBatchAxes(C.G, C.N);
   for (unsigned Port = 0; Port < C.numResults(); ++Port)
     C.set(Port, Axes && Port < Axes->size() && (*Axes)[Port] >= 0
-                    ? RType::sharded(static_cast<int>((*Axes)[Port]))
+                    ? ReplicationType::sharded(static_cast<int>((*Axes)[Port]))
                     : C.varying("every replica takes its own element"));
 }
 

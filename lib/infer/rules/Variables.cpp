@@ -26,7 +26,9 @@ static void variableShape(SizeContext &C) {
 namespace types {
 /// Shapes and values of variables are equal on all replicas; what is looked up
 /// by row goes through the rule of Gather.
-static void readVariable(TypeContext &C) { C.setAll(RType::replicated()); }
+static void readVariable(TypeContext &C) {
+  C.setAll(ReplicationType::replicated());
+}
 
 } // namespace types
 

@@ -42,7 +42,7 @@ bool TypeInference::isReady() const {
 bool TypeInference::fillUnwritten() {
   bool Any = false;
   for (NodeId Handle : Loops->handles())
-    if (Elements.try_emplace(Handle, RType::nothing()).second)
+    if (Elements.try_emplace(Handle, ReplicationType::nothing()).second)
       for (NodeId User : Loops->usersOf(Handle))
         Due[User] = Any = true;
   return Any;
@@ -65,11 +65,12 @@ void TypeInference::restartLoops() {
 }
 
 /// The least type that both have.
-RType TypeContext::joined(RType X, RType Y) const {
+ReplicationType TypeContext::joined(ReplicationType X,
+                                    ReplicationType Y) const {
   if (X.isVarying() || Y.isVarying())
     return varyingLike(X.isVarying() ? X : Y);
   if ((X.Zero && !X.hasSizeOf(Y)) || (Y.Zero && !Y.hasSizeOf(X)))
-    return RType::varying(NoNode);
+    return ReplicationType::varying(NoNode);
   if (X.Zero && Y.Zero)
     return X.isReplicated() && !Y.isNothing() ? Y : X;
   if (X.Zero)
@@ -78,28 +79,28 @@ RType TypeContext::joined(RType X, RType Y) const {
     return X;
   // Rows that are all equal are in the order of any others.
   if (X.isSharded() && Y.isSharded()) {
-    RType &Equal = X.Order == RType::AnyOrder ? X : Y;
-    if (Equal.Order == RType::AnyOrder) {
-      Equal.Order = X.Order == RType::AnyOrder ? Y.Order : X.Order;
+    ReplicationType &Equal = X.Order == ReplicationType::AnyOrder ? X : Y;
+    if (Equal.Order == ReplicationType::AnyOrder) {
+      Equal.Order = X.Order == ReplicationType::AnyOrder ? Y.Order : X.Order;
       if (X.sameAs(Y))
         return X;
     }
   }
   // N equal terms are a sum, too.
-  auto IsSumOf = [](const RType &Sum, const RType &Term) {
+  auto IsSumOf = [](const ReplicationType &Sum, const ReplicationType &Term) {
     return Sum.isPartial() && Sum.Op == Combine::Sum && Term.isReplicated() &&
            !Term.Symbolic && Sum.K == Term.K + 1;
   };
   if (IsSumOf(X, Y) || IsSumOf(Y, X))
     return X.isPartial() ? X : Y;
-  return RType::varying(NoNode);
+  return ReplicationType::varying(NoNode);
 }
 
 /// What a Merge has that an iteration begins with.
 void TypeInference::mergeLoop() {
   for (unsigned Port = 1; Port < numResults(); ++Port)
-    set(Port, RType::replicated());
-  std::optional<RType> Result;
+    set(Port, ReplicationType::replicated());
+  std::optional<ReplicationType> Result;
   if (Defined[N])
     Result = result(0);
   for (unsigned I = 0; I < numData(); ++I) {
@@ -107,14 +108,14 @@ void TypeInference::mergeLoop() {
     if (!Defined[E.Node])
       continue;
     // A counter that starts from a size is a number.
-    RType X = number(I);
+    ReplicationType X = number(I);
     if (!Result) {
       Result = X;
       continue;
     }
     if (Result->isVarying())
       break;
-    RType Next = joined(*Result, X);
+    ReplicationType Next = joined(*Result, X);
     if (Next.isVarying() && Next.Cause == NoNode)
       Next = varying("is " + Result->str() + " and, after an iteration, " +
                      X.str());
@@ -127,18 +128,18 @@ NodeId TypeContext::handle() const {
   return Loops && numData() > 0 ? Loops->handleOf(input(0)) : NoNode;
 }
 
-std::optional<RType> TypeContext::element(NodeId Handle) const {
+std::optional<ReplicationType> TypeContext::element(NodeId Handle) const {
   auto It = Elements.find(Handle);
   return It == Elements.end() ? std::nullopt : std::optional(It->second);
 }
 
-void TypeContext::hold(NodeId Handle, RType Element) {
+void TypeContext::hold(NodeId Handle, ReplicationType Element) {
   if (Handle == NoNode)
     return;
   Element.Assumes |= Assumes;
   auto [It, New] = Elements.try_emplace(Handle, Element);
   if (!New) {
-    RType Next = joined(It->second, Element);
+    ReplicationType Next = joined(It->second, Element);
     if (Next.isVarying() && Next.Cause == NoNode)
       Next = varying("holds values that are " + It->second.str() + " and " +
                      Element.str());

@@ -39,35 +39,36 @@ TypeContext::TypeContext(TypeAnalysis &T, ArrayRef<NodeId> Order)
 
 /// A node that exists once reads what merge-fetches will make of a per-replica
 /// tensor: the true value.
-RType TypeContext::mergedOperand(Endpoint E, RType Type) const {
+ReplicationType TypeContext::mergedOperand(Endpoint E,
+                                           ReplicationType Type) const {
   if (Type.isVarying() || G.node(E.Node).Count != Copies::PerReplica ||
       combinesReplicas(G, N))
     return Type;
   if (Type.isJoined())
-    return RType::varying(E.Node);
-  RType Merged = RType::replicated();
+    return ReplicationType::varying(E.Node);
+  ReplicationType Merged = ReplicationType::replicated();
   Merged.Assumes = Type.Assumes;
   return Merged;
 }
 
-RType TypeContext::number(unsigned I) {
-  RType Type = operand(I);
+ReplicationType TypeContext::number(unsigned I) {
+  ReplicationType Type = operand(I);
   if (!Type.Symbolic)
     return Type;
-  RType Number = Types.number(input(I));
+  ReplicationType Number = Types.number(input(I));
   if (Number.isVarying())
     return varying("uses a size that is not a multiple of the batch size");
   return Number;
 }
 
-RType TypeContext::numeric(unsigned I) {
-  RType Type = number(I);
+ReplicationType TypeContext::numeric(unsigned I) {
+  ReplicationType Type = number(I);
   // A minimum, or a conjunction, is no sum: arithmetic needs its value.
   return Type.isPartial() && Type.Op != Combine::Sum ? reduced(I) : Type;
 }
 
-RType TypeContext::reduced(unsigned I) {
-  RType Type = number(I);
+ReplicationType TypeContext::reduced(unsigned I) {
+  ReplicationType Type = number(I);
   if (!Type.isPartial())
     return Type;
   Demand A;
@@ -87,12 +88,12 @@ RType TypeContext::reduced(unsigned I) {
                         "exchange values");
   else
     Asked.push_back(A);
-  RType Result = RType::replicated();
+  ReplicationType Result = ReplicationType::replicated();
   Result.Assumes = Type.Assumes;
   return Result;
 }
 
-RType TypeContext::scaled(unsigned I, RType Is, int ToK) {
+ReplicationType TypeContext::scaled(unsigned I, ReplicationType Is, int ToK) {
   if (Is.K == ToK || Is.Zero || Is.isVarying())
     return Is;
   Demand A;
@@ -111,20 +112,20 @@ RType TypeContext::scaled(unsigned I, RType Is, int ToK) {
   return Is;
 }
 
-RType TypeContext::plain(unsigned I) {
-  RType Type = reduced(I);
+ReplicationType TypeContext::plain(unsigned I) {
+  ReplicationType Type = reduced(I);
   return Type.K != 0 ? scaled(I, Type, 0) : Type;
 }
 
-RType TypeContext::whole(unsigned I) {
-  RType Type = reduced(I);
+ReplicationType TypeContext::whole(unsigned I) {
+  ReplicationType Type = reduced(I);
   if (Type.isSharded())
     return gathered(I, Type);
   return scaled(I, Type, 0);
 }
 
-RType TypeContext::gathered(unsigned I, RType Is) {
-  RType Result = RType::replicated();
+ReplicationType TypeContext::gathered(unsigned I, ReplicationType Is) {
+  ReplicationType Result = ReplicationType::replicated();
   Result.Assumes = Is.Assumes;
   Demand A;
   A.Because = N;
@@ -172,7 +173,7 @@ Endpoint TypeContext::hoist(Endpoint E) const {
     int Partial = -1;
     bool Others = true;
     for (unsigned I = 0; I < P.NumData; ++I) {
-      RType In = T.type(G.input(E.Node, I));
+      ReplicationType In = T.type(G.input(E.Node, I));
       if (In.isPartial()) {
         if (Partial >= 0)
           return E;
@@ -222,13 +223,13 @@ Endpoint TypeContext::whereJoined(Endpoint E) const {
 // Results
 //===----------------------------------------------------------------------===//
 
-RType TypeContext::varying(const Twine &Why) {
+ReplicationType TypeContext::varying(const Twine &Why) {
   T.Reasons.try_emplace(N, Why.str());
-  return RType::varying(N);
+  return ReplicationType::varying(N);
 }
 
-RType TypeContext::varyingLike(RType From) const {
-  return RType::varying(From.Cause == NoNode ? N : From.Cause);
+ReplicationType TypeContext::varyingLike(ReplicationType From) const {
+  return ReplicationType::varying(From.Cause == NoNode ? N : From.Cause);
 }
 
 void TypeContext::assume(Assumption Assumption) {
@@ -283,52 +284,21 @@ int TypeContext::localAxis(Endpoint E) const {
 }
 
 bool TypeContext::isSize(unsigned I) const {
-  RType X = operand(I);
+  ReplicationType X = operand(I);
   return X.isReplicated() && (X.K == 0 || X.Zero);
 }
 
-RType TypeContext::sizes(ArrayRef<DimId> Value) const {
+ReplicationType TypeContext::sizes(ArrayRef<DimId> Value) const {
   // An element may be another on replicas than in the single-device step.
-  RType Type = RType::replicated();
+  ReplicationType Type = ReplicationType::replicated();
   Type.Symbolic =
       any_of(Value, [&](DimId Dim) { return !D.table().isSame(Dim); });
   return Type;
 }
 
 //===----------------------------------------------------------------------===//
-// Orders of rows, and what row numbers number
+// Orders of rows
 //===----------------------------------------------------------------------===//
-
-uint8_t TypeContext::orderOf(ArrayRef<TypeAnalysis::OrderedPart> Parts) {
-  if (T.Orders.empty())
-    T.Orders.emplace_back(); // InOrder
-  auto It = llvm::find(T.Orders, Parts);
-  if (It == T.Orders.end()) {
-    if (T.Orders.size() == RType::AnyOrder)
-      return RType::InOrder;
-    T.Orders.emplace_back(Parts);
-    return static_cast<uint8_t>(T.Orders.size() - 1);
-  }
-  return static_cast<uint8_t>(It - T.Orders.begin());
-}
-
-ArrayRef<TypeAnalysis::OrderedPart> TypeContext::partsOf(RType Joined) const {
-  return T.Orders[Joined.Order];
-}
-
-std::optional<int8_t> TypeContext::numberRows(const Sym &Rows) {
-  auto It = llvm::find(T.Numbered, Rows);
-  if (It == T.Numbered.end()) {
-    if (T.Numbered.size() == 100)
-      return std::nullopt;
-    It = T.Numbered.insert(It, Rows);
-  }
-  return static_cast<int8_t>(It - T.Numbered.begin());
-}
-
-const Sym &TypeContext::rowsNumbered(RType Numbers) const {
-  return T.Numbered[Numbers.K];
-}
 
 NodeId TypeContext::partedBy(Endpoint E) const {
   auto Shape = D.shape(E);
@@ -351,7 +321,8 @@ std::optional<Endpoint> TypeContext::localPredicate(NodeId Node) const {
       // A predicate in a loop may not have a type yet.
       if (Loops && !Defined[E.Node])
         continue;
-      if (RType Type = T.type(E); Type.isVarying() || Type.isSharded())
+      if (ReplicationType Type = T.type(E);
+          Type.isVarying() || Type.isSharded())
         return E;
     }
   return std::nullopt;
@@ -360,7 +331,7 @@ std::optional<Endpoint> TypeContext::localPredicate(NodeId Node) const {
 void types::none(TypeContext &C) {
   bool AllSame = !C.is(trait::Opaque) || !C.isPerReplica();
   for (unsigned I = 0; I < C.numData(); ++I) {
-    RType X = C.number(I);
+    ReplicationType X = C.number(I);
     if (X.isVarying())
       return C.setAll(C.varyingLike(X));
     AllSame &= !X.isSharded();
@@ -368,7 +339,7 @@ void types::none(TypeContext &C) {
   // A function of true values is a true value.
   for (unsigned I = 0; AllSame && I < C.numData(); ++I)
     C.plain(I);
-  C.setAll(AllSame ? RType::replicated()
+  C.setAll(AllSame ? ReplicationType::replicated()
                    : C.varying("no rule for op " + C.G.opName(C.N)));
 }
 

@@ -62,25 +62,25 @@ public:
   // Operands.
 
   /// The type of an operand, with earlier demands in place.
-  RType operand(unsigned I) const {
+  ReplicationType operand(unsigned I) const {
     return I == 0 && Supposed ? *Supposed : given(I);
   }
   /// Like operand, but local sizes count as numbers.
-  RType number(unsigned I);
+  ReplicationType number(unsigned I);
   /// Like number, for arithmetic: what is Partial is a sum.
-  RType numeric(unsigned I);
+  ReplicationType numeric(unsigned I);
   /// An operand of something non-linear: k = 0 and not Partial.
-  RType plain(unsigned I);
+  ReplicationType plain(unsigned I);
   /// Asks for what makes operand \p I Replicated with k = 0.
-  RType whole(unsigned I);
+  ReplicationType whole(unsigned I);
   /// Asks for what makes it not Partial.
-  RType reduced(unsigned I);
+  ReplicationType reduced(unsigned I);
   /// Asks for the rows of all replicas of operand \p I, which has type \p Is.
-  RType gathered(unsigned I, RType Is);
+  ReplicationType gathered(unsigned I, ReplicationType Is);
   /// Asks for another scale.
-  RType scaled(unsigned I, RType Is, int ToK);
+  ReplicationType scaled(unsigned I, ReplicationType Is, int ToK);
   /// What \p Infer gives if operand 0 has type \p First.
-  template <typename Fn> auto suppose(RType First, Fn Infer) {
+  template <typename Fn> auto suppose(ReplicationType First, Fn Infer) {
     Supposed = First;
     auto Result = Infer(*this);
     Supposed.reset();
@@ -89,17 +89,23 @@ public:
 
   // Results.
 
-  RType result(unsigned Port) const { return Types.natural(out(Port)); }
-  /// Gives a result its type. Of Varying it has no mark of local indices.
-  void set(unsigned Port, RType Type) { setAsIs(Port, unmarked(Type)); }
-  void setAll(RType Type) { setAllAsIs(unmarked(Type)); }
-  /// Gives a result that may be local indices its type.
-  void setIndices(unsigned Port, RType Type) { setAsIs(Port, Type); }
-  void setAllIndices(RType Type) { setAllAsIs(Type); }
+  ReplicationType result(unsigned Port) const {
+    return Types.natural(out(Port));
+  }
+  /// Gives a result its type; \p Mark is what it has of local indices.
+  void set(unsigned Port, ReplicationType Type,
+           LocalIndices Mark = LocalIndices::None) {
+    if (Port < numResults())
+      T.Types[D.outputIndex(out(Port))] = asResult(Type, Mark);
+  }
+  void setAll(ReplicationType Type, LocalIndices Mark = LocalIndices::None) {
+    std::fill_n(T.Types.begin() + D.outputIndex(out()), numResults(),
+                asResult(Type, Mark));
+  }
   /// Varying from here on, and why.
-  RType varying(const llvm::Twine &Why);
+  ReplicationType varying(const llvm::Twine &Why);
   /// Varying as \p From is.
-  RType varyingLike(RType From) const;
+  ReplicationType varyingLike(ReplicationType From) const;
   /// Says that the results rest on \p Assumption, which begins here.
   void assume(Assumption Assumption);
   /// Whether somebody asks for the whole of result 0.
@@ -125,17 +131,19 @@ public:
   /// are no sizes of a replica.
   bool isSize(unsigned I) const;
   /// The type of integers that are known to be \p Value.
-  RType sizes(llvm::ArrayRef<DimId> Value) const;
+  ReplicationType sizes(llvm::ArrayRef<DimId> Value) const;
 
-  // Orders of rows, and what row numbers number.
+  // Orders of rows.
 
-  /// The number of the order of rows of these parts, for RType::Order; InOrder
-  /// when there are too many orders.
-  uint8_t orderOf(llvm::ArrayRef<TypeAnalysis::OrderedPart> Parts);
-  llvm::ArrayRef<TypeAnalysis::OrderedPart> partsOf(RType Joined) const;
-  /// Numbers of \p Rows, for RType::K; none when there are too many.
-  std::optional<int8_t> numberRows(const Sym &Rows);
-  const Sym &rowsNumbered(RType Numbers) const;
+  /// The number of the order of rows of these parts, for
+  /// ReplicationType::Order.
+  uint32_t orderOf(const TypeAnalysis::OrderedParts &Parts) {
+    return T.Orders.insert(Parts);
+  }
+  llvm::ArrayRef<TypeAnalysis::OrderedPart>
+  partsOf(ReplicationType Joined) const {
+    return T.Orders[Joined.Order];
+  }
   /// The op that sends rows to parts and so counts the rows of \p E.
   NodeId partedBy(Endpoint E) const;
 
@@ -155,9 +163,9 @@ public:
   /// The tensor array or stack whose handle operand 0 is, or NoNode.
   NodeId handle() const;
   /// What the tensor array or stack \p Handle holds, unless nothing is known.
-  std::optional<RType> element(NodeId Handle) const;
+  std::optional<ReplicationType> element(NodeId Handle) const;
   /// Something of type \p Element is written to \p Handle.
-  void hold(NodeId Handle, RType Element);
+  void hold(NodeId Handle, ReplicationType Element);
   /// Has \p Node visited again: it reads what is known of the node at hand and
   /// no edge tells. In the first round it is still to come.
   void wake(NodeId Node) {
@@ -166,28 +174,16 @@ public:
   }
 
 protected:
-  RType given(unsigned I) const {
-    RType Type = T.type(input(I));
+  ReplicationType given(unsigned I) const {
+    ReplicationType Type = T.type(input(I));
     return node().Count == Copies::Once ? mergedOperand(input(I), Type) : Type;
   }
-  RType mergedOperand(Endpoint E, RType Type) const;
-  RType asResult(RType Type) const {
+  ReplicationType mergedOperand(Endpoint E, ReplicationType Type) const;
+  ReplicationType asResult(ReplicationType Type, LocalIndices Mark) const {
+    Type.Indices = Mark;
     Type.Assumes |= Assumes;
     Type.Zero &= is(trait::KeepsZeros);
     return Type;
-  }
-  static RType unmarked(RType Type) {
-    if (Type.isVarying())
-      Type.Order = RType::InOrder;
-    return Type;
-  }
-  void setAsIs(unsigned Port, RType Type) {
-    if (Port < numResults())
-      T.Types[D.outputIndex(out(Port))] = asResult(Type);
-  }
-  void setAllAsIs(RType Type) {
-    std::fill_n(T.Types.begin() + D.outputIndex(out()), numResults(),
-                asResult(Type));
   }
   Endpoint hoist(Endpoint E) const;
   Endpoint whereJoined(Endpoint E) const;
@@ -197,7 +193,7 @@ protected:
     varying(Why);
     Refused = I;
   }
-  RType joined(RType X, RType Y) const;
+  ReplicationType joined(ReplicationType X, ReplicationType Y) const;
 
   TypeAnalysis &T;
   struct OpInfo {
@@ -207,8 +203,9 @@ protected:
       (Rule.Type ? Rule.Type : types::none)(C);
     }
   };
-  std::vector<OpInfo> Rules;     ///< By op.
-  std::optional<RType> Supposed; ///< The type that operand 0 shall have.
+  std::vector<OpInfo> Rules; ///< By op.
+  std::optional<ReplicationType>
+      Supposed; ///< The type that operand 0 shall have.
   /// Null in a graph without conditionals.
   std::unique_ptr<const Conditions> When;
   std::vector<bool> Due; ///< By node: visited in this round or the next.
@@ -216,8 +213,9 @@ protected:
 
   // Loops, see Loops.cpp; nothing of this is used without.
   std::unique_ptr<const LoopInfo> Loops;
-  std::vector<bool> Defined;              ///< By node: it has a type.
-  llvm::DenseMap<NodeId, RType> Elements; ///< By array or stack that has any.
+  std::vector<bool> Defined; ///< By node: it has a type.
+  llvm::DenseMap<NodeId, ReplicationType>
+      Elements; ///< By array or stack that has any.
   /// The operand of the node at hand that had to be exchanged inside a loop.
   std::optional<unsigned> Refused;
 };

@@ -139,11 +139,12 @@ void TypeInference::visit(NodeId Node) {
     infer();
     return;
   }
-  ArrayRef<RType> Now(T.Types.data() + D.outputIndex(out()), numResults());
-  SmallVector<RType, 4> Before(Now.begin(), Now.end());
+  ArrayRef<ReplicationType> Now(T.Types.data() + D.outputIndex(out()),
+                                numResults());
+  SmallVector<ReplicationType, 4> Before(Now.begin(), Now.end());
   infer();
   if (Refused) {
-    setAll(RType::varying(N));
+    setAll(ReplicationType::varying(N));
     Refused.reset();
   }
   bool IsNew = Loops && !Defined[N];
@@ -194,7 +195,7 @@ void TypeInference::infer() {
        OfTrue = !(Op.Is & trait::NotOfTrue);
   if (OfTrue && !HasStates && !Opaque && !Draws && readsPlain()) {
     // A function of values that are equal and true is equal and true.
-    setAll(RType::replicated());
+    setAll(ReplicationType::replicated());
     return;
   }
   if (HasStates && usesState())
@@ -202,8 +203,8 @@ void TypeInference::infer() {
   bool AllTrue = true, AnySymbolic = false, AnyOrdered = false,
        AnyVarying = false;
   for (unsigned I = 0; I < This.NumData; ++I) {
-    RType In = operand(I);
-    AnyOrdered |= In.Order != RType::InOrder && !In.isVarying();
+    ReplicationType In = operand(I);
+    AnyOrdered |= In.Order != ReplicationType::InOrder && !In.isVarying();
     AnyVarying |= In.isVarying();
     AllTrue &= In.isTrue() && !In.Zero;
     AnySymbolic |= In.Symbolic;
@@ -227,7 +228,7 @@ void TypeInference::infer() {
   }
   // What reads nothing is equal everywhere, but for what its rule knows.
   if (AllTrue && OfTrue && !Draws) {
-    setAll(RType::replicated());
+    setAll(ReplicationType::replicated());
     return;
   }
   bool MayIndex = PerReplica && Op.Rule.LocalIndices;
@@ -267,7 +268,7 @@ void TypeInference::inferLocally(Endpoint Predicate) {
     for (unsigned I = T.Vars.update(G, N).NumVars; I < numData(); ++I)
       T.Unproved.push_back({N, I});
   for (unsigned I = 0; I < numData(); ++I)
-    if (RType X = operand(I); X.isVarying()) {
+    if (ReplicationType X = operand(I); X.isVarying()) {
       setAll(varyingLike(X));
       return;
     }
@@ -277,7 +278,7 @@ void TypeInference::inferLocally(Endpoint Predicate) {
 /// What exists once reads the rows of all replicas, joined in their order.
 void TypeInference::askForRows() {
   for (unsigned I = 0; I < numData(); ++I)
-    if (RType Read = T.natural(input(I)); Read.isJoined())
+    if (ReplicationType Read = T.natural(input(I)); Read.isJoined())
       gathered(I, Read);
 }
 
@@ -289,7 +290,7 @@ bool TypeInference::mixesRows() const {
   const DimId None = ~DimId(0);
   DimId First = None;
   for (unsigned I = 0; I < numData(); ++I) {
-    RType X = operand(I);
+    ReplicationType X = operand(I);
     if (!X.isSharded())
       continue;
     auto Shape = D.shape(input(I));
@@ -316,16 +317,17 @@ void TypeInference::inferOrdered() {
     Op.type(*this);
     return;
   }
-  uint8_t Order = RType::AnyOrder;
+  uint32_t Order = ReplicationType::AnyOrder;
   bool Differ = false;
   for (unsigned I = 0; I < numData(); ++I) {
-    RType X = operand(I);
-    if (!X.isSharded() || X.Zero || X.Order == RType::AnyOrder)
+    ReplicationType X = operand(I);
+    if (!X.isSharded() || X.Zero || X.Order == ReplicationType::AnyOrder)
       continue;
-    Differ |= Order != RType::AnyOrder && Order != X.Order;
+    Differ |= Order != ReplicationType::AnyOrder && Order != X.Order;
     Order = X.Order;
   }
-  bool Joined = Order != RType::InOrder && Order != RType::AnyOrder;
+  bool Joined =
+      Order != ReplicationType::InOrder && Order != ReplicationType::AnyOrder;
   if (Differ || (Joined && Op.Is & trait::NeedsOrder)) {
     setAll(varying(Differ ? "combines rows in different concatenation orders"
                           : "needs rows in a different concatenation order"));
@@ -333,10 +335,10 @@ void TypeInference::inferOrdered() {
   }
   Op.type(*this);
   for (unsigned Port = 0; Port < numResults(); ++Port) {
-    RType Type = result(Port);
+    ReplicationType Type = result(Port);
     if (!Type.isSharded())
       continue;
-    Type.Order = Order & 63;
+    Type.Order = Order;
     // A row that becomes several, or a part of one, is in no order known.
     if (Op.Is & trait::RegroupsRows) {
       auto In = shape(0), Out = D.shape(out(Port));
@@ -345,7 +347,7 @@ void TypeInference::inferOrdered() {
           D.table().find((*In)[Axis]) != D.table().find((*Out)[Type.Axis])) {
         if (Joined)
           Type = varying("reshapes concatenated rows");
-        Type.Order = RType::InOrder;
+        Type.Order = ReplicationType::InOrder;
       }
     }
     set(Port, Type);
@@ -361,7 +363,7 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
       Found.push_back(Node);
     Has[Node] = true;
   };
-  auto Ask = [&](const RType &X) {
+  auto Ask = [&](const ReplicationType &X) {
     if (X.countsRows() && is(X.Cause, trait::FindsRows))
       Add(X.Cause);
   };
@@ -372,10 +374,12 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
         By != NoNode && T.natural({Node, 0}).countsRows())
       SendsNumbers[By] = true;
   for (NodeId Node : Order) {
-    ArrayRef<RType> Results(T.Types.data() + D.outputIndex({Node, 0}),
-                            D.numOutputs(Node));
-    bool Gives = any_of(Results, [](const RType &X) { return X.countsRows(); });
-    bool Uses = any_of(Results, [](const RType &X) { return !X.isVarying(); });
+    ArrayRef<ReplicationType> Results(T.Types.data() + D.outputIndex({Node, 0}),
+                                      D.numOutputs(Node));
+    bool Gives = any_of(
+        Results, [](const ReplicationType &X) { return X.countsRows(); });
+    bool Uses = any_of(Results,
+                       [](const ReplicationType &X) { return !X.isVarying(); });
     if (Gives && !G.hasUses(Node))
       Ask(Results.front());
     if (G.node(Node).Count == Copies::Once || T.Vars.isUpdate(G, Node) ||

@@ -24,7 +24,7 @@ using namespace llvm;
 
 namespace graft {
 
-std::string RType::str() const {
+std::string ReplicationType::str() const {
   static constexpr const char *Ops[] = {"sum", "min", "max", "and", "or"};
   std::string Text;
   switch (L) {
@@ -77,7 +77,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   }
   // A reduction below another one may have become unnecessary.
   for (Demand &D : Reductions) {
-    RType Type = natural(D.Source);
+    ReplicationType Type = natural(D.Source);
     if (!Type.isPartial()) {
       Reduced[Dims.outputIndex(D.Source)] = false;
       continue;
@@ -111,16 +111,16 @@ void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
       Rules.visit(N);
 }
 
-RType TypeAnalysis::number(Endpoint E) const {
-  RType Type = type(E);
+ReplicationType TypeAnalysis::number(Endpoint E) const {
+  ReplicationType Type = type(E);
   if (Type.isJoined())
-    return RType::varying(E.Node);
+    return ReplicationType::varying(E.Node);
   if (!Type.Symbolic)
     return Type;
   Type.Symbolic = false;
   auto Value = Dims.value(E);
   if (!Value || Value->empty())
-    return RType::varying(E.Node);
+    return ReplicationType::varying(E.Node);
   std::optional<int> Power;
   // Ragged rows of all replicas together are those of the true value.
   auto IsCount = [&](DimId D) {
@@ -128,20 +128,20 @@ RType TypeAnalysis::number(Endpoint E) const {
     return S && S->Ragged != 0 && S->isLocal();
   };
   if (all_of(*Value, IsCount)) {
-    RType Sum = RType::partial(0);
+    ReplicationType Sum = ReplicationType::partial(0);
     Sum.Assumes = Type.Assumes;
     return Sum;
   }
   for (DimId D : *Value) {
     auto S = Dims.table().sym(D);
     if (IsCount(D))
-      return RType::varying(E.Node);
+      return ReplicationType::varying(E.Node);
     bool Same = Dims.table().isSame(D);
     if (!S && !Same)
-      return RType::varying(E.Node);
+      return ReplicationType::varying(E.Node);
     int Is = Same ? 0 : S->globalPower();
     if (Power && *Power != Is)
-      return RType::varying(E.Node);
+      return ReplicationType::varying(E.Node);
     Power = Is;
   }
   Type.K = static_cast<int8_t>(-*Power);

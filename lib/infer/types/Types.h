@@ -22,10 +22,10 @@
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/UniqueVector.h"
 
-#include <cstddef>
-#include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace graft {
@@ -40,47 +40,52 @@ enum Assumption : uint8_t {
   AssumesReduction = 4,      ///< A reduction that was asked for, not proved.
 };
 
-struct RType {
-  Layout L : 2 = Layout::Replicated;
-  Combine Op : 3 = Combine::Sum; ///< Of Partial.
-  uint8_t Assumes : 3 = 0;
-  bool Zero : 1 = false;     ///< All zeros: has every k, see hasSizeOf().
-  bool Symbolic : 1 = false; ///< An integer made of local sizes.
-  uint8_t Order : 6 = 0;     ///< Of Sharded: of the rows, see below.
-  uint8_t Axis = 0;          ///< Of Sharded, and of row numbers.
-  int8_t K = 0; ///< The power of N, see above; of row numbers: of which rows.
+/// Of what is Varying: indices that are right within a replica, and what
+/// belongs to them. Any other op than those that move or use them drops the
+/// mark.
+enum class LocalIndices : uint8_t {
+  None,
+  /// Numbers of rows. Plus where the rows of the replica begin, and
+  /// concatenated along Axis, they are the true value.
+  RowNumbers,
+  RowIndices, ///< The same of the first of the last axis only.
+  // A sparse matrix with the rows of the replica: the rows of its elements,
+  // what else there is of each, and rows before columns. What has one Cause
+  // belongs together, in its order.
+  HitRows,
+  HitValues,
+  HitIndices,
+};
+
+struct ReplicationType {
+  Layout L = Layout::Replicated;
+  Combine Op = Combine::Sum; ///< Of Partial.
+  LocalIndices Indices = LocalIndices::None;
+  uint8_t Assumes = 0;
+  bool Zero = false;     ///< All zeros: has every k, see hasSizeOf().
+  bool Symbolic = false; ///< An integer made of local sizes.
+  uint8_t Axis = 0;      ///< Of Sharded, and of row numbers.
+  int8_t K = 0;          ///< The power of N, see above.
+  uint32_t Order = 0;    ///< Of the rows of Sharded, see below.
   NodeId Cause = NoNode; ///< Of Varying: where it began.
 
   /// Orders of rows: that of the true value; any, since all rows are equal; the
   /// others are those of parts that were joined along the axis (TypeAnalysis).
   /// Their concatenation has the rows of the true value, in another order.
-  enum : uint8_t { InOrder = 0, AnyOrder = 63 };
-  /// Order of Varying: row numbers that are right within a replica. The local
-  /// ones, plus where the rows of the replica begin, concatenated along Axis
-  /// are the true value; of RowIndices only the first of the last axis.
-  enum : uint8_t { RowNumbers = 1, RowIndices = 2 };
-  /// The same of a sparse matrix with the rows of the replica, as Cause gives
-  /// it: the rows of its elements, what else there is of each, and rows before
-  /// columns. They belong together in their order.
-  enum : uint8_t { HitRows = 3, HitValues = 4, HitIndices = 5 };
-  bool isOfHits(uint8_t What) const {
-    return L == Layout::Varying && Order == What;
+  static constexpr uint32_t InOrder = 0, AnyOrder = ~0u;
+
+  bool isOfHits() const { return Indices >= LocalIndices::HitRows; }
+  bool isRowNumbers() const { return Indices == LocalIndices::RowNumbers; }
+  bool countsRows() const {
+    return isRowNumbers() || Indices == LocalIndices::RowIndices;
   }
-  bool isOfHits() const { return L == Layout::Varying && Order >= HitRows; }
-  bool isRowNumbers() const {
-    return L == Layout::Varying && Order == RowNumbers;
-  }
-  bool isRowIndices() const {
-    return L == Layout::Varying && Order == RowIndices;
-  }
-  bool countsRows() const { return isRowNumbers() || isRowIndices(); }
   bool isJoined() const {
     return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;
   }
 
   /// Whether zeros are as large as what has type \p X: they have every layout,
   /// but those of the rows of one replica are not those of all rows.
-  bool hasSizeOf(const RType &X) const {
+  bool hasSizeOf(const ReplicationType &X) const {
     return isNothing() || X.isNothing() ||
            (isSharded() ? X.isSharded() && X.Axis == Axis : !X.isSharded());
   }
@@ -89,58 +94,53 @@ struct RType {
     return Zero && L == Layout::Replicated && Order == AnyOrder;
   }
 
-  static RType nothing() {
-    RType T;
+  static ReplicationType nothing() {
+    ReplicationType T;
     T.Zero = true;
     T.Order = AnyOrder;
     return T;
   }
-  static RType replicated(int K = 0) {
-    RType T;
+  static ReplicationType replicated(int K = 0) {
+    ReplicationType T;
     T.K = static_cast<int8_t>(K);
     return T;
   }
-  static RType sharded(int Axis, int K = 0) {
-    RType T = replicated(K);
+  static ReplicationType sharded(int Axis, int K = 0) {
+    ReplicationType T = replicated(K);
     T.L = Layout::Sharded;
     T.Axis = static_cast<uint8_t>(Axis);
     return T;
   }
-  static RType partial(int K, Combine Op = Combine::Sum) {
-    RType T = replicated(K);
+  static ReplicationType partial(int K, Combine Op = Combine::Sum) {
+    ReplicationType T = replicated(K);
     T.L = Layout::Partial;
     T.Op = Op;
     return T;
   }
-  static RType varying(NodeId Cause) {
-    RType T;
+  static ReplicationType varying(NodeId Cause) {
+    ReplicationType T;
     T.L = Layout::Varying;
     T.Cause = Cause;
     return T;
   }
   /// The true value and nothing else to say of it: most of a graph.
-  bool isPlain() const {
-    // All of these are zero, and so is what says nothing of such a type.
-    uint32_t Head;
-    std::memcpy(&Head, this, sizeof(Head));
-    return Head == 0;
-  }
+  bool isPlain() const { return isTrue() && !Zero && Assumes == 0; }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
   bool isReplicated() const { return L == Layout::Replicated; }
   bool isSharded() const { return L == Layout::Sharded; }
   bool isPartial() const { return L == Layout::Partial; }
   bool isVarying() const { return L == Layout::Varying; }
-  bool sameAs(const RType &O) const {
+  bool sameAs(const ReplicationType &O) const {
     return L == O.L && K == O.K && Symbolic == O.Symbolic &&
            (L != Layout::Sharded || (Axis == O.Axis && Order == O.Order)) &&
            (L != Layout::Partial || Op == O.Op);
   }
-  bool operator==(const RType &O) const = default;
+  bool operator==(const ReplicationType &O) const = default;
   /// "Sharded(0) k=1", as in remarks.
   std::string str() const;
 };
 
-static_assert(sizeof(RType) == 8 && offsetof(RType, Cause) == 4);
+static_assert(sizeof(ReplicationType) == 16);
 
 /// Something that must be inserted so that every rule holds.
 struct Demand {
@@ -172,18 +172,18 @@ public:
                const DimAnalysis &Dims, const VariableIndex &Vars);
 
   /// The type of a tensor, with the demanded reductions in place.
-  RType type(Endpoint E) const {
-    RType Type = natural(E);
+  ReplicationType type(Endpoint E) const {
+    ReplicationType Type = natural(E);
     return Type.isPartial() && Reduced[Dims.outputIndex(E)] ? reducedType(Type)
                                                             : Type;
   }
   /// The type that the rule of the producer gives, without a reduction of E.
-  RType natural(Endpoint E) const {
+  ReplicationType natural(Endpoint E) const {
     return Dims.validPort(E) ? Types[Dims.outputIndex(E)]
-                             : RType::varying(E.Node);
+                             : ReplicationType::varying(E.Node);
   }
   /// The type of \p E used as a number: local sizes become values.
-  RType number(Endpoint E) const;
+  ReplicationType number(Endpoint E) const;
 
   /// What has to be inserted, in node order; empty for a finished program.
   const std::vector<Demand> &demands() const { return Demands; }
@@ -241,24 +241,32 @@ public:
   /// One of the parts that an order of rows is made of: its own order, and how
   /// many rows it has (a symbol, or a size that is only known to be one size).
   struct OrderedPart {
-    uint8_t Order;
+    uint32_t Order;
     DimId Size;
     Sym Rows;
     bool operator==(const OrderedPart &O) const = default;
+    bool operator<(const OrderedPart &O) const {
+      auto Key = [](const OrderedPart &P) {
+        return std::tuple(P.Order, P.Size, P.Rows.C, P.Rows.B, P.Rows.R,
+                          P.Rows.B == 0 ? 0 : P.Rows.Rows, P.Rows.Ragged);
+      };
+      return Key(*this) < Key(O);
+    }
   };
+  using OrderedParts = llvm::SmallVector<OrderedPart, 2>;
 
 private:
   friend class TypeContext;
   friend class TypeInference;
-  static RType reducedType(RType Type) {
-    RType Result = RType::replicated();
+  static ReplicationType reducedType(ReplicationType Type) {
+    ReplicationType Result = ReplicationType::replicated();
     Result.Assumes = Type.Assumes;
     return Result;
   }
   /// What the copies of a variable with a policy of its own are together
   /// (VariableStates.cpp).
   struct VariableState {
-    RType Type;
+    ReplicationType Type;
     Aggregation How = Aggregation::None;
     bool OnRead = false;
     NodeId Initial = NoNode; ///< The assignment of the initial value.
@@ -277,12 +285,11 @@ private:
   const DimAnalysis &Dims;
   const VariableIndex &Vars;
   llvm::DenseMap<NodeId, VariableState> States; ///< By variable.
-  std::vector<RType> Types;  ///< By output, as the producer's rule gives it.
-  std::vector<bool> Reduced; ///< By output: a reduction is demanded.
+  std::vector<ReplicationType> Types; ///< By output, of the producer's rule.
+  std::vector<bool> Reduced;          ///< By output: a reduction is demanded.
   std::vector<Demand> Demands;
-  std::vector<llvm::SmallVector<OrderedPart, 2>> Orders; ///< By RType::Order.
+  llvm::UniqueVector<OrderedParts> Orders; ///< By ReplicationType::Order.
   std::vector<NodeId> Unusable;
-  std::vector<Sym> Numbered; ///< The sizes of axes that are numbered, by K.
   llvm::DenseMap<NodeId, std::string> Reasons;
   std::vector<std::pair<NodeId, unsigned>> Unproved;
   std::vector<std::pair<NodeId, uint8_t>> Sources;

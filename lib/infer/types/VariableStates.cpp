@@ -46,10 +46,10 @@ void TypeAnalysis::findStates() {
     S.OnRead = OnRead;
     S.How = How.value_or(Aggregation::None);
     if (OnRead && S.How == Aggregation::None) {
-      S.Type = RType::varying(Var);
+      S.Type = ReplicationType::varying(Var);
       Reasons.try_emplace(Var, "has copies that no aggregation combines");
     } else if (OnRead && S.How != Aggregation::OnlyFirst) {
-      S.Type = RType::partial(S.How == Aggregation::Mean ? 1 : 0);
+      S.Type = ReplicationType::partial(S.How == Aggregation::Mean ? 1 : 0);
     }
     S.Initial = OnRead ? Vars.initialAssign(G, Var) : NoNode;
     States.try_emplace(Var, S);
@@ -102,7 +102,7 @@ void TypeInference::writeState(const TypeAnalysis::VariableState &S,
   int To = S.How == Aggregation::Sum ? -1 : 0;
   bool Adds = U.Kind == UpdateKind::Assign || U.Kind == UpdateKind::AssignAdd;
   for (unsigned I = U.NumVars; I < numData(); ++I) {
-    RType X = number(I);
+    ReplicationType X = number(I);
     if (S.How == Aggregation::None)
       continue;
     bool Fits = (X.Zero && !X.isSharded()) || (X.isReplicated() && X.K == To) ||
@@ -118,7 +118,7 @@ void TypeInference::writeState(const TypeAnalysis::VariableState &S,
     if (!Adds || !Fits)
       T.Unproved.push_back({N, I});
   }
-  setAll(RType::replicated());
+  setAll(ReplicationType::replicated());
 }
 
 /// The copies of the mirrored variable that \p S is of differ after the node at
@@ -136,14 +136,14 @@ void TypeInference::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
 void TypeInference::update(const UpdateDef &U) {
   TypeAnalysis::VariableState *S = HasStates ? stateOf(input(0)) : nullptr;
   for (unsigned I = U.NumVars; I < numData(); ++I) {
-    RType Type = whole(I);
+    ReplicationType Type = whole(I);
     if (!Type.isVarying() && Refused != I)
       continue;
     T.Unproved.push_back({N, I});
     if (S && G.node(input(I).Node).Count == Copies::PerReplica)
       diverge(T.Vars.variableOf(input(0)), *S);
   }
-  setAll(RType::replicated());
+  setAll(ReplicationType::replicated());
 }
 
 } // namespace graft

@@ -26,13 +26,14 @@ struct Rule : Builder {
     op("Add", "add", {"sum", "r"});
   }
   /// What rule \p Type gives \p Node if operand 0 has type \p First.
-  RType ask(const std::string &Node, RType First, void (*Type)(TypeContext &)) {
+  ReplicationType ask(const std::string &Node, ReplicationType First,
+                      void (*Type)(TypeContext &)) {
     const ProgramFacts &F = facts();
     auto Order = topologicalOrder(G);
     TypeAnalysis T(G, Order, F.Dims, F.Vars);
     TypeContext C(T, Order);
     C.at(end(Node).Node);
-    RType Result = C.suppose(First, [&](TypeContext &) {
+    ReplicationType Result = C.suppose(First, [&](TypeContext &) {
       Type(C);
       return C.result(0);
     });
@@ -46,18 +47,21 @@ struct Rule : Builder {
 
 TEST_CASE("type rules: one node is asked by itself", "[types]") {
   Rule R;
-  CHECK(R.ask("mul", RType::partial(1), ruleOf("Mul").Type).str() ==
+  CHECK(R.ask("mul", ReplicationType::partial(1), ruleOf("Mul").Type).str() ==
         "Partial(sum) k=1");
-  CHECK(R.ask("mul", RType::replicated(), ruleOf("Mul").Type).str() == "Replicated");
+  CHECK(R.ask("mul", ReplicationType::replicated(), ruleOf("Mul").Type).str() ==
+        "Replicated");
   CHECK(R.Asked.empty());
-  CHECK(R.ask("sum", RType::sharded(1), ruleOf("Sum").Type).str() ==
+  CHECK(R.ask("sum", ReplicationType::sharded(1), ruleOf("Sum").Type).str() ==
         "Sharded(0)");
-  CHECK(R.ask("sum", RType::sharded(0), ruleOf("ArgMax").Type).isVarying());
+  CHECK(R.ask("sum", ReplicationType::sharded(0), ruleOf("ArgMax").Type)
+            .isVarying());
 }
 
 TEST_CASE("type rules: a demand is what the rule asks for", "[types]") {
   Rule R;
-  CHECK(R.ask("add", RType::partial(0), ruleOf("Add").Type).str() == "Replicated");
+  CHECK(R.ask("add", ReplicationType::partial(0), ruleOf("Add").Type).str() ==
+        "Replicated");
   REQUIRE(R.Asked.size() == 1);
   CHECK(R.Asked[0].Kind == Demand::Reduce);
   // Above the sum there is nothing linear to reduce before.

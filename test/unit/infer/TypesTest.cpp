@@ -249,6 +249,29 @@ TEST_CASE("types: layout", "[types]") {
   CHECK(B.facts().Types.type(B.end("zeros")).Zero);
 }
 
+TEST_CASE("types: a graph has as many orders of rows as it joins", "[types]") {
+  Basics B;
+  B.integer("zero", 0);
+  B.integer("one", 1);
+  std::string Last = "s";
+  for (int I = 0; I < 300; ++I) {
+    std::string Rows = "rows" + std::to_string(I);
+    B.op("ConcatV2", Rows, {Last, "t", "zero"});
+    B.sizeOf(Rows + "/size", Rows, 0);
+    B.op("Range", Rows + "/numbers", {"zero", Rows + "/size", "one"}, DT_INT32);
+    Last = Rows;
+  }
+  B.op("ConcatV2", "again", {"rows298", "t", "zero"});
+  B.op("ConcatV2", "other", {"t", "rows298", "zero"});
+  B.op("Mul", "same", {Last, "again"});
+  B.op("Mul", "mixed", {Last, "other"});
+  B.op("Sum", "sum", {"same", "axis0"});
+  CHECK(B.type("same") == "Sharded(0) joined");
+  CHECK(B.type("mixed") == "Varying");
+  CHECK(B.type("sum") == "Partial(sum)");
+  CHECK(B.facts().Types.type(B.end(Last + "/numbers")).isRowNumbers());
+}
+
 TEST_CASE("types: rows by index", "[types]") {
   Builder B;
   B.feed("ids", {-1}, DT_INT32);
