@@ -7,7 +7,7 @@
 //
 //     w = VarHandleOp()                    w = VarHandleOp*()
 //     w/Assign = AssignVariableOp(w, i) →  init = Identity*(i)
-//                                          w/Assign = AssignVariableOp*(w, init)
+//                                          w/Assign = AssignVariableOp*(w, ..)
 //     y = MatMul*(x/split, read)           read = ReadVariableOp*(w)
 //
 // The initial value exists once, so that copies start equal even when it is

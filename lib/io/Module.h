@@ -99,8 +99,8 @@ public:
 
   /// Says that the graph as it is now is a normal form of what was read.
   void setNormalForm() { NormalRevision = G->revision(); }
-  /// Takes a snapshot of the graph for input(), unless there is one or the graph
-  /// was edited already, but for its normal form.
+  /// Takes a snapshot of the graph for input(), unless there is one or the
+  /// graph was edited already, but for its normal form.
   void keepInput();
   /// Says that the graph as it is now is that of input(), with variables in
   /// parts; a snapshot of it takes the place of the other one, if there is one.

@@ -18,12 +18,12 @@ namespace graft {
 namespace types {
 
 static void quantize(TypeContext &C) {
-  RType X = C.plain(0);
+  ReplicationType X = C.plain(0);
   bool PerRow =
            X.isSharded() && C.G.intAttr(C.N, "axis").value_or(-1) == X.Axis,
        Given = C.G.boolAttr(C.N, "range_given").value_or(false);
   for (unsigned I = 1; I < C.numData(); ++I) {
-    RType Range = C.plain(I);
+    ReplicationType Range = C.plain(I);
     if (Range.isVarying())
       X = C.varyingLike(Range);
     // A pair for each row comes with the rows.

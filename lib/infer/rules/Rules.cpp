@@ -1,4 +1,4 @@
-//===- lib/infer/rules/Rules.cpp - entries of ops ----------------*- C++ -*-===//
+//===- lib/infer/rules/Rules.cpp - entries of ops ---------------*- C++ -*-===//
 //-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0

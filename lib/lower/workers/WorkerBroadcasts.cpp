@@ -14,10 +14,10 @@
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Variables.h"
-#include "lib/ops/OpRule.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/io/Module.h"
 #include "lib/lower/workers/Workers.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
