@@ -176,7 +176,7 @@ void l2Loss(TypeContext &C) {
   if (X.isSharded())
     X = ReplicationType::partial(2 * X.K);
   else
-    X.K = static_cast<int8_t>(2 * X.K);
+    X.setPower(2 * X.K);
   C.setAll(X);
 }
 

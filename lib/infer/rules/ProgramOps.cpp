@@ -215,7 +215,7 @@ static void scale(TypeContext &C) {
   if (X.isVarying())
     X = C.varyingLike(X);
   else
-    X.K = static_cast<int8_t>(X.K + powerOf(C));
+    X.setPower(X.K + powerOf(C));
   C.setAll(X);
 }
 

@@ -22,12 +22,11 @@ namespace graft {
 bool Sym::multiply(const Sym &O) {
   // Ragged rows times a number; no rows times others.
   if ((Ragged != 0 && !O.isNumber()) || (O.Ragged != 0 && !isNumber()) ||
-      (B != 0 && O.B != 0 && Rows != O.Rows) || MulOverflow(C, O.C, C))
+      (B != 0 && O.B != 0 && Rows != O.Rows) || MulOverflow(C, O.C, C) ||
+      AddOverflow(B, O.B, B) || AddOverflow(R, O.R, R))
     return false;
   if (O.B != 0)
     Rows = O.Rows;
-  B = static_cast<int8_t>(B + O.B);
-  R = static_cast<int8_t>(R + O.R);
   Ragged |= O.Ragged;
   return true;
 }

@@ -107,7 +107,7 @@ ReplicationType TypeContext::scaled(unsigned I, ReplicationType Is, int ToK) {
         I, "needs the global value of a per-replica row count inside a loop");
   else
     Asked.push_back(A);
-  Is.K = static_cast<int8_t>(ToK);
+  Is.setPower(ToK);
   Is.Symbolic = false;
   return Is;
 }

@@ -179,7 +179,9 @@ protected:
     return node().Count == Copies::Once ? mergedOperand(input(I), Type) : Type;
   }
   ReplicationType mergedOperand(Endpoint E, ReplicationType Type) const;
-  ReplicationType asResult(ReplicationType Type, LocalIndices Mark) const {
+  ReplicationType asResult(ReplicationType Type, LocalIndices Mark) {
+    if (!Type.isPowerKnown())
+      Type = varying("multiplies too many values that grow with the replicas");
     Type.Indices = Mark;
     Type.Assumes |= Assumes;
     Type.Zero &= is(trait::KeepsZeros);

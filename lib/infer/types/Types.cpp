@@ -144,7 +144,7 @@ ReplicationType TypeAnalysis::number(Endpoint E) const {
       return ReplicationType::varying(E.Node);
     Power = Is;
   }
-  Type.K = static_cast<int8_t>(-*Power);
+  Type.setPower(-*Power);
   return Type;
 }
 

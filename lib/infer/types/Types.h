@@ -24,6 +24,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/UniqueVector.h"
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -102,7 +103,7 @@ struct ReplicationType {
   }
   static ReplicationType replicated(int K = 0) {
     ReplicationType T;
-    T.K = static_cast<int8_t>(K);
+    T.setPower(K);
     return T;
   }
   static ReplicationType sharded(int Axis, int K = 0) {
@@ -123,6 +124,12 @@ struct ReplicationType {
     T.Cause = Cause;
     return T;
   }
+  /// A power that is too large to count stays so: the value is Varying then.
+  void setPower(int Power) {
+    K = static_cast<int8_t>(std::clamp(Power, -MaxPower - 1, MaxPower + 1));
+  }
+  bool isPowerKnown() const { return K >= -MaxPower && K <= MaxPower; }
+  static constexpr int MaxPower = 100;
   /// The true value and nothing else to say of it: most of a graph.
   bool isPlain() const { return isTrue() && !Zero && Assumes == 0; }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }

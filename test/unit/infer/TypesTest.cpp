@@ -537,3 +537,18 @@ TEST_CASE("types: what rounds, pads or counts is not linear", "[types]") {
   CHECK(B.type("square") == "Varying");
   CHECK(B.type("cut") == "Varying");
 }
+
+TEST_CASE("types: a scale that is not counted any more", "[types]") {
+  Basics B;
+  B.sizeOf("rows", "s", 0);
+  B.cast("n", "rows", DT_INT32, DT_FLOAT);
+  std::string Last = "n";
+  for (int I = 0; I < 9; ++I) {
+    std::string Next = "n" + std::to_string(I);
+    B.op("Mul", Next, {Last, Last});
+    Last = Next;
+  }
+  CHECK(B.type("n5") == "Replicated k=-64");
+  CHECK(B.type("n6") == "Varying");
+  CHECK(B.type("n8") == "Varying");
+}

@@ -68,7 +68,7 @@ TEST_CASE("a strategy file is read in either form", "[recordfile]") {
             .contains("\"10.0.0.2:CPU:0\""));
   CHECK(llvm::toString(
             resolveDevices(*Again, resourcesOf({"/device:CPU:0"}), "s.pb")) ==
-        "s.pb: node_config 'w', part 0: there is no device '10.0.0.2:CPU:0'; "
+        "s.pb:1:1: node_config 'w', part 0: there is no device '10.0.0.2:CPU:0'; "
         "there are /device:CPU:0 and those of the replicas");
 }
 
