@@ -66,10 +66,11 @@ TEST_CASE("a strategy file is read in either form", "[recordfile]") {
         "/job:worker/task:1/device:CPU:0");
   CHECK(llvm::StringRef(printRecord(*R, Two, true))
             .contains("\"10.0.0.2:CPU:0\""));
-  CHECK(llvm::toString(
-            resolveDevices(*Again, resourcesOf({"/device:CPU:0"}), "s.pb")) ==
-        "s.pb:1:1: node_config 'w', part 0: there is no device '10.0.0.2:CPU:0'; "
-        "there are /device:CPU:0 and those of the replicas");
+  CHECK(
+      llvm::toString(
+          resolveDevices(*Again, resourcesOf({"/device:CPU:0"}), "s.pb")) ==
+      "s.pb:1:1: node_config 'w', part 0: there is no device '10.0.0.2:CPU:0'; "
+      "there are /device:CPU:0 and those of the replicas");
 }
 
 TEST_CASE("an entry that is wrong is named", "[recordfile]") {
