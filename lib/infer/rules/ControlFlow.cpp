@@ -214,7 +214,7 @@ constexpr OpRule Pass = {.Sizes = sizes::same,
 } // namespace
 
 ArrayRef<OpRule> families::controlFlow() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::Switch, Switch, {.Values = values::same}),
       entry(op::RefSwitch, Switch),
       entry(op::RefMerge, Merge),

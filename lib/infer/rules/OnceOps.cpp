@@ -15,7 +15,7 @@ namespace graft {
 
 ArrayRef<OpRule> families::onceOps() {
   using namespace trait;
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       {.Op = op::AudioSummary, .Is = Once},
       {.Op = op::AudioSummaryV2, .Is = Once},
       {.Op = op::EagerPyFunc, .Is = Once},

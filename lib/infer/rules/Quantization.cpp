@@ -39,7 +39,7 @@ static void quantize(TypeContext &C) {
 ArrayRef<OpRule> families::quantization() {
   static constexpr OpRule Quantize = {.Sizes = sizes::same,
                                       .Type = types::quantize};
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::QuantizeAndDequantizeV2, Quantize),
       entry(op::QuantizeAndDequantizeV3, Quantize),
       entry(op::QuantizeAndDequantizeV4, Quantize),

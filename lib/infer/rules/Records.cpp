@@ -101,7 +101,7 @@ constexpr OpRule ParseExample = {.Sizes = sizes::parseExample,
 } // namespace
 
 ArrayRef<OpRule> families::records() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::DecodeCSV, PerExample, {.Sizes = sizes::same}),
       entry(op::DecodePaddedRaw, PerExample),
       entry(op::DecodeRaw, PerExample),

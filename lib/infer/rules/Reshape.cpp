@@ -417,7 +417,7 @@ constexpr OpRule Tile = {.Type = types::tile,
 } // namespace
 
 ArrayRef<OpRule> families::reshape() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::Reshape, Relayout,
             {.Sizes = sizes::reshape,
              .Values = values::same,

@@ -243,7 +243,7 @@ constexpr OpRule Rows = {.Rows = sizes::sameLetters,
 } // namespace
 
 ArrayRef<OpRule> families::rowOps() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Rows that become several, and one again.
       {.Op = op::SpaceToBatchND,
        .Sizes = sizes::blocks,

@@ -79,7 +79,7 @@ constexpr OpRule Whole = {.Sizes = sizes::candidates,
 } // namespace
 
 ArrayRef<OpRule> families::sampling() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::AllCandidateSampler, Whole),
       entry(op::FixedUnigramCandidateSampler, Whole),
       entry(op::LearnedUnigramCandidateSampler, Whole),

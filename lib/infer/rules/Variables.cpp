@@ -42,7 +42,7 @@ constexpr OpRule ReadVariable = {.Type = types::readVariable,
 } // namespace
 
 ArrayRef<OpRule> families::variables() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       {.Op = op::VariableV2, .Sizes = sizes::fromAttr},
       {.Op = op::Variable, .Sizes = sizes::fromAttr},
       {.Op = op::VarHandleOp, .Sizes = sizes::fromAttr},
