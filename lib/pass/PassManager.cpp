@@ -284,7 +284,7 @@ std::string passesMarkdown(const PassRegistry &Registry) {
       for (char C : describe(*O))
         Help += C == '|' ? "\\|" : std::string(1, C);
       if (!Default.empty())
-        Default = "`" + Default + "`";
+        Default.insert(0, "`").push_back('`');
       Out += fmt::format("| `{}` | {} | {} |\n", O->name(), Default, Help);
     }
   }
