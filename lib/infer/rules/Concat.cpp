@@ -137,7 +137,7 @@ ReplicationType joinType(TypeContext &C) {
   unsigned First = Old ? 1 : 0, Count = Pack ? C.numData() : C.numData() - 1;
   std::optional<int64_t> Axis;
   if (Pack) {
-    Axis = C.G.intAttr(C.N, "axis").value_or(0);
+    Axis = C.intAttr("axis").value_or(0);
   } else if (auto V = C.numbers(Old ? 0 : C.numData() - 1);
              V && V->size() == 1) {
     Axis = (*V)[0];
@@ -235,8 +235,8 @@ ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   if (!All.isSharded() || All.isJoined() || All.K != 0 || Rank < 2 ||
       All.Axis + 1 >= Rank || (!Pack && !C.isOp(op::ConcatV2)))
     return Type;
-  int64_t Axis = Pack ? C.G.intAttr(C.N, "axis").value_or(0)
-                      : (*C.numbers(C.numData() - 1))[0];
+  int64_t Axis =
+      Pack ? C.intAttr("axis").value_or(0) : (*C.numbers(C.numData() - 1))[0];
   auto Shape = C.shape(0);
   if ((Axis < 0 ? Axis + Rank : Axis) + 1 != Rank ||
       (!Pack && (!Shape || !C.D.table().isOne(Shape->back()))))

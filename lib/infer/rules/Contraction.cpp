@@ -105,10 +105,8 @@ ReplicationType matMulType(TypeContext &C, bool Batched) {
       X = C.reduced(0);
     if (Y.isPartial())
       Y = C.reduced(1);
-    bool TX =
-        C.G.boolAttr(C.N, Batched ? "adj_x" : "transpose_a").value_or(false);
-    bool TY =
-        C.G.boolAttr(C.N, Batched ? "adj_y" : "transpose_b").value_or(false);
+    bool TX = C.flag(Batched ? "adj_x" : "transpose_a");
+    bool TY = C.flag(Batched ? "adj_y" : "transpose_b");
     int ContractX = RX - (TX ? 2 : 1), ContractY = RY - (TY ? 1 : 2);
     bool InX = X.isSharded() && X.Axis == ContractX;
     bool InY = Y.isSharded() && Y.Axis == ContractY;
@@ -156,7 +154,7 @@ ReplicationType einsumType(TypeContext &C) {
     return Types[0];
   if (!AnySharded && Types.size() == 2)
     return types::productOf(C, 0, Types[0], 1, Types[1], 1);
-  auto Text = C.G.stringAttr(C.N, "equation");
+  auto Text = C.stringAttr("equation");
   auto E = parseEquation(Text.value_or(""), C.numData());
   if (!E)
     return C.varying("has an unsupported einsum equation");
@@ -205,8 +203,7 @@ static void biasAddGrad(TypeContext &C) {
   ReplicationType X = C.numeric(0);
   if (X.isSharded()) {
     int Rank = C.rank(0);
-    bool First =
-        Rank != 2 && C.G.stringAttr(C.N, "data_format") == StringRef("NCHW");
+    bool First = Rank != 2 && C.stringAttr("data_format") == StringRef("NCHW");
     int Channel = First ? 1 : Rank - 1;
     X = Channel <= 0        ? C.varying("has an operand of unknown rank")
         : X.Axis == Channel ? ReplicationType::sharded(0, X.K)

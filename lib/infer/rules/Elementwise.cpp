@@ -231,7 +231,7 @@ SmallVector<unsigned, 8> allOperands(const TypeContext &C) {
 bool addsChannels(const TypeContext &C) {
   int Rank = C.rank(C.out());
   return C.isOp(op::BiasAdd) && Rank != 2 &&
-         C.G.stringAttr(C.N, "data_format") == StringRef("NCHW") &&
+         C.stringAttr("data_format") == StringRef("NCHW") &&
          (C.operand(1).isSharded() ||
           (C.operand(0).isSharded() && (Rank < 0 || C.operand(0).Axis != 0)));
 }
@@ -468,15 +468,15 @@ static void div(TypeContext &C) {
 static void select(TypeContext &C) { C.setAll(selectType(C)); }
 
 static void cast(TypeContext &C) {
-  unsigned From = C.G.typeAttr(C.N, "SrcT").value_or(DT_INVALID);
-  unsigned To = C.G.typeAttr(C.N, "DstT").value_or(DT_INVALID);
+  unsigned From = C.typeAttr("SrcT").value_or(DT_INVALID);
+  unsigned To = C.typeAttr("DstT").value_or(DT_INVALID);
   bool Exact = isFloating(To) || (!isFloating(From) && To != DT_BOOL);
   C.setAll(Exact ? C.numeric(0) : elementwise(C, {0}));
 }
 
 static bool castIndices(TypeContext &C) {
   auto IsIndex = [&](StringRef Key) {
-    auto Type = C.G.typeAttr(C.N, Key);
+    auto Type = C.typeAttr(Key);
     return Type == DT_INT32 || Type == DT_INT64;
   };
   ReplicationType X = C.operand(0);

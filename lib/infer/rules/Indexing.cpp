@@ -151,7 +151,7 @@ ReplicationType gatherType(TypeContext &C) {
   ReplicationType Table = C.numeric(0), Index = C.plain(1);
   if (Table.isVarying() || Index.isVarying())
     return C.varyingLike(Table.isVarying() ? Table : Index);
-  int64_t Lead = C.G.intAttr(C.N, "batch_dims").value_or(0), Axis = 0;
+  int64_t Lead = C.intAttr("batch_dims").value_or(0), Axis = 0;
   int RankOfTable = C.rank(0), RankOfIndex = C.rank(1);
   if (C.isOp(op::GatherV2)) {
     auto V = C.numbers(2);
@@ -267,7 +267,7 @@ ReplicationType oneHotType(TypeContext &C) {
         !Y.isReplicated() || C.operand(I).Symbolic)
       X = Y.isVarying() ? C.varyingLike(Y)
                         : C.varying("counts rows of one replica");
-  if (X.isSharded() && C.G.intAttr(C.N, "axis").value_or(-1) != -1)
+  if (X.isSharded() && C.intAttr("axis").value_or(-1) != -1)
     X = C.varying("inserts its axis before the batch axis");
   return X;
 }

@@ -184,7 +184,7 @@ static bool isElementReady(const TypeContext &C) {
 
 /// Makes one, or ends it.
 static void localHandle(TypeContext &C) {
-  bool HasFlow = C.G.opName(C.N).starts_with(op::TensorArrayGrad);
+  bool HasFlow = C.opName().starts_with(op::TensorArrayGrad);
   ReplicationType Flow = HasFlow ? C.operand(1) : ReplicationType::replicated();
   C.setAll(Flow.isVarying() ? C.varyingLike(Flow)
                             : ReplicationType::replicated());

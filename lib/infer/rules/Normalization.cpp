@@ -57,8 +57,8 @@ namespace {
 /// is made of one: every row has statistics of its own.
 bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
                      ArrayRef<ReplicationType> PerChannel) {
-  int Rank = C.rank(C.input(C.G.opName(C.N).contains("Grad") ? 1 : 0));
-  bool First = C.G.stringAttr(C.N, "data_format").value_or("NHWC") == "NCHW";
+  int Rank = C.rank(C.input(C.opName().contains("Grad") ? 1 : 0));
+  bool First = C.stringAttr("data_format").value_or("NHWC") == "NCHW";
   return X.isSharded() && Rank > 1 && X.Axis == (First ? 1 : Rank - 1) &&
          all_of(PerChannel, [](const ReplicationType &C) {
            return C.isSharded() && C.Axis == 0;

@@ -103,7 +103,7 @@ static void accumulated(SizeContext &C) {
 namespace {
 
 int axisOf(const TypeContext &C) {
-  return static_cast<int>(C.G.intAttr(C.N, "axis").value_or(0));
+  return static_cast<int>(C.intAttr("axis").value_or(0));
 }
 
 /// What operand 0 of an op that combines replicas is.
@@ -113,7 +113,7 @@ ReplicationType termOf(TypeContext &C, bool Gathers) {
   if (Inserted Kind = C.node().Kind; Kind == Inserted::Reduce ||
                                      Kind == Inserted::Gather ||
                                      Kind == Inserted::Merge)
-    Assumed = C.G.intAttr(C.N, AssumedAttr);
+    Assumed = C.intAttr(AssumedAttr);
   if (!Assumed)
     return C.number(0);
   // Whatever is reduced: its sum has the assumed scale, and lowered, a
@@ -148,12 +148,12 @@ ReplicationType combinedType(TypeContext &C, ReplicationType X,
 }
 
 int powerOf(const TypeContext &C) {
-  return static_cast<int>(C.G.intAttr(C.N, "power").value_or(0));
+  return static_cast<int>(C.intAttr("power").value_or(0));
 }
 
 /// _Reduce, _FromReplicas: by their attribute.
 ReplicationType mergedType(TypeContext &C) {
-  StringRef Combine = C.G.stringAttr(C.N, CombineAttr).value_or("sum");
+  StringRef Combine = C.stringAttr(CombineAttr).value_or("sum");
   bool Gathers = Combine == combine::Concat;
   ReplicationType X = termOf(C, Gathers);
   if (Gathers)
@@ -163,8 +163,8 @@ ReplicationType mergedType(TypeContext &C) {
 
 ReplicationType collectiveType(TypeContext &C) {
   ReplicationType X = termOf(C, /*Gathers=*/false);
-  StringRef Merge = C.G.stringAttr(C.N, "merge_op").value_or("");
-  bool Divides = C.G.stringAttr(C.N, "final_op") == StringRef(op::Div);
+  StringRef Merge = C.stringAttr("merge_op").value_or("");
+  bool Divides = C.stringAttr("final_op") == StringRef(op::Div);
   if (!X.isVarying() && Merge != op::Add && Merge != op::Min &&
       Merge != op::Max)
     return C.varying(
@@ -220,7 +220,7 @@ static void scale(TypeContext &C) {
 }
 
 static void fromReplicas(TypeContext &C) {
-  if (C.G.stringAttr(C.N, CombineAttr) != StringRef(combine::Pick))
+  if (C.stringAttr(CombineAttr) != StringRef(combine::Pick))
     return C.setAll(mergedType(C));
   ReplicationType X = termOf(C, /*Gathers=*/false);
   C.setAll(X.isVarying()      ? C.varyingLike(X)

@@ -19,9 +19,8 @@ namespace types {
 
 static void quantize(TypeContext &C) {
   ReplicationType X = C.plain(0);
-  bool PerRow =
-           X.isSharded() && C.G.intAttr(C.N, "axis").value_or(-1) == X.Axis,
-       Given = C.G.boolAttr(C.N, "range_given").value_or(false);
+  bool PerRow = X.isSharded() && C.intAttr("axis").value_or(-1) == X.Axis,
+       Given = C.flag("range_given");
   for (unsigned I = 1; I < C.numData(); ++I) {
     ReplicationType Range = C.plain(I);
     if (Range.isVarying())

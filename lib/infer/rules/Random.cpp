@@ -38,7 +38,7 @@ static void rowsThenSize(SizeContext &C) {
 } // namespace sizes
 
 static ReplicationType drawType(TypeContext &C) {
-  DrawOperands Of = drawOperands(C.G.opName(C.N));
+  DrawOperands Of = drawOperands(C.opName());
   int Axis = C.D.batchAxis(C.out());
   if (Of.Sizes >= 0 && (!C.isSize(Of.Sizes) || C.localAxis(C.out()) != Axis))
     return C.varying("draws random numbers of a per-replica size");

@@ -63,7 +63,7 @@ static void parseExample(TypeContext &C) {
   auto Names = C.shape(1);
   if (!Names || Names->size() != 1 || C.D.table().number((*Names)[0]) != 0)
     return C.setAll(C.varying("has a name for each record of the batch"));
-  auto Shapes = C.G.shapeListAttr(C.N, "dense_shapes");
+  auto Shapes = C.shapeListAttr("dense_shapes");
   unsigned First = firstDenseFeature(C.G, C.N);
   for (unsigned Port = 0; Port < C.numResults(); ++Port) {
     bool Dense = Shapes && Port >= First && Port - First < Shapes->size();

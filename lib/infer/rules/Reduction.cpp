@@ -97,7 +97,7 @@ ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
   int Rank = C.rank(0);
   if (!Axes || Rank < 0)
     return C.varying("reduces unknown axes");
-  bool Keep = C.G.boolAttr(C.N, "keep_dims").value_or(false);
+  bool Keep = C.flag("keep_dims");
   int Before = 0;
   for (int64_t A : *Axes) {
     int Axis = static_cast<int>(A < 0 ? A + Rank : A);

@@ -298,7 +298,7 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
 bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
   if (!C.isOp(op::Squeeze) || C.D.replicas() == 1)
     return false;
-  auto Axes = C.G.intListAttr(C.N, "squeeze_dims");
+  auto Axes = C.intListAttr("squeeze_dims");
   if (Axes && !Axes->empty())
     return false;
   auto Shape = C.shape(0);
@@ -389,7 +389,7 @@ static bool relayoutIndices(TypeContext &C) {
 
 void ensureShape(TypeContext &C) {
   ReplicationType X = C.operand(0);
-  auto Shape = C.G.shapeAttr(C.N, "shape");
+  auto Shape = C.shapeAttr("shape");
   auto Is = C.D.shape(C.out());
   if (X.isSharded() && Shape && X.Axis < Shape->Dims.size() &&
       Shape->Dims[X.Axis] >= 0 &&

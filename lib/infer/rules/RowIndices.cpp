@@ -185,7 +185,7 @@ bool gatherIndices(TypeContext &C) {
     auto V = C.numbers(2);
     int Rank = C.rank(0);
     if (!V || V->size() != 1 || !C.operand(2).isTrue() || Rank < 0 ||
-        C.G.intAttr(C.N, "batch_dims").value_or(0) != 0)
+        C.intAttr("batch_dims").value_or(0) != 0)
       return false;
     Axis = (*V)[0] < 0 ? (*V)[0] + Rank : (*V)[0];
   }

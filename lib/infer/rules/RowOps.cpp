@@ -153,7 +153,7 @@ namespace types {
 
 /// As its letters say.
 static void rows(TypeContext &C) {
-  const OpRule &Rule = ruleOf(C.G.opName(C.N));
+  const OpRule &Rule = ruleOf(C.opName());
   SmallVector<unsigned, 2> Linear;
   std::optional<int> K;
   bool Split = false, AnyWhole = false;
@@ -192,8 +192,7 @@ static void rows(TypeContext &C) {
                              : ReplicationType::replicated(K.value_or(0)));
   for (unsigned Port = 0; Port < C.numResults(); ++Port) {
     char Letter = letterOf(Rule.Outputs, Port).first;
-    if (Letter == 'i' &&
-        C.G.boolAttr(C.N, "include_batch_in_index").value_or(false))
+    if (Letter == 'i' && C.flag("include_batch_in_index"))
       C.set(Port, C.varying("has row indices that are local to one replica"));
     else
       C.set(Port, Letter == 'r' || Letter == 'i'

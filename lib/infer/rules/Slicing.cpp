@@ -306,7 +306,7 @@ bool stridesInOrder(const TypeContext &C, int Axis, Endpoint Whole) {
   if (!Strides || Rank < 0)
     return false;
   auto Mask = [&](const char *Key, size_t I) {
-    return C.G.intAttr(C.N, Key).value_or(0) >> I & 1;
+    return C.intAttr(Key).value_or(0) >> I & 1;
   };
   int Explicit = 0;
   for (size_t I = 0; I < Strides->size(); ++I)
@@ -452,8 +452,8 @@ ReplicationType reverseSequenceType(TypeContext &C) {
   ReplicationType X = C.numeric(0), Lengths = C.plain(1);
   if (X.isVarying() || Lengths.isVarying())
     return C.varyingLike(X.isVarying() ? X : Lengths);
-  int64_t Batch = C.G.intAttr(C.N, "batch_dim").value_or(0),
-          Along = C.G.intAttr(C.N, "seq_dim").value_or(-1);
+  int64_t Batch = C.intAttr("batch_dim").value_or(0),
+          Along = C.intAttr("seq_dim").value_or(-1);
   if (!X.isSharded() && !Lengths.isSharded())
     return X;
   bool ByRow = X.isSharded() && X.Axis == Batch && Lengths.isSharded();

@@ -21,8 +21,8 @@ using namespace llvm;
 namespace graft {
 
 SizeContext::SizeContext(DimAnalysis &A, const LoopInfo *Loops)
-    : G(A.G), Known(A), Table(A.Dims), Loops(Loops), One(A.Dims.make(1)), A(A),
-      FirstMade(A.G.size()), Due(A.G.size()) {
+    : NodeView{A.G}, Known(A), Table(A.Dims), Loops(Loops), One(A.Dims.make(1)),
+      A(A), FirstMade(A.G.size()), Due(A.G.size()) {
   Makers.push_back({NoNode, 0});
   for (auto [E, Axis] : A.Options.Suppose)
     Supposed[E.Node].push_back({E.Port, Axis});

@@ -7,6 +7,7 @@
 #ifndef GRAFT_LIB_INFER_SIZES_SIZECONTEXT_H
 #define GRAFT_LIB_INFER_SIZES_SIZECONTEXT_H
 
+#include "lib/graph/NodeView.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/infer/sizes/RaggedRows.h"
@@ -28,33 +29,17 @@ using Dims = std::optional<llvm::ArrayRef<DimId>>;
 /// and the small integers (OpRule::Values) of its outputs follow from. They may
 /// be called any number of times: a size that a node makes is remembered by
 /// node and slot, so a later round refines it instead of making another.
-class SizeContext {
+class SizeContext : public NodeView {
 public:
-  const Graph &G;
   const DimAnalysis &Known; ///< What was found so far.
   DimTable &Table;
   const LoopInfo *Loops; ///< Null without loops and arrays.
   DimId One;
-  NodeId N = NoNode;               ///< The node.
-  llvm::ArrayRef<Endpoint> Inputs; ///< Its data inputs.
+  llvm::ArrayRef<Endpoint> Inputs; ///< Data inputs of the node.
 
   const DimOptions &options() const { return A.Options; }
   unsigned numOutputs() const { return A.numOutputs(N); }
   unsigned numData() const { return static_cast<unsigned>(Inputs.size()); }
-
-  llvm::StringRef opName() const { return G.opName(N); }
-  bool isOp(llvm::StringRef Op) const { return G.isOp(N, Op); }
-  auto intAttr(llvm::StringRef Key) const { return G.intAttr(N, Key); }
-  auto stringAttr(llvm::StringRef Key) const { return G.stringAttr(N, Key); }
-  auto intListAttr(llvm::StringRef Key) const { return G.intListAttr(N, Key); }
-  auto shapeAttr(llvm::StringRef Key) const { return G.shapeAttr(N, Key); }
-  auto shapeListAttr(llvm::StringRef Key) const {
-    return G.shapeListAttr(N, Key);
-  }
-  /// A boolean attribute, false where it is not there.
-  bool flag(llvm::StringRef Key) const {
-    return G.boolAttr(N, Key).value_or(false);
-  }
 
   //===--------------------------------------------------------------------===//
   // What is known
@@ -152,8 +137,8 @@ public:
   bool hasOwnRows() const { return A.OwnRows; }
   /// The user says that rows of \p Batch are as many as \p S.
   void sayRows(int64_t Batch, const Sym &S);
-  /// Whether axis \p Axis of some output is supposed to be split: no feed that
-  /// is read whole.
+  /// Whether an output is supposed to be split: it is no feed that is read
+  /// whole.
   bool isSupposed() const { return Supposed.count(N) != 0; }
   /// Whether the node, which counts rows of shape \p X by their values, may do
   /// so on each replica.

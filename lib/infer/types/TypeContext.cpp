@@ -22,7 +22,7 @@ using namespace llvm;
 namespace graft {
 
 TypeContext::TypeContext(TypeAnalysis &T, ArrayRef<NodeId> Order)
-    : Types(T), G(T.G), D(T.Dims), T(T), Due(G.size()),
+    : NodeView{T.G}, Types(T), D(T.Dims), T(T), Due(G.size()),
       Loops(LoopInfo::find(G, Order)) {
   Rules.reserve(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)

@@ -12,6 +12,7 @@
 #ifndef GRAFT_LIB_INFER_TYPES_TYPECONTEXT_H
 #define GRAFT_LIB_INFER_TYPES_TYPECONTEXT_H
 
+#include "lib/graph/NodeView.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/types/Types.h"
@@ -26,15 +27,13 @@ namespace types {
 void none(TypeContext &C);
 } // namespace types
 
-class TypeContext {
+class TypeContext : public NodeView {
 public:
   /// \p Order is topologicalOrder() of the graph of \p T.
   TypeContext(TypeAnalysis &T, llvm::ArrayRef<NodeId> Order);
 
   const TypeAnalysis &Types;
-  const Graph &G;
   const DimAnalysis &D;
-  NodeId N = NoNode;   ///< The node at hand.
   uint8_t Assumes = 0; ///< What all its results rest on.
   /// What was asked for.
   std::vector<Demand> Asked;
@@ -47,8 +46,6 @@ public:
 
   // The node.
 
-  const Node &node() const { return G.node(N); }
-  bool isOp(llvm::StringRef Op) const { return G.isOp(N, Op); }
   bool is(uint32_t Trait) const { return is(N, Trait); }
   bool is(NodeId Node, uint32_t Trait) const {
     return (Rules[G.node(Node).Op].Is & Trait) != 0;
