@@ -53,15 +53,18 @@ class Row:
     def better(self, value):
         self.value = value if self.value is None else min(self.value, value)
 
+    def exceeds(self, slack):
+        return self.must is not None and self.value is not None and self.value > self.must * slack
+
     def missed(self):
-        return self.must is not None and self.value is not None and self.value > self.must * self.slack
+        return self.exceeds(self.slack)
 
     def verdict(self):
         if self.value is None:
             return self.note
         if self.must is None:
             return ""
-        return "FAILED" if self.missed() else "ok"
+        return "FAILED" if self.missed() else "over" if self.exceeds(1) else "ok"
 
 
 ROWS = [
