@@ -100,7 +100,7 @@ inline constexpr uint16_t AllOperands = 0xffff;
 /// Of SizeOperands: every one that is an integer.
 inline constexpr uint16_t AnyInteger = AllOperands;
 constexpr bool isOperand(uint16_t Mask, unsigned I) {
-  return I < 16 && (Mask >> I & 1) != 0;
+  return Mask == AllOperands || (I < 16 && (Mask >> I & 1) != 0);
 }
 
 /// What the elements of outputs are made of, if they are integers.

@@ -195,8 +195,7 @@ uint8_t LocalRuns::sizeOperands(NodeId N) const {
   uint8_t Result = 0;
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     unsigned Type = G.outputType(G.input(N, I).Node, G.input(N, I).Port);
-    if ((Mask == AnyInteger || isOperand(Mask, I)) &&
-        (Type == DT_INT32 || Type == DT_INT64))
+    if (isOperand(Mask, I) && (Type == DT_INT32 || Type == DT_INT64))
       Result |= asSizes(in(N, I));
   }
   return Result;
@@ -474,7 +473,7 @@ uint8_t LocalRuns::comparedSizes(NodeId N) const {
     return 0;
   uint8_t Result = WithSizes ? sizeOperands(N) : 0;
   for (unsigned I = 0; I < G.node(N).NumData; ++I)
-    if (Mask == AllOperands || isOperand(Mask, I))
+    if (isOperand(Mask, I))
       Result |= in(N, I) & (OwnSize | AllSize);
   return Result;
 }
