@@ -5,8 +5,7 @@
 // An option is declared once, as a member of the options of its pass:
 //
 //   struct PaintOptions : PassOptions {
-//     Option<unsigned> Coats{*this, "coats", "How many coats", 2, {.Least =
-//     1}};
+//     Option<unsigned> Coats{*this, "coats", "How many coats", 2, /*Least=*/1};
 //   };
 //
 // The pass reads the member; parsing and printing of pipelines, --help-pass,
