@@ -79,9 +79,10 @@ def fields(text):
 def entries():
     """By op: the fields of its entry in lib/infer/rules."""
     result = {}
-    for path in sorted(glob.glob(os.path.join(ROOT, "lib", "infer", "rules", "*.*"))):
+    everywhere = {name: fields(body) for name, body in CONSTANT.findall(read("lib", "infer", "rules", "Rules.h"))}
+    for path in sorted(glob.glob(os.path.join(ROOT, "lib", "infer", "rules", "*.cpp"))):
         text = read(path)
-        shared = {name: fields(body) for name, body in CONSTANT.findall(text)}
+        shared = {**everywhere, **{name: fields(body) for name, body in CONSTANT.findall(text)}}
         for op, like, own in ENTRY.findall(text):
             own, its = fields(own), shared.get(like, {})
             traits = [one["Is"] for one in (its, own) if "Is" in one]

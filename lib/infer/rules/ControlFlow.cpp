@@ -204,12 +204,6 @@ constexpr OpRule Merge = {.Sizes = sizes::merge,
                           .Is = KeepsZeros | TakesUnequalRows};
 constexpr OpRule Optional = {
     .Sizes = sizes::optional, .Type = types::optional, .Is = KeepsZeros};
-constexpr OpRule Pass = {.Sizes = sizes::same,
-                         .Type = types::pass,
-                         .LocalIndices = types::passIndices,
-                         .Is = KeepsZeros | TakesUnequalRows | KeepsRowOrder |
-                               LinearInSame,
-                         .Elements = ElementsOf::SamePort};
 
 } // namespace
 

@@ -494,12 +494,6 @@ namespace {
 
 using namespace trait;
 
-constexpr OpRule Pass = {.Sizes = sizes::same,
-                         .Type = types::pass,
-                         .LocalIndices = types::passIndices,
-                         .Is = KeepsZeros | TakesUnequalRows | KeepsRowOrder |
-                               LinearInSame,
-                         .Elements = ElementsOf::SamePort};
 constexpr OpRule Linear = {.Sizes = sizes::same,
                            .Type = types::linear,
                            .Is = KeepsZeros | KeepsRowOrder | LinearInFirst |

@@ -157,6 +157,15 @@ bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &));
 
 } // namespace types
 
+/// Ops that give the value itself, under another name or in another place.
+inline constexpr OpRule Pass = {
+    .Sizes = sizes::same,
+    .Type = types::pass,
+    .LocalIndices = types::passIndices,
+    .Is = trait::KeepsZeros | trait::TakesUnequalRows | trait::KeepsRowOrder |
+          trait::LinearInSame,
+    .Elements = ElementsOf::SamePort};
+
 } // namespace graft
 
 #endif // GRAFT_LIB_INFER_RULES_RULES_H
