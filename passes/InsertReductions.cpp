@@ -30,6 +30,7 @@
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
+#include "lib/rewrite/KeepOnce.h"
 #include "lib/rewrite/ReductionReport.h"
 #include "lib/rewrite/UnprovedWrites.h"
 #include "passes/Options.h"
@@ -196,6 +197,12 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   }
   if (D.errorCount() != Errors)
     return PassResult::Failure;
+  std::vector<std::pair<std::string, std::string>> Causes;
+  if (Options.What == Fallback::Once && Replicas > 1) {
+    Causes = keepOnce(M, *Options.Fetch, D);
+    Changed |= !Causes.empty();
+    Facts = &programFacts(M);
+  }
   // What is settled may show what else is not.
   for (unsigned Round = 0; Round < 4 && repair(M, *Facts, Report); ++Round)
     Facts = &programFacts(M);
@@ -208,6 +215,10 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     insert(Needed);
   Facts->adoptInserted(*G);
   keepFacts(M);
+  Spread Work = spreadOf(*G, *Facts);
+  Statistics["nodes computed once"] += Work.OnceNodes;
+  if (!Report.sayOfSpread(Work, Causes, Options.MinSpread))
+    return PassResult::Failure;
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 

@@ -31,6 +31,7 @@
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/Fetches.h"
+#include "lib/rewrite/Merges.h"
 #include "passes/Options.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -127,35 +128,9 @@ Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
   if (!New)
     return It->second;
   ReplicationType Type = Facts->Types.number(E);
-  StringRef Base = originName(*G, E.Node);
-  static constexpr StringLiteral Names[] = {
-      combine::Sum, combine::Min, combine::Max, combine::And, combine::Or};
-  StringRef Combine = combine::Pick;
-  if (Type.isPartial())
-    Combine = Names[static_cast<int>(Type.Op)];
-  else if (Type.isSharded())
-    Combine = combine::Concat;
-  unsigned DataType = G->outputType(E);
-  AttrRun Attrs;
-  Attrs.type("T", DataType).string(CombineAttr, Combine);
-  if (Type.isSharded())
-    Attrs.integer("axis", Type.Axis);
-  SmallString<128> Name(Base);
-  Name += Combine == combine::Pick ? "/pick" : "/merged";
-  NodeId N =
-      G->insertNode(Name, FromReplicasOp, E, E.Node, Attrs, Inserted::Merge);
-  // An equal value, or a handle, is read from copy 0 without a node between.
-  if (Combine == combine::Pick && !Type.isVarying() && !Picked)
-    G->node(N).Flags |= NF_ElidePrimary;
-  if (!Type.isVarying() && Type.K != 0) {
-    AttrRun Power;
-    Power.type("T", DataType).integer("power", -Type.K);
-    Name = Base;
-    Name += "/scale";
-    N = G->insertNode(Name, ScaleOp, Endpoint{N, 0}, N, Power, Inserted::Scale);
-  }
+  Endpoint Value = insertMerge(*G, E, Type, originName(*G, E.Node), Picked);
   count(MergedCount, "merged");
-  return It->second = {N, 0};
+  return It->second = Value;
 }
 
 /// Moves the name of \p N to the merged values of its outputs.

@@ -98,7 +98,20 @@ struct InsertCollectivesOptions : PassOptions {
                             "auto, add, collective or workers"};
 };
 
+enum class Fallback : uint8_t { Once, Mean, Refuse };
+constexpr llvm::StringLiteral wordsOf(Fallback) { return "once|mean|refuse"; }
+
 struct InsertReductionsOptions : PassOptions {
+  Option<Fallback> What{
+      *this, "fallback",
+      "What becomes of what is not proved: it is computed once, on the whole "
+      "batch (default); replicas compute it, and the mean is written, mean; or "
+      "it is an error, refuse"};
+  Option<unsigned> MinSpread{
+      *this, "min-spread",
+      "Percentage of the step's work that has to be spread over the replicas; "
+      "less is an error"};
+  Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
   Option<Strings> Grad{*this, "grad",
                        "VAR=TENSOR,mean|sum: the gradient of a variable, to be "
                        "reduced so"};

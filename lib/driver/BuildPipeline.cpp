@@ -88,7 +88,12 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   P.add(createPlaceDrawsPass());
   if (O.BatchNorm)
     P.add(createSyncBatchNormPass(*O.BatchNorm));
-  P.add(createInsertReductionsPass(O.Reduce));
+  InsertReductionsOptions Reduce = O.Reduce;
+  Reduce.Fetch = O.Fetches;
+  // What leaves a worker, or a TPU, is not joined before the step is over.
+  if (!Reduce.What.isGiven() && O.To != Lowering::Replicas)
+    Reduce.What = Fallback::Mean;
+  P.add(createInsertReductionsPass(Reduce));
   // A TPU runs its computation as a whole: what could be outside between two
   // parts of it stays inside, and reductions are part of it.
   if (!IsTpu)

@@ -97,11 +97,15 @@ Text Reduction(
              "for the gradients of shared variables"));
 OptionFlag BucketBytes(&FuseReductionsOptions::BucketBytes,
                        cl::value_desc("size"));
-Text BatchNorm("batch-norm", cl::init("local"), cl::value_desc("how"),
+Text BatchNorm("batch-norm", cl::init("sync"), cl::value_desc("how"),
                cl::cat(Distribution),
-               cl::desc("Statistics of fused batch norms: local (default), of "
-                        "each replica's rows; exact, moving averages of the "
-                        "whole batch; sync, all of the whole batch"));
+               cl::desc("Statistics of fused batch norms: sync (default), of "
+                        "the whole batch; exact, of each replica's rows, but "
+                        "moving averages of the whole batch; local, of each "
+                        "replica's rows"));
+OptionFlag HowFallback(&InsertReductionsOptions::What, cl::value_desc("what"));
+OptionFlag MinSpread(&InsertReductionsOptions::MinSpread,
+                     cl::value_desc("percent"));
 OptionFlag Grad(&InsertReductionsOptions::Grad,
                 cl::value_desc("VAR=TENSOR,how"));
 OptionFlag Variable(&MirrorVariablesOptions::Rules, "variable",
@@ -366,9 +370,10 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
       return failure("--variable: '" + V +
                      "' is more than one rule; repeat "
                      "the option");
-  if (Error E = takeAll(BucketBytes, S.Fuse, Batch, S.Replicate, Feed,
-                        S.Replicate, Grad, S.Reduce, NoGradientSlots, S.Reduce,
-                        Variable, S.Mirror))
+  if (Error E =
+          takeAll(BucketBytes, S.Fuse, Batch, S.Replicate, Feed, S.Replicate,
+                  HowFallback, S.Reduce, MinSpread, S.Reduce, Grad, S.Reduce,
+                  NoGradientSlots, S.Reduce, Variable, S.Mirror))
     return E;
   S.MergesHeads = !is_contained(Fetch, "none");
   copy_if(Fetch, std::back_inserter(S.Fetches),

@@ -300,7 +300,7 @@ bool Run::finish() {
   bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
   for (const Diagnostic &D :
        groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
-    if (D.Level != Severity::Remark || ShowRemarks)
+    if (D.Level != Severity::Remark || ShowRemarks || D.Id == "spread")
       printDiagnostic(errs(), File, D);
   printLines(Explained);
   if (ShowRemarks)

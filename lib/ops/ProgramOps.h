@@ -26,6 +26,8 @@ inline constexpr llvm::StringLiteral MeshOp = "_GraftMesh";
 inline constexpr llvm::StringRef CombineAttr = "combine";
 /// Of the number of replicas, with which a value is multiplied.
 inline constexpr llvm::StringRef PowerAttr = "power";
+/// The same for each element of a vector of sizes.
+inline constexpr llvm::StringRef PowersAttr = "powers";
 
 namespace combine {
 inline constexpr llvm::StringLiteral Sum = "sum";

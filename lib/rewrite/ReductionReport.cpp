@@ -193,6 +193,32 @@ void ReductionReport::report(const ProgramFacts &Facts,
     warnAssumptions(Facts.Types);
 }
 
+bool ReductionReport::sayOfSpread(
+    const Spread &Work, ArrayRef<std::pair<std::string, std::string>> Causes,
+    unsigned MinPercent) const {
+  auto Percent = static_cast<unsigned>(Work.share() * 100);
+  if (Work.OnceNodes == 0 && Percent >= MinPercent)
+    return true;
+  std::string Text =
+      formatv("{0} % of the work of a step is spread over the replicas; {1} "
+              "node{2} run{3} once, on the whole batch",
+              Percent, Work.OnceNodes, Work.OnceNodes == 1 ? "" : "s",
+              Work.OnceNodes == 1 ? "s" : "");
+  bool IsError = Percent < MinPercent;
+  if (IsError)
+    Text += formatv(", and --min-spread wants {0} %", MinPercent);
+  Diagnostic &D = IsError        ? Diags.error("", Text)
+                  : Percent < 50 ? Diags.warning("", Text)
+                                 : Diags.remark("spread", "", Text);
+  D.Id = "spread";
+  D.Facts = {{"percent", std::to_string(Percent)},
+             {"nodes", std::to_string(Work.OnceNodes)}};
+  // Where that began; what follows from it is not of interest.
+  for (const auto &[Node, Why] : Causes.take_front(3))
+    D.Notes.push_back({Node, Why});
+  return !IsError;
+}
+
 void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
   const TypeAnalysis &Types = Facts.Types;
   if (!Types.demands().empty() || !Types.unprovedWrites().empty())
@@ -201,6 +227,10 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
   for (NodeId N : Facts.Order) {
     const Node &This = G.node(N);
     if (This.Kind == Inserted::Reduce || This.Kind == Inserted::Gather)
+      return;
+    // A part of the step is computed once.
+    if (This.Count == Copies::Once && This.Flags & NF_MayHaveGraft &&
+        G.hasAttr(N, OnceAttr))
       return;
     IsSpread |= This.Count == Copies::PerReplica;
     // A shared variable takes the sum, or the rows of a sparse gradient, from

@@ -11,6 +11,7 @@
 #define GRAFT_LIB_REWRITE_REDUCTIONREPORT_H
 
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/rewrite/Spread.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -32,6 +33,12 @@ public:
   /// What is reduced, and what is not proved.
   void report(const ProgramFacts &Facts, unsigned Replicas) const;
   /// Warns if the step takes nothing from the batch to a variable.
+  /// How much of the work is spread, if not all is: a remark that is always
+  /// shown, or a warning below half, or an error below \p MinPercent. \p Causes
+  /// are nodes that no rule relates, and why. False after an error.
+  bool sayOfSpread(const Spread &Work,
+                   llvm::ArrayRef<std::pair<std::string, std::string>> Causes,
+                   unsigned MinPercent) const;
   void warnNoGradient(const ProgramFacts &Facts) const;
 
 private:

@@ -154,8 +154,8 @@ TEST_CASE("a strategy is a pipeline", "[pipeline]") {
   CHECK(Has(P, "assign-strategy{strategy=ps}"));
   CHECK(Has(P, "replicate{devices=/device:CPU:0;/device:CPU:1,"
                "feed=x=split(1);y}"));
-  CHECK(Has(P, "insert-reductions{grad='w=g,mean;v=h,sum',"
-               "no-gradient-slots=true}"));
+  CHECK(Has(P, "insert-reductions{fetch=loss:0;acc,"
+               "grad='w=g,mean;v=h,sum',no-gradient-slots=true}"));
   CHECK(Has(P, "merge-fetches{fetch=loss:0;acc,heads=true}"));
   CHECK(Has(P, "insert-collectives{reduction=collective}"));
 }

@@ -72,6 +72,8 @@ private:
   bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
               Endpoint &Result);
   bool takeLed(Group &Gr);
+  std::optional<int64_t> powerOf(double Factor) const;
+  bool takePowers(Group &Gr, ArrayRef<int64_t> Factors);
 
   const Graph &L;
   const Graph &In;
@@ -427,6 +429,29 @@ bool Folder::takeLed(Group &Gr) {
   return true;
 }
 
+/// Which power of the number of replicas \p Factor is.
+std::optional<int64_t> Folder::powerOf(double Factor) const {
+  double Power = Factor > 0 ? std::log(Factor) / std::log(double(Replicas)) : 0;
+  double Whole = std::round(Power);
+  if (Factor <= 0 || !(std::abs(Power - Whole) < 1e-3))
+    return std::nullopt;
+  return static_cast<int64_t>(Whole);
+}
+
+/// Of sizes, each element has a factor of its own.
+bool Folder::takePowers(Group &Gr, ArrayRef<int64_t> Factors) {
+  SmallVector<int64_t, 4> Powers;
+  for (int64_t Factor : Factors) {
+    auto Power = powerOf(static_cast<double>(Factor));
+    if (!Power)
+      return error(Gr.model(),
+                   "does not scale by powers of the number of replicas");
+    Powers.push_back(*Power);
+  }
+  P->setAttr(Gr.Program, PowersAttr, encodeIntListAttr(Powers));
+  return true;
+}
+
 bool Folder::connect(Group &Gr) {
   std::vector<Endpoint> Inputs;
   NodeId M = Gr.model();
@@ -473,21 +498,24 @@ bool Folder::connect(Group &Gr) {
     P->setIntAttr(Gr.Program, "axis", *Axis);
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Scale) {
+    auto Factors = constValue(L, L.input(M, 1).Node);
     auto Factor = constScalar(L, L.input(M, 1).Node);
     for (NodeId Copy : Gr.Copies)
       if (Copy != NoNode &&
           (!stamped(Copy) || constScalar(L, L.input(Copy, 1).Node) != Factor))
         return error(Copy,
                      "scales by a different factor than the other copies");
-    double Power = Factor && *Factor > 0
-                       ? std::log(*Factor) / std::log(double(Replicas))
-                       : NAN;
-    if (L.isOp(M, op::FloorDiv))
-      Power = -Power;
-    if (!(std::abs(Power - std::round(Power)) < 1e-3))
-      return error(M, "does not scale by a power of the number of replicas");
-    P->setIntAttr(Gr.Program, PowerAttr,
-                  static_cast<int64_t>(std::round(Power)));
+    if (Factors && Factors->HasInts && Factors->NumElements > 1 &&
+        Gr.Once != NoNode && L.isOp(M, op::Mul)) {
+      if (!takePowers(Gr, Factors->Ints))
+        return false;
+    } else {
+      auto Power = Factor ? powerOf(*Factor) : std::nullopt;
+      if (!Power)
+        return error(M, "does not scale by a power of the number of replicas");
+      P->setIntAttr(Gr.Program, PowerAttr,
+                    L.isOp(M, op::FloorDiv) ? -*Power : *Power);
+    }
   }
   P->setInputs(Gr.Program, Inputs);
   return true;

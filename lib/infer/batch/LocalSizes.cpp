@@ -63,9 +63,7 @@ void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
     Local.Dims = localShape(Dims.table(), *Sizes, Shape->Dims, Replicas);
     if (Local.Dims == Shape->Dims)
       continue;
-    // What an array says of its elements is read again, and what is checked.
-    if (G.isOp(N, op::TensorArrayV3) || G.isOp(N, op::EnsureShape))
-      G.setAttr(N, OriginalAttr, *G.attr(N, Key));
+    G.setAttr(N, OriginalAttr, *G.attr(N, Key));
     G.setAttr(N, Key, encodeShapeAttr(Local));
   }
 }

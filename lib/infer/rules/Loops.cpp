@@ -241,7 +241,7 @@ static void arraySize(TypeContext &C) {
     X = C.varyingLike(X);
   else if (auto Value = C.D.value(C.out()))
     X = C.sizes(*Value);
-  else
+  else if (C.isPerReplica())
     X = C.varying("counts elements");
   C.set(0, X);
 }

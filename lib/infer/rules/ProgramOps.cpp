@@ -90,6 +90,29 @@ static void fromReplicas(SizeContext &C) {
     C.passShape(0, C.inRun(0));
 }
 
+/// Sizes of one replica become those of all: their numbers, which are those of
+/// the single-device step, stay.
+static void scaledSizes(SizeContext &C) {
+  Dims X = C.val(0);
+  auto Powers = C.intListAttr(PowersAttr);
+  if (!X || (Powers && Powers->size() != X->size()))
+    return;
+  int64_t Each = C.intAttr(PowerAttr).value_or(0);
+  DimList List(X->begin(), X->end());
+  for (unsigned I = 0; I < List.size(); ++I) {
+    int64_t Power = Powers ? (*Powers)[I] : Each;
+    if (Power == 0)
+      continue;
+    DimId New = C.slot(I);
+    if (auto S = C.Table.sym(List[I]); S && C.Table.hasSym(List[I]))
+      C.Table.assign(New, {S->C, S->B, static_cast<int8_t>(S->R + Power),
+                           S->Rows, S->Ragged});
+    C.Table.assignNumber(New, C.Table.number(List[I]));
+    List[I] = New;
+  }
+  C.setValue(0, List);
+}
+
 /// A sum over the replicas has the shape of what they put.
 static void accumulated(SizeContext &C) {
   NodeId Put = putOf(C.G, C.N);
@@ -210,7 +233,21 @@ static void toReplicas(TypeContext &C) {
                                           "split"));
 }
 
+/// Sizes of one replica become those of all.
+static ReplicationType scaledSizes(TypeContext &C, ArrayRef<int64_t> Powers) {
+  ReplicationType X = C.operand(0);
+  if (X.isVarying())
+    return C.varyingLike(X);
+  auto Is = C.Types.sizePowers(C.input(0));
+  return X.isReplicated() && Is && ArrayRef(*Is) == Powers
+             ? ReplicationType::replicated()
+             : C.varying("multiplies sizes by other powers of the number of "
+                         "replicas than those of all have");
+}
+
 static void scale(TypeContext &C) {
+  if (auto Powers = C.intListAttr(PowersAttr))
+    return C.setAll(scaledSizes(C, *Powers));
   ReplicationType X = C.number(0);
   if (X.isVarying())
     X = C.varyingLike(X);
@@ -285,6 +322,7 @@ ArrayRef<OpRule> families::programOps() {
       entry(GatherOp, GatherReplicas),
       {.Op = ScaleOp,
        .Sizes = sizes::same,
+       .Values = sizes::scaledSizes,
        .Type = types::scale,
        .Is = KeepsZeros | NotOfTrue},
       {.Op = op::CollectiveReduce,

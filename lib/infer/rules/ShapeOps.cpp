@@ -69,6 +69,9 @@ static void broadcastGradientArgs(SizeContext &C) {
     if (!OneX && !OneY && C.Table.find(DX) != C.Table.find(DY) &&
         !(C.Table.isKnown(DX) && C.Table.isKnown(DY)))
       return;
+    // The op fails where they are not.
+    if (!OneX && !OneY)
+      C.same(DX, DY);
     if (OneX)
       AxesX.push_back(C.number(2 + I, int64_t(I)));
     if (OneY)

@@ -216,7 +216,9 @@ static void stridedSlice(SizeContext &C) {
     // All rows: to the end, or up to a size that is the dimension's own.
     bool ToEnd =
         (S->EndMask >> I & 1) || C.Table.find(End) == C.Table.find(Old);
-    if (FromStart && ToEnd && S->Stride[I] == 1) {
+    // Turned over, they are as many.
+    bool Turned = (S->BeginMask & S->EndMask) >> I & 1 && S->Stride[I] == -1;
+    if ((FromStart && ToEnd && S->Stride[I] == 1) || Turned) {
       List.push_back(Old);
       continue;
     }

@@ -51,6 +51,20 @@ ReplicationType TypeContext::mergedOperand(Endpoint E,
   return Merged;
 }
 
+/// What is computed once, on the rows of all replicas, to one of them: its own
+/// rows, or the value where there are none. Sizes of all rows are none of its.
+ReplicationType TypeContext::ofWhole(Endpoint E, ReplicationType Type) const {
+  Type.Whole = false;
+  auto Axis = Types.wholeAxis(E);
+  if (!Axis)
+    return ReplicationType::varying(N);
+  if (*Axis < 0)
+    return Type;
+  ReplicationType Rows = ReplicationType::sharded(*Axis);
+  Rows.Assumes = Type.Assumes;
+  return Rows;
+}
+
 ReplicationType TypeContext::number(unsigned I) {
   ReplicationType Type = operand(I);
   if (!Type.Symbolic)

@@ -173,8 +173,11 @@ public:
 protected:
   ReplicationType given(unsigned I) const {
     ReplicationType Type = T.type(input(I));
-    return node().Count == Copies::Once ? mergedOperand(input(I), Type) : Type;
+    if (node().Count == Copies::Once)
+      return mergedOperand(input(I), Type);
+    return Type.Whole ? ofWhole(input(I), Type) : Type;
   }
+  ReplicationType ofWhole(Endpoint E, ReplicationType Type) const;
   ReplicationType mergedOperand(Endpoint E, ReplicationType Type) const;
   ReplicationType asResult(ReplicationType Type, LocalIndices Mark) {
     if (!Type.isPowerKnown())

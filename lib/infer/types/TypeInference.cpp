@@ -19,6 +19,7 @@
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 using namespace llvm;
 
@@ -132,7 +133,7 @@ std::vector<Demand> TypeInference::takeReductions() {
 
 void TypeInference::visit(NodeId Node) {
   N = Node;
-  if (Loops && !isReady())
+  if (Loops && !isKept(N) && !isReady())
     return;
   // In the first round the users are still to come, but for those in a loop.
   if (FirstRound && !Loops) {
@@ -146,6 +147,11 @@ void TypeInference::visit(NodeId Node) {
   if (Refused) {
     setAll(ReplicationType::varying(N));
     Refused.reset();
+  }
+  // What reads something that is computed once may have to be so, too.
+  if (!Kept.empty() && isUnrelated() && keepCause() && Kept[N]) {
+    Assumes = 0;
+    inferKept();
   }
   bool IsNew = Loops && !Defined[N];
   if (IsNew)
@@ -172,6 +178,17 @@ void TypeInference::infer() {
   const OpInfo &Op = Rules[This.Op];
   bool PerReplica = This.Count == Copies::PerReplica;
   Assumes = 0;
+  if (isKept(N)) {
+    inferKept();
+    return;
+  }
+  // What combined the values of replicas of it gives it unchanged.
+  if (!Kept.empty() && !PerReplica && This.NumData != 0 &&
+      (This.Kind == Inserted::Merge || This.Kind == Inserted::Scale) &&
+      T.natural(input(0)).Whole) {
+    setAll(T.natural(input(0)));
+    return;
+  }
   if (When) {
     if (auto Predicate = localPredicate(N)) {
       inferLocally(*Predicate);
@@ -201,14 +218,19 @@ void TypeInference::infer() {
   if (HasStates && usesState())
     return;
   bool AllTrue = true, AnySymbolic = false, AnyOrdered = false,
-       AnyVarying = false;
+       AnyVarying = false, OfAllRows = false;
   for (unsigned I = 0; I < This.NumData; ++I) {
     ReplicationType In = operand(I);
+    OfAllRows |= PerReplica && T.natural(input(I)).isWholeSize();
     AnyOrdered |= In.Order != ReplicationType::InOrder && !In.isVarying();
     AnyVarying |= In.isVarying();
     AllTrue &= In.isTrue() && !In.Zero;
     AnySymbolic |= In.Symbolic;
     Assumes |= In.Assumes;
+  }
+  if (OfAllRows) {
+    setAll(varying("takes sizes of the rows of all replicas"));
+    return;
   }
   if (AnyVarying && !PerReplica)
     askForRows();
@@ -234,13 +256,8 @@ void TypeInference::infer() {
   bool MayIndex = PerReplica && Op.Rule.LocalIndices;
   if (AnySymbolic && !AnyVarying && MayIndex && Op.Rule.LocalIndices(*this))
     return;
-  if (AnySymbolic)
-    for (unsigned Port = 0; Port < numResults(); ++Port)
-      if (auto Value = D.value(out(Port))) {
-        // Shape arithmetic: the local value is used unchanged as a size.
-        setAll(sizes(*Value));
-        return;
-      }
+  if (AnySymbolic && inferSizes())
+    return;
   if (Draws && !(Op.Is & trait::DrawsRows)) {
     setAll(varying("draws different random numbers on each replica"));
     return;
@@ -253,6 +270,22 @@ void TypeInference::infer() {
     inferOrdered();
   else
     Op.type(*this);
+}
+
+/// Shape arithmetic: the local value is used unchanged as a size. False if the
+/// elements of no result are known.
+bool TypeInference::inferSizes() {
+  auto HasValue = [&](unsigned Port) { return D.value(out(Port)).has_value(); };
+  if (none_of(seq(0u, numResults()), HasValue))
+    return false;
+  for (unsigned Port = 0; Port < numResults(); ++Port) {
+    ReplicationType Sizes = ReplicationType::replicated();
+    Sizes.Symbolic = true;
+    if (auto Value = D.value(out(Port)))
+      Sizes = sizes(*Value);
+    set(Port, Sizes);
+  }
+  return true;
 }
 
 /// The results of a node that runs under \p Predicate, which replicas may

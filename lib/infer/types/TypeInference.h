@@ -28,6 +28,12 @@ public:
   /// Says that all types that nodes can read are there.
   void settle() { Defined.assign(Defined.size(), true); }
 
+  /// When nothing else moves: has what no rule relates computed once, and what
+  /// that takes; of \p Fetched the value is wanted. False if there is nothing
+  /// of the kind (KeptNodes.cpp).
+  bool keepUnrelated(llvm::ArrayRef<NodeId> Fetched);
+  TypeAnalysis::KeptNodes takeKept();
+
   /// The reductions that the last round asked for, by source; of those for one
   /// source the one that the first node asked for comes first.
   std::vector<Demand> takeReductions();
@@ -46,6 +52,7 @@ private:
   bool readsPlain() const;
   void infer();
   void inferLocally(Endpoint Predicate);
+  bool inferSizes();
   void mergeLoop();
   bool mixesRows() const;
   void inferOrdered();
@@ -55,6 +62,18 @@ private:
   void update(const UpdateDef &U);
   void writeState(const TypeAnalysis::VariableState &S, const UpdateDef &U);
   void diverge(NodeId Var, TypeAnalysis::VariableState &S);
+  bool isKept(NodeId Node) const { return !Kept.empty() && Kept[Node]; }
+  void findSpared();
+  bool isByPolicy(ReplicationType Type) const;
+  bool isUnrelated();
+  bool isOfReplicas(Endpoint E) const;
+  const char *whyNotKept(NodeId Node) const;
+  bool keep(NodeId Node);
+  bool keepCause();
+  bool keepOperand(unsigned I);
+  bool keepMerged();
+  bool holdsSizes(unsigned Port) const;
+  void inferKept();
 
   /// How often a type can rise: from none to Varying, in five steps; what it
   /// assumes, three bits; its order, and what of it is symbolic.
@@ -63,6 +82,9 @@ private:
   llvm::ArrayRef<NodeId> Order;
   std::vector<bool> Visited; ///< By node: in this round, and before.
   bool HasStates;            ///< A variable has a policy of its own.
+  std::vector<bool> Kept;    ///< By node: computed once. Empty: none is.
+  std::vector<bool> Spared;  ///< By node: the user says what its value is.
+  TypeAnalysis::KeptNodes Found;
   uint64_t SweepLimit = 0;
 };
 

@@ -29,7 +29,7 @@ std::string ReplicationType::str() const {
   std::string Text;
   switch (L) {
   case Layout::Replicated:
-    Text = Zero ? "Zero" : "Replicated";
+    Text = Zero ? "Zero" : Whole ? "Whole" : "Replicated";
     break;
   case Layout::Sharded:
     Text = "Sharded(" + std::to_string(Axis) + ")";
@@ -48,7 +48,8 @@ std::string ReplicationType::str() const {
 }
 
 TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
-                           const DimAnalysis &Dims, const VariableIndex &Vars)
+                           const DimAnalysis &Dims, const VariableIndex &Vars,
+                           std::optional<ArrayRef<NodeId>> KeepOnce)
     : G(G), Dims(Dims), Vars(Vars) {
   Types.resize(Dims.totalOutputs());
   Reduced.resize(Dims.totalOutputs());
@@ -57,7 +58,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   std::vector<Demand> Reductions;
   // Each round meets at least one more demand; ordinary graphs take three.
   TurnLimit Limit("the demands of types", 3 + 2 * Types.size());
-  while (Rules.round()) {
+  while (Rules.round() || (KeepOnce && Rules.keepUnrelated(*KeepOnce))) {
     Limit.turn([&] {
       return Reductions.empty() ? std::string()
                                 : G.name(Reductions.back().Because).str();
@@ -90,6 +91,8 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   llvm::sort(Unproved);
   if (Dims.table().hasRagged())
     Rules.findUnusable(Unusable);
+  if (KeepOnce)
+    Kept = Rules.takeKept();
   // Gathers and scales are for one consumer, so what it asked last counts.
   append_range(Demands, Rules.asked());
   llvm::stable_sort(Demands, [](const Demand &A, const Demand &B) {
@@ -146,6 +149,49 @@ ReplicationType TypeAnalysis::number(Endpoint E) const {
   }
   Type.setPower(-*Power);
   return Type;
+}
+
+std::optional<SmallVector<int64_t, 4>>
+TypeAnalysis::sizePowers(Endpoint E) const {
+  auto Value = Dims.value(E);
+  if (!Value)
+    return std::nullopt;
+  SmallVector<int64_t, 4> Powers;
+  for (DimId D : *Value) {
+    auto S = Dims.table().sym(D);
+    if (Dims.table().isSame(D))
+      Powers.push_back(0);
+    else if (S && S->Ragged == 0)
+      Powers.push_back(S->globalPower());
+    else
+      return std::nullopt;
+  }
+  return Powers;
+}
+
+std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
+  const DimTable &Table = Dims.table();
+  auto Value = Dims.value(E);
+  auto Shape = Dims.shape(E);
+  unsigned Type = G.outputType(E);
+  if (!Shape || natural(E).Symbolic || Type == DT_RESOURCE ||
+      Type == DT_VARIANT ||
+      (Value && !all_of(*Value, [&](DimId D) { return Table.isSame(D); })))
+    return std::nullopt;
+  int Axis = -1;
+  for (size_t I = 0; I < Shape->size(); ++I) {
+    if (Table.isSame((*Shape)[I]))
+      continue;
+    auto S = Table.sym((*Shape)[I]);
+    if (!S || S->B != 1 || S->R != 0 || S->Ragged != 0 || Axis >= 0)
+      return std::nullopt;
+    // Rows of all replicas that are no equal shares.
+    if (int64_t Number = Table.number((*Shape)[I]);
+        Number != UnknownSize && Number % Dims.replicas() != 0)
+      return std::nullopt;
+    Axis = static_cast<int>(I);
+  }
+  return Axis;
 }
 
 std::string TypeAnalysis::reason(NodeId N) const {

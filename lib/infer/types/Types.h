@@ -63,8 +63,11 @@ struct ReplicationType {
   Combine Op = Combine::Sum; ///< Of Partial.
   LocalIndices Indices = LocalIndices::None;
   uint8_t Assumes = 0;
-  bool Zero = false;     ///< All zeros: has every k, see hasSizeOf().
-  bool Symbolic = false; ///< An integer made of local sizes.
+  bool Zero : 1 = false;     ///< All zeros: has every k, see hasSizeOf().
+  bool Symbolic : 1 = false; ///< An integer made of local sizes.
+  /// The true value of what is computed once, on the rows of all replicas. What
+  /// reads it per replica sees it split, or as it is (TypeContext::operand).
+  bool Whole : 1 = false;
   uint8_t Axis = 0;      ///< Of Sharded, and of row numbers.
   int8_t K = 0;          ///< The power of N, see above.
   uint32_t Order = 0;    ///< Of the rows of Sharded, see below.
@@ -118,6 +121,11 @@ struct ReplicationType {
     T.Op = Op;
     return T;
   }
+  static ReplicationType whole() {
+    ReplicationType T;
+    T.Whole = true;
+    return T;
+  }
   static ReplicationType varying(NodeId Cause) {
     ReplicationType T;
     T.L = Layout::Varying;
@@ -131,8 +139,9 @@ struct ReplicationType {
   bool isPowerKnown() const { return K >= -MaxPower && K <= MaxPower; }
   static constexpr int MaxPower = 100;
   /// The true value and nothing else to say of it: most of a graph.
-  bool isPlain() const { return isTrue() && !Zero && Assumes == 0; }
+  bool isPlain() const { return isTrue() && !Zero && !Whole && Assumes == 0; }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
+  bool isWholeSize() const { return Whole && Symbolic; }
   bool isReplicated() const { return L == Layout::Replicated; }
   bool isSharded() const { return L == Layout::Sharded; }
   bool isPartial() const { return L == Layout::Partial; }
@@ -174,9 +183,22 @@ struct Demand {
 class TypeAnalysis {
 public:
   /// Infers all types of \p G. Demands are collected to a fixpoint and taken to
-  /// be met. \p Order is topologicalOrder(G).
+  /// be met. \p Order is topologicalOrder(G). With \p KeepOnce nodes that no
+  /// rule relates are taken to be computed once, on the rows of all replicas;
+  /// its elements are nodes that are fetched.
   TypeAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order,
-               const DimAnalysis &Dims, const VariableIndex &Vars);
+               const DimAnalysis &Dims, const VariableIndex &Vars,
+               std::optional<llvm::ArrayRef<NodeId>> KeepOnce = std::nullopt);
+
+  /// Nodes to be computed once so that everything is related.
+  struct KeptNodes {
+    std::vector<NodeId> Nodes; ///< In node order.
+    /// Those of them where no rule related replicas, and why.
+    std::vector<std::pair<NodeId, std::string>> Causes;
+    /// What would have to be computed once and cannot be, and why.
+    std::vector<std::pair<NodeId, std::string>> Refused;
+  };
+  const KeptNodes &kept() const { return Kept; }
 
   /// The type of a tensor, with the demanded reductions in place.
   ReplicationType type(Endpoint E) const {
@@ -191,6 +213,15 @@ public:
   }
   /// The type of \p E used as a number: local sizes become values.
   ReplicationType number(Endpoint E) const;
+
+  /// Of integers that are made of local sizes: by which power of N each element
+  /// of the true value exceeds the local one. None if that is not known.
+  std::optional<llvm::SmallVector<int64_t, 4>> sizePowers(Endpoint E) const;
+
+  /// Along which axis a replica has rows of \p E, which is Whole; -1: along
+  /// none, it has all of it; nothing if that is not known, or there are several
+  /// axes, or \p E holds sizes.
+  std::optional<int> wholeAxis(Endpoint E) const;
 
   /// What has to be inserted, in node order; empty for a finished program.
   const std::vector<Demand> &demands() const { return Demands; }
@@ -297,6 +328,7 @@ private:
   std::vector<Demand> Demands;
   llvm::UniqueVector<OrderedParts> Orders; ///< By ReplicationType::Order.
   std::vector<NodeId> Unusable;
+  KeptNodes Kept;
   llvm::DenseMap<NodeId, std::string> Reasons;
   std::vector<std::pair<NodeId, unsigned>> Unproved;
   std::vector<std::pair<NodeId, uint8_t>> Sources;

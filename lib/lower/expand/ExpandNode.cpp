@@ -501,10 +501,18 @@ void NodeRenderer::scale() {
   auto Whole = static_cast<int64_t>(std::llround(std::pow(
       static_cast<double>(Count), std::abs(static_cast<double>(Power)))));
   StringRef FactorName = operand("/factor");
-  constant(FactorName,
-           Float ? encodeFloatTensor(Type, {}, Factor)
-                 : encodeIntTensor(Type, {}, Whole),
-           Type);
+  SmallVector<int64_t, 4> Factors;
+  if (auto Powers = G.intListAttr(N, PowersAttr))
+    for (int64_t Each : *Powers)
+      Factors.push_back(std::llround(
+          std::pow(static_cast<double>(Count), static_cast<double>(Each))));
+  constant(
+      FactorName,
+      !Factors.empty()
+          ? encodeIntTensor(Type, static_cast<int64_t>(Factors.size()), Factors)
+      : Float ? encodeFloatTensor(Type, {}, Factor)
+              : encodeIntTensor(Type, {}, Whole),
+      Type);
   ownName(Segment::Name);
   field(2, Float || Power >= 0 ? op::Mul : op::FloorDiv);
   dataInput(G.input(N, 0));

@@ -1,0 +1,341 @@
+//===- lib/infer/types/KeptNodes.cpp - what is computed once --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where no rule relates what the replicas would compute, an op is computed
+// once, as in the single-device step: it reads what all replicas have together
+// and gives the true value, of which every replica takes its rows:
+//
+//     s = Sort*(x)                    all = _FromReplicas(x) concat
+//     y = Mul*(s, x)             →    s = Sort(all)
+//                                     y = Mul*(_ToReplicas(s), x)
+//
+// Here it is found which nodes these are. When the types are settled, each node
+// is kept where Varying begins; its results are Whole, and what reads them goes
+// on with its rows (TypeContext::ofWhole). What can do nothing with these,
+// since two axes are the batch or a size is not known, is kept as well, and so
+// is what a kept node reads that has no value of all replicas: numbers of rows,
+// rows that were joined, sizes that are not known. More is kept until all is
+// related. A loop is kept as a whole, with the arrays and stacks that it uses;
+// where a branch is taken or not by a predicate that replicas may disagree on,
+// the predicate is.
+//
+// What a user's policy lets vary, or --grad speaks of, stays as it is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/types/TypeInference.h"
+
+#include "lib/program/Program.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// Marks what leads to a reduction that was asked for: the user says what its
+/// value is.
+void TypeInference::findSpared() {
+  Spared.resize(G.size());
+  std::vector<NodeId> Work;
+  for (NodeId Node : Order)
+    if (Inserted Kind = G.node(Node).Kind;
+        (Kind == Inserted::Reduce || Kind == Inserted::Gather ||
+         Kind == Inserted::Merge) &&
+        (G.hasAttr(Node, AssumedAttr) || G.hasAttr(Node, CombineAttr)) &&
+        T.natural({Node, 0}).Assumes & AssumesReduction)
+      Work.push_back(Node);
+  while (!Work.empty()) {
+    NodeId Node = Work.back();
+    Work.pop_back();
+    for (Endpoint E : G.dataInputs(Node))
+      if (isOfReplicas(E) && !Spared[E.Node]) {
+        Spared[E.Node] = true;
+        Work.push_back(E.Node);
+      }
+  }
+}
+
+bool TypeInference::isOfReplicas(Endpoint E) const {
+  return G.node(E.Node).Count == Copies::PerReplica && !isKept(E.Node);
+}
+
+/// Whether \p Type is Varying since a variable's policy says so.
+bool TypeInference::isByPolicy(ReplicationType Type) const {
+  return HasStates && Type.isVarying() && Type.Cause != NoNode &&
+         (T.States.contains(Type.Cause) || T.usesState(Type.Cause));
+}
+
+/// Whether nothing relates a result of the node at hand although all that it
+/// reads is related, or is indices of a replica.
+bool TypeInference::isUnrelated() {
+  if (Kept[N] || Spared[N] || node().Count != Copies::PerReplica)
+    return false;
+  bool Any = false;
+  for (unsigned Port = 0; Port < numResults(); ++Port) {
+    ReplicationType X = result(Port);
+    if (isByPolicy(X))
+      return false;
+    Any |= X.isVarying() && X.Indices == LocalIndices::None;
+  }
+  if (!Any)
+    return false;
+  for (unsigned I = 0; I < numData(); ++I) {
+    if (Loops && !Defined[input(I).Node])
+      continue;
+    ReplicationType X = T.natural(input(I));
+    if (X.isVarying() && X.Indices == LocalIndices::None)
+      return false;
+  }
+  return true;
+}
+
+/// Why \p Node cannot exist once, or null.
+const char *TypeInference::whyNotKept(NodeId Node) const {
+  const struct Node &This = G.node(Node);
+  if (T.Vars.isUpdate(G, Node))
+    return "it writes a variable that every replica has a copy of";
+  if (isVariableOp(G.opName(Node)))
+    return "it is a variable of which every replica has a copy";
+  if (combinesReplicas(G, Node) ||
+      (This.Kind != Inserted::No && This.Kind != Inserted::Definition))
+    return "graft added it";
+  if (Spared[Node])
+    return "--grad says what its value is";
+  return nullptr;
+}
+
+/// Has \p Node computed once, and the loop that it is in. False if that cannot
+/// be.
+bool TypeInference::keep(NodeId First) {
+  SmallVector<NodeId, 8> Work{First};
+  SmallVector<NodeId, 8> New;
+  DenseSet<NodeId> Seen;
+  while (!Work.empty()) {
+    NodeId Node = Work.pop_back_val();
+    if (Kept[Node] || !Seen.insert(Node).second ||
+        G.node(Node).Count != Copies::PerReplica)
+      continue;
+    if (const char *Why = whyNotKept(Node)) {
+      Found.Refused.push_back({Node, Why});
+      return false;
+    }
+    New.push_back(Node);
+    if (!Loops)
+      continue;
+    append_range(Work, Loops->nest(Node));
+    // With an array or a stack, all that makes, uses or passes it on.
+    for (Endpoint E : G.dataInputs(Node))
+      if (Loops->handleOf(E) != NoNode)
+        Work.push_back(E.Node);
+    G.forEachUse(Node, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData &&
+          Loops->handleOf(G.input(U.User, U.Index)) != NoNode)
+        Work.push_back(U.User);
+    });
+    for (NodeId Handle : Loops->handlesUsedBy(G, Node)) {
+      Work.push_back(Handle);
+      append_range(Work, Loops->usersOf(Handle));
+    }
+  }
+  for (NodeId Node : New) {
+    Kept[Node] = Due[Node] = true;
+    markUsers(Node);
+  }
+  return true;
+}
+
+/// Has what makes a result of the node at hand unrelated computed once.
+bool TypeInference::keepCause() {
+  if (When)
+    if (auto Predicate = localPredicate(N))
+      return isOfReplicas(*Predicate) && keep(Predicate->Node);
+  std::string Why = T.reason(N);
+  // A write stays where the copies of the variable are: what it takes is kept.
+  if (T.Vars.isUpdate(G, N)) {
+    bool Any = false;
+    for (unsigned I = T.Vars.update(G, N).NumVars; I < numData(); ++I)
+      if (Endpoint E = input(I);
+          isOfReplicas(E) && !T.natural(E).isPlain() && keep(E.Node)) {
+        Found.Causes.push_back({E.Node, Why});
+        Any = true;
+      }
+    return Any;
+  }
+  if (!keep(N))
+    return false;
+  // What only follows from others that are kept is of no interest.
+  if (none_of(G.dataInputs(N), [&](Endpoint E) { return T.natural(E).Whole; }))
+    Found.Causes.push_back({N, std::move(Why)});
+  return true;
+}
+
+/// Sees to it that all replicas together have a value of operand \p I.
+bool TypeInference::keepOperand(unsigned I) {
+  Endpoint E = input(I);
+  if (!isOfReplicas(E) || G.node(E.Node).Kind == Inserted::Split)
+    return false;
+  ReplicationType X = T.natural(E);
+  bool HasValue = X.Symbolic
+                      ? T.sizePowers(E).has_value() || !T.number(E).isVarying()
+                      : !X.isVarying() && !X.isJoined() && !X.isNothing() &&
+                            G.outputType(E) != DT_VARIANT;
+  if (HasValue || isByPolicy(X))
+    return false;
+  if (auto Predicate = When ? localPredicate(E.Node) : std::nullopt)
+    return isOfReplicas(*Predicate) && keep(Predicate->Node);
+  return keep(E.Node);
+}
+
+/// The node at hand combines values of replicas that are others now than they
+/// were when it was made, since what they are made of is kept: they are kept as
+/// well.
+bool TypeInference::keepMerged() {
+  Endpoint E = input(0), Last = out();
+  G.forEachUse(N, [&](Use U) {
+    if (G.isData(U) && G.node(U.User).Kind == Inserted::Scale)
+      Last = {U.User, 0};
+  });
+  ReplicationType X = T.natural(Last);
+  if (X.Whole || X.isTrue() || X.Assumes & AssumesReduction || isByPolicy(X) ||
+      !isOfReplicas(E) || whyNotKept(E.Node))
+    return false;
+  // Where that began, if it did not begin here.
+  ReplicationType From = T.natural(E);
+  return (!From.isVarying() || From.Indices != LocalIndices::None) &&
+         keep(E.Node);
+}
+
+/// Whether the integers of output \p Port may be sizes of all rows, which a
+/// replica can do nothing with.
+bool TypeInference::holdsSizes(unsigned Port) const {
+  unsigned Type = G.outputType(out(Port));
+  if (Type != DT_INT32 && Type != DT_INT64)
+    return false;
+  auto IsSame = [&](DimId Size) { return D.table().isSame(Size); };
+  if (auto Value = D.value(out(Port)); Value && all_of(*Value, IsSame))
+    return false;
+  auto Holds = [&](unsigned I) {
+    return I < numData() && T.natural(input(I)).Symbolic;
+  };
+  auto Measures = [&](unsigned I) {
+    auto Shape = I < numData() ? D.shape(input(I)) : std::nullopt;
+    return I < numData() && (!Shape || !all_of(*Shape, IsSame));
+  };
+  auto Any = [&](auto Is) {
+    for (unsigned I = 0; I < numData(); ++I)
+      if (Is(I))
+        return true;
+    return false;
+  };
+  switch (Rules[node().Op].Rule.Elements) {
+  case ElementsOf::Operands:
+  case ElementsOf::Range:
+    return Any(Holds);
+  case ElementsOf::First:
+    return Holds(0);
+  case ElementsOf::SamePort:
+    return Holds(Port);
+  case ElementsOf::Nothing:
+    return false;
+  case ElementsOf::SizesOfFirst:
+    return Measures(0);
+  case ElementsOf::SizesOfPort:
+    return Measures(Port);
+  case ElementsOf::FirstThenSizes:
+    return Port == 0 ? Holds(0) : Measures(0);
+  case ElementsOf::Counts:
+    return Holds(0) || Measures(0);
+  }
+  llvm_unreachable("no other elements");
+}
+
+void TypeInference::inferKept() {
+  for (unsigned I = 0; I < numData(); ++I) {
+    if (Loops && !Defined[input(I).Node])
+      continue;
+    Assumes |= T.natural(input(I)).Assumes;
+    keepOperand(I);
+  }
+  for (unsigned Port = 0; Port < numResults(); ++Port) {
+    ReplicationType X = ReplicationType::whole();
+    X.Symbolic = holdsSizes(Port);
+    set(Port, X);
+  }
+}
+
+bool TypeInference::keepUnrelated(ArrayRef<NodeId> Fetched) {
+  if (Kept.empty()) {
+    findSpared();
+    Kept.resize(G.size());
+  }
+  bool Any = false;
+  for (NodeId Node : Order) {
+    at(Node);
+    if (isUnrelated())
+      Any |= keepCause();
+  }
+  // What else varies does so only since this does.
+  if (Any)
+    return true;
+  for (NodeId Node : Order) {
+    at(Node);
+    if (node().Count != Copies::Once)
+      continue;
+    if (!combinesReplicas(G, N)) {
+      for (unsigned I = 0; I < numData(); ++I)
+        Any |= keepOperand(I);
+    } else if (node().Kind == Inserted::Merge) {
+      Any |= keepMerged();
+    }
+  }
+  // Sizes of one replica and of all rows do not go together.
+  for (const DimAnalysis::Conflict &C : D.conflicts())
+    if (isOfReplicas({C.Node, 0}) && !whyNotKept(C.Node) && keep(C.Node)) {
+      Found.Causes.push_back(
+          {C.Node, C.Why ? C.Why : "takes sizes that do not go together"});
+      Any = true;
+    }
+  for (auto [Node, I] : std::vector(T.Unproved)) {
+    at(Node);
+    if (!T.usesState(Node))
+      Any |= keepOperand(I);
+  }
+  for (auto [Node, Predicate] : std::vector(T.LocalEffects))
+    Any |= isOfReplicas(Predicate) && keep(Predicate.Node);
+  if (Any)
+    return true;
+  // Results: what nobody reads, and what is named.
+  auto KeepResult = [&](NodeId Node) {
+    if (Kept[Node] || G.node(Node).Count != Copies::PerReplica ||
+        whyNotKept(Node) || G.node(Node).Kind != Inserted::No)
+      return;
+    at(Node);
+    for (unsigned Port = 0; Port < numResults(); ++Port)
+      if (ReplicationType X = T.number(out(Port));
+          X.isVarying() && !isByPolicy(X) && !T.type(out(Port)).Symbolic &&
+          G.outputType(out(Port)) != DT_VARIANT) {
+        if (keep(Node)) {
+          Found.Causes.push_back({Node, T.reason(Node)});
+          Any = true;
+        }
+        return;
+      }
+  };
+  for (NodeId Node : Order)
+    if (!G.hasUses(Node))
+      KeepResult(Node);
+  for (NodeId Node : Fetched)
+    KeepResult(Node);
+  return Any;
+}
+
+TypeAnalysis::KeptNodes TypeInference::takeKept() {
+  for (NodeId Node = 0; Node < Kept.size(); ++Node)
+    if (Kept[Node])
+      Found.Nodes.push_back(Node);
+  return std::move(Found);
+}
+
+} // namespace graft

@@ -1,0 +1,227 @@
+//===- lib/rewrite/KeepOnce.cpp - what is not proved is computed once -----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/KeepOnce.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/infer/batch/LocalSizes.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/SeedOffset.h"
+#include "lib/rewrite/Merges.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// A constant, or what an array says of its elements, is that of the input.
+void restoreSizes(Graph &G, NodeId N) {
+  auto Was = G.attr(N, OriginalAttr);
+  if (!Was)
+    return;
+  for (const AttrEntry &A : G.attrs(N))
+    if (isElementShape(G.opName(N), A.Key) ||
+        (A.Key == "value" && G.isOp(N, op::Const))) {
+      std::string Key = A.Key.str();
+      G.setAttr(N, Key, std::string(*Was));
+      G.removeAttr(N, OriginalAttr);
+      return;
+    }
+}
+
+/// One turn: some nodes become unreplicated.
+class OnceRewriter {
+public:
+  OnceRewriter(Graph &G, const ProgramFacts &Facts, const TypeAnalysis &Types)
+      : G(G), Facts(Facts), Types(Types), IsKept(G.size()) {
+    for (NodeId N : Types.kept().Nodes)
+      IsKept[N] = true;
+    for (const Demand &D : Types.demands())
+      if (D.Kind == Demand::Gather && Types.natural(D.Source).Whole)
+        ReadsWhole.insert({D.User, D.Index});
+  }
+
+  void run();
+
+private:
+  struct Edge {
+    NodeId User;
+    unsigned Index;
+    Endpoint From;
+  };
+
+  bool isKept(NodeId N) const { return N < IsKept.size() && IsKept[N]; }
+  Endpoint whole(NodeId User, Endpoint E);
+  Endpoint wholeSizes(Endpoint E, ArrayRef<int64_t> Powers);
+  Endpoint rows(Endpoint E, int Axis);
+  void dropMerges(NodeId N);
+
+  Graph &G;
+  const ProgramFacts &Facts;
+  const TypeAnalysis &Types;
+  std::vector<bool> IsKept;
+  DenseSet<std::pair<NodeId, unsigned>> ReadsWhole;
+  DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged, Split;
+};
+
+/// The sizes that all replicas have together.
+Endpoint OnceRewriter::wholeSizes(Endpoint E, ArrayRef<int64_t> Powers) {
+  Endpoint Local = insertMerge(G, E, ReplicationType::replicated(),
+                               originName(G, E.Node), /*Picked=*/false);
+  AttrRun Attrs;
+  Attrs.type("T", G.outputType(E));
+  if (all_equal(Powers))
+    Attrs.integer(PowerAttr, Powers.front());
+  else
+    Attrs.raw(PowersAttr, encodeIntListAttr(Powers));
+  NodeId N = G.insertNode((originName(G, E.Node) + "/scale").str(), ScaleOp,
+                          Local, Local.Node, Attrs, Inserted::Scale);
+  return {N, 0};
+}
+
+/// What all replicas have together of \p E, which every replica has.
+Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
+  const Node &From = G.node(E.Node);
+  if (From.Kind == Inserted::Split)
+    return G.input(E.Node, 0);
+  // The draw is that of the single device.
+  if (From.Kind == Inserted::Definition && G.isOp(E.Node, op::AddV2) &&
+      isSeededDraw(G.opName(User)))
+    return G.input(E.Node, 0);
+  ReplicationType Type = Types.natural(E);
+  unsigned DataType = G.outputType(E);
+  // Of a handle, copy 0 is it; a true value is read from there.
+  if (DataType == DT_RESOURCE || Facts.Vars.variableOf(E) != NoNode ||
+      (Type.isTrue() && !Type.Zero))
+    return E;
+  auto [It, New] = Merged.try_emplace({E.Node, E.Port});
+  if (!New)
+    return It->second;
+  auto Powers = Type.Symbolic ? Types.sizePowers(E) : std::nullopt;
+  if (Powers && any_of(*Powers, [](int64_t P) { return P != 0; }))
+    return It->second = wholeSizes(E, *Powers);
+  if (Type.Symbolic)
+    Type = Types.number(E);
+  return It->second =
+             insertMerge(G, E, Type, originName(G, E.Node), /*Picked=*/false);
+}
+
+/// A replica's rows of \p E.
+Endpoint OnceRewriter::rows(Endpoint E, int Axis) {
+  auto [It, New] = Split.try_emplace({E.Node, E.Port});
+  if (!New)
+    return It->second;
+  NodeId N =
+      G.insertNode((G.name(E.Node) + "/split").str(), ToReplicasOp, E, E.Node,
+                   AttrRun().type("T", G.outputType(E)).integer("axis", Axis),
+                   Inserted::Split, Copies::PerReplica);
+  return It->second = {N, 0};
+}
+
+/// What merged copies of \p N, or scaled what was merged, is no longer needed.
+void OnceRewriter::dropMerges(NodeId N) {
+  SmallVector<std::pair<NodeId, Endpoint>, 4> Gone;
+  G.forEachUse(N, [&](Use U) {
+    if (G.isData(U) && G.node(U.User).Kind == Inserted::Merge &&
+        combinesReplicas(G, U.User))
+      Gone.push_back({U.User, G.input(U.User, U.Index)});
+  });
+  for (size_t I = 0; I < Gone.size(); ++I) {
+    auto [Merge, Value] = Gone[I];
+    G.forEachUse(Merge, [&](Use U) {
+      if (G.isData(U) && G.node(U.User).Kind == Inserted::Scale)
+        Gone.push_back({U.User, Value});
+    });
+  }
+  for (auto [Node, Value] : Gone)
+    G.replaceUses({Node, 0}, Value);
+  for (auto [Node, Value] : reverse(Gone))
+    G.remove(Node);
+}
+
+void OnceRewriter::run() {
+  std::vector<Edge> In, Out;
+  for (NodeId N : Types.kept().Nodes) {
+    for (unsigned I = 0; I < G.node(N).NumData; ++I)
+      if (Endpoint E = G.input(N, I); G.isPerReplica(E.Node) && !IsKept[E.Node])
+        In.push_back({N, I, E});
+    G.forEachUse(N, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData && G.isPerReplica(U.User) &&
+          !IsKept[U.User] && G.input(U.User, U.Index).Node == N)
+        Out.push_back({U.User, U.Index, G.input(U.User, U.Index)});
+    });
+  }
+  for (NodeId N : Types.kept().Nodes) {
+    G.node(N).Count = Copies::Once;
+    G.setBoolAttr(N, OnceAttr, true);
+    restoreSizes(G, N);
+    dropMerges(N);
+  }
+  for (const Edge &E : In)
+    if (Endpoint To = whole(E.User, E.From); To != E.From)
+      G.setInput(E.User, E.Index, To);
+  for (const Edge &E : Out)
+    if (auto Axis = Types.wholeAxis(E.From);
+        Axis && *Axis >= 0 && !ReadsWhole.contains({E.User, E.Index}))
+      G.setInput(E.User, E.Index, rows(E.From, *Axis));
+  G.markModified();
+}
+
+/// Whether there may be something that no rule relates.
+bool mayBeUnrelated(const ProgramFacts &Facts) {
+  if (!Facts.Types.unprovedWrites().empty() ||
+      !Facts.Dims.conflicts().empty() || !Facts.Types.localEffects().empty())
+    return true;
+  for (NodeId N : Facts.Order)
+    for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
+      if (ReplicationType X = Facts.Types.natural({N, Port});
+          X.isVarying() || X.isJoined())
+        return true;
+  return false;
+}
+
+} // namespace
+
+std::vector<std::pair<std::string, std::string>>
+keepOnce(Module &M, ArrayRef<std::string> Fetched, DiagnosticEngine &Diags) {
+  std::vector<std::pair<std::string, std::string>> Causes;
+  Graph &G = M.graph();
+  std::vector<NodeId> Wanted;
+  for (const std::string &Name : Fetched)
+    if (auto E = G.findEndpoint(Name); E && !E->isControl())
+      Wanted.push_back(E->Node);
+  // What is kept may show what else has to be: sizes are others then.
+  static constexpr unsigned MaxTurns = 32;
+  for (unsigned Turn = 0; Turn < MaxTurns; ++Turn) {
+    const ProgramFacts &Facts = programFacts(M);
+    if (!mayBeUnrelated(Facts))
+      break;
+    TypeAnalysis Types(G, Facts.Order, Facts.Dims, Facts.Vars,
+                       ArrayRef(Wanted));
+    const TypeAnalysis::KeptNodes &Kept = Types.kept();
+    if (Diags.wantsRemarks())
+      for (const auto &[N, Why] : Kept.Refused)
+        Diags.remark("once", originName(G, N),
+                     "cannot be computed once: " + Why);
+    if (Kept.Nodes.empty())
+      break;
+    for (const auto &[N, Why] : Kept.Causes) {
+      Causes.push_back({originName(G, N).str(), Why});
+      if (Diags.wantsRemarks())
+        Diags.remark("once", originName(G, N),
+                     "is computed once, on the whole batch: " + Why);
+    }
+    OnceRewriter(G, Facts, Types).run();
+  }
+  return Causes;
+}
+
+} // namespace graft

@@ -1,0 +1,36 @@
+//===- lib/rewrite/KeepOnce.h - what is not proved is computed once -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What no type rule relates is computed once, on the whole batch: it reads what
+// all replicas have together, and every replica takes its rows of what it
+// gives:
+//
+//     s = Sort*(x/split)              s = Sort(x)
+//     y = Mul*(s, x/split)       →    s/split = _ToReplicas(s)
+//                                     y = Mul*(s/split, x/split)
+//
+// That is the step of the single device, and not spread. Which nodes these are
+// is in lib/infer/types/KeptNodes.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_REWRITE_KEEPONCE_H
+#define GRAFT_LIB_REWRITE_KEEPONCE_H
+
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/io/Module.h"
+#include "lib/support/Diagnostics.h"
+
+namespace graft {
+
+/// Has what is not proved of \p M computed once, as far as that can be; \p
+/// Fetched are names of tensors whose value is wanted. Returns where nothing
+/// related replicas, by name, and why.
+std::vector<std::pair<std::string, std::string>>
+keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
+         DiagnosticEngine &Diags);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_REWRITE_KEEPONCE_H

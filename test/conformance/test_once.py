@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no rule relates is computed once, on the whole batch: the step is that of the single device.
+
+The models are those of test_unproved.py, which under --fallback=mean take a mean or are refused, and others in which
+rows meet all other rows.
+"""
+
+import collections
+import dataclasses
+
+import compare
+import harness
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import Options
+from models import BATCH, Builder, Spec
+from test_unproved import REFUSED, RUNS, SIZE, TIME, data, finish, mixed
+
+tf1 = tf.compat.v1
+
+
+# --- Rows that meet all other rows. ---
+
+
+def in_batch_negatives(b: Builder):
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    queries = tf.tanh(tf.matmul(x, b.variable("v", [SIZE, SIZE])))
+    keys = tf.matmul(x, b.variable("u", [SIZE, SIZE]))
+    scores = tf.matmul(queries, keys, transpose_b=True)
+    labels = tf.range(tf.shape(x)[0])
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=scores)
+    weights = tf.cast(y, b.dtype) + 1.0
+    loss = b.loss(tf.reduce_sum(losses * weights) / tf.reduce_sum(weights))
+    tf1.train.MomentumOptimizer(0.05, 0.9).minimize(loss, name="train_op")
+
+
+def hard_examples(b: Builder):
+    """The loss of the worst rows of the batch."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    h = tf.matmul(tf.tanh(tf.matmul(x, b.variable("v", [SIZE, SIZE]))), b.variable("w", [SIZE, 1]))
+    losses = tf.square(h[:, 0] - tf.cast(y, b.dtype))
+    worst, _ = tf.nn.top_k(losses, 3)
+    tf1.train.GradientDescentOptimizer(0.01).minimize(b.loss(tf.reduce_mean(worst)), name="train_op")
+
+
+def turned(b: Builder):
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    finish(b, tf.matmul(x, b.variable("v", [SIZE, SIZE])) * x[::-1], y)
+
+
+def key_queue(b: Builder):
+    """Keys of the batch go to a queue in a variable; the oldest leave it."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    queue = b.constant("queue", [2 * BATCH, SIZE], 0.25)
+    keys = tf.tanh(tf.matmul(x, b.variable("v", [SIZE, SIZE])))
+    scores = tf.matmul(keys, queue, transpose_b=True)
+    with tf1.control_dependencies([scores]):
+        pushed = tf1.assign(queue, tf.concat([keys, queue], 0)[: 2 * BATCH])
+    with tf1.control_dependencies([pushed]):
+        loss = b.loss(tf.reduce_mean(tf.square(tf.reduce_sum(scores, 1) - tf.cast(y, b.dtype))))
+        tf1.train.GradientDescentOptimizer(0.01).minimize(loss, name="train_op")
+
+
+def centers(b: Builder):
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    table = b.constant("centers", [BATCH, SIZE], 0.5)
+    rows = tf.matmul(x, b.variable("v", [SIZE, SIZE]))
+    near = tf.gather(table, y)
+    _, index, count = tf.unique_with_counts(y)
+    share = (near - rows) / tf.cast(1 + tf.gather(count, index), b.dtype)[:, None]
+    moved = tf1.scatter_sub(table, y, 0.5 * tf.stop_gradient(share))
+    with tf1.control_dependencies([moved]):
+        loss = b.loss(tf.reduce_mean(tf.square(rows - tf.stop_gradient(near))))
+        tf1.train.GradientDescentOptimizer(0.1).minimize(loss, name="train_op")
+
+
+def normalized(b: Builder):
+    """Each row divided by the norm of the first one, sorted."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    h = tf.matmul(x, b.variable("v", [SIZE, SIZE]))
+    finish(b, tf.sort(h, axis=0) / (1 + tf.norm(h[0])), y)
+
+
+def pairs(b: Builder):
+    """All distances of rows, and the hardest positive and negative of each."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    h = tf.matmul(x, b.variable("v", [SIZE, SIZE]))
+    squares = tf.reduce_sum(tf.square(h), 1)
+    far = squares[:, None] - 2 * tf.matmul(h, h, transpose_b=True) + squares[None]
+    alike = tf.cast(tf.equal(y[:, None] % 3, y[None] % 3), b.dtype)
+    positive = tf.reduce_max(far * alike, 1)
+    negative = tf.reduce_min(far + 1e3 * alike, 1)
+    losses = tf.maximum(positive - negative + 0.5, 0.0)
+    tf1.train.AdamOptimizer(0.05, epsilon=0.01).minimize(b.loss(tf.reduce_mean(losses)), name="train_op")
+
+
+def scanned(b: Builder):
+    """A loop over the rows of the batch."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    w = b.variable("v", [SIZE, SIZE])
+    states = tf.scan(lambda h, row: tf.tanh(tf.tensordot(h + row, w, 1)), x, initializer=tf.zeros([SIZE], b.dtype))
+    finish(b, states, y)
+
+
+def shuffled_matrix(b: Builder):
+    """No rule, and no size."""
+    x, y = b.inputs([SIZE, SIZE], [], y_dtype=tf.int32)
+    h = tf.tensordot(x, b.variable("v", [SIZE, SIZE]), 1)
+    root = tf.linalg.expm(0.1 * h)
+    turned_over = tf.bitcast(tf.bitcast(root, tf.int32), b.dtype)
+    finish(b, tf.reduce_sum(turned_over + h, 1), y)
+
+
+MORE = {
+    "in_batch_negatives": (in_batch_negatives, "rows"),
+    "hard_examples": (hard_examples, "rows"),
+    "turned": (turned, "rows"),
+    "key_queue": (key_queue, "rows"),
+    "centers": (centers, "rows"),
+    "normalized": (normalized, "rows"),
+    "pairs": (pairs, "rows"),
+    "scanned": (scanned, "rows"),
+}
+# Data that a refused model takes.
+KINDS = {"global_numbers": "series", "fixed_shape": "series", "own_loop": "series"}
+MODELS = {
+    **{name: (model, kind) for name, (model, kind, _) in RUNS.items()},
+    **{name: (model, KINDS.get(name, "rows")) for name, (model, *_) in REFUSED.items()},
+    **MORE,
+}
+STATIC = {"fixed_shape"}  # that say the batch themselves
+NUMBERED = {"global_numbers", "fixed_shape"}
+
+WAYS = [
+    Options(2, "all-reduce", "add"),
+    Options(3, "all-reduce", "collective"),
+    Options(3, "ps", "add"),
+    Options(4, "all-reduce", "add"),
+]
+
+
+def train(name, kind, batch, options):
+    model, feeds = MODELS[name]
+    path = compare.export(Spec(name, kind, batch), model)
+    batches, steps = data(feeds), ("train_op",) * 3
+    want = compare.run(path, batches, steps)
+    out, said = harness.rewrite(path, options)
+    with harness.Session(out, options.replicas) as session:
+        got = compare.advance(session, batches, steps, ("loss:0",), ())
+        session.check_copies("at the end")
+    for i, (ours, theirs) in enumerate(zip(got, want)):
+        harness.assert_all_close(ours[1], theirs[1], f"after step {i}", 4.0)
+        for a, b in zip(ours[0], theirs[0]):
+            harness.assert_close(a, b, f"loss of step {i}", 4.0)
+    return said
+
+
+@pytest.mark.parametrize("options", WAYS, ids=lambda o: f"{o.replicas}-{o.strategy}-{o.reduction}")
+@pytest.mark.parametrize("batch", [None, BATCH], ids=["unknown", "static"])
+@pytest.mark.parametrize("name", MODELS)
+def test_once(name, batch, options):
+    if name in NUMBERED and batch is None:
+        batch = BATCH if name == "global_numbers" else None
+    if batch:
+        options = dataclasses.replace(options, extra=(*options.extra, "--feed=x=split", "--feed=y=split"))
+    said = train(name, "resource", batch, options)
+    assert "not proved" not in said and "value of replica 0" not in said, said
