@@ -96,11 +96,10 @@ Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
   if (From.Kind == Inserted::Definition && G.isOp(E.Node, op::AddV2) &&
       isSeededDraw(G.opName(User)))
     return G.input(E.Node, 0);
+  // Where sizes are the same, merge-fetches sees to the value.
   ReplicationType Type = Types.natural(E);
-  unsigned DataType = G.outputType(E);
-  // Of a handle, copy 0 is it; a true value is read from there.
-  if (DataType == DT_RESOURCE || Facts.Vars.variableOf(E) != NoNode ||
-      (Type.isTrue() && !Type.Zero))
+  if ((!Type.isSharded() && !Type.Symbolic) ||
+      Facts.Vars.variableOf(E) != NoNode)
     return E;
   auto [It, New] = Merged.try_emplace({E.Node, E.Port});
   if (!New)

@@ -207,15 +207,18 @@ bool ReductionReport::sayOfSpread(
   bool IsError = Percent < MinPercent;
   if (IsError)
     Text += formatv(", and --min-spread wants {0} %", MinPercent);
-  Diagnostic &D = IsError        ? Diags.error("", Text)
-                  : Percent < 50 ? Diags.warning("", Text)
-                                 : Diags.remark("spread", "", Text);
-  D.Id = "spread";
-  D.Facts = {{"percent", std::to_string(Percent)},
-             {"nodes", std::to_string(Work.OnceNodes)}};
+  auto Node = std::to_string(Work.OnceNodes), Share = std::to_string(Percent);
+  if (IsError)
+    Diags.error("", Text);
+  else if (Percent < 50)
+    Diags.warning("spread", "", Text).Facts = {{"percent", Share},
+                                               {"nodes", Node}};
+  else
+    Diags.remark("spread", "", Text).Facts = {{"percent", Share},
+                                              {"nodes", Node}};
   // Where that began; what follows from it is not of interest.
   for (const auto &[Node, Why] : Causes.take_front(3))
-    D.Notes.push_back({Node, Why});
+    Diags.addNote(Node, Why);
   return !IsError;
 }
 

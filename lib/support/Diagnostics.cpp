@@ -44,6 +44,11 @@ Diagnostic &DiagnosticEngine::warning(StringRef Node, std::string Message) {
   return add(Severity::Warning, "", Node, std::move(Message));
 }
 
+Diagnostic &DiagnosticEngine::warning(StringRef Id, StringRef Node,
+                                      std::string Message) {
+  return add(Severity::Warning, Id, Node, std::move(Message));
+}
+
 Diagnostic &DiagnosticEngine::unproved(StringRef Id, StringRef Node,
                                        std::string Message) {
   Diagnostic &D = add(Severity::Warning, Id, Node, std::move(Message));

@@ -56,12 +56,19 @@ public:
 
   Diagnostic &error(llvm::StringRef Node, std::string Message);
   Diagnostic &warning(llvm::StringRef Node, std::string Message);
+  Diagnostic &warning(llvm::StringRef Id, llvm::StringRef Node,
+                      std::string Message);
   /// A warning that something is not proved, or rests on an assumption; an
   /// error under --strict.
   Diagnostic &unproved(llvm::StringRef Id, llvm::StringRef Node,
                        std::string Message);
   Diagnostic &remark(llvm::StringRef Id, llvm::StringRef Node,
                      std::string Message);
+
+  /// Adds a note to what was reported last.
+  void addNote(llvm::StringRef Node, llvm::StringRef Message) {
+    List.back().Notes.push_back({Node.str(), Message.str()});
+  }
 
   /// Adds what another engine collected, and its strictness and locator apply
   /// no more.
