@@ -8,6 +8,7 @@
 
 #include "lib/certify/compare/LoopCheck.h"
 #include "lib/certify/compare/NodeChecks.h"
+#include "lib/certify/compare/RunsApart.h"
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/FileWalk.h"
@@ -437,6 +438,7 @@ bool Checker::run() {
   if (Proxies)
     Proxies->check(Facts);
   checkNodes(*this, Facts);
+  checkRunsApart(*this, Facts);
   return Errors == 0;
 }
 

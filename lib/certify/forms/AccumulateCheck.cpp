@@ -118,7 +118,9 @@ static bool recognize(const LoweredFile &File, NodeId N) {
                      G.anyUse(N, [&](Use U) { return IsOp(U.User); }));
 }
 
-const InsertedForm AccumulateForm = {
-    .StandsFor = standsFor, .Check = check, .Recognize = recognize};
+const InsertedForm AccumulateForm = {.StandsFor = standsFor,
+                                     .Check = check,
+                                     .Recognize = recognize,
+                                     .IsUnseen = true};
 
 } // namespace graft

@@ -13,7 +13,6 @@
 #include "lib/certify/forms/BatchNormCheck.h"
 #include "lib/certify/forms/ProxyCheck.h"
 #include "lib/graph/InputGraph.h"
-#include "lib/infer/facts/Needs.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/program/Program.h"
 #include "lib/support/Diagnostics.h"
@@ -77,8 +76,6 @@ struct Comparison {
   std::optional<BatchNormCheck> BatchNorms;
   /// If shared variables have copies near their readers.
   std::optional<ProxyCheck> Proxies;
-  /// If there are packs.
-  std::optional<Needs> NeedSets;
 };
 
 } // namespace graft

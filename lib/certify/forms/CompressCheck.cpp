@@ -110,6 +110,7 @@ static bool recognize(const LoweredFile &File, NodeId N) {
 const InsertedForm CompressForm = {.StandsFor = standsFor,
                                    .Check = check,
                                    .Recognize = recognize,
-                                   .WritesCopies = true};
+                                   .WritesCopies = true,
+                                   .IsUnseen = true};
 
 } // namespace graft

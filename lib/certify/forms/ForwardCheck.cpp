@@ -95,6 +95,17 @@ static constexpr InsertedForm gatherForm() {
                              });
   Result.StandsFor = gathered;
   Result.Check = checkGather;
+  Result.IsUnseen = true;
+  return Result;
+}
+
+static constexpr InsertedForm reduceForm() {
+  InsertedForm Result = form({OpKind::Reduce, OpKind::CollectiveReduce,
+                              OpKind::FromReplicas, OpKind::Identity},
+                             true, [](const LoweredFile &File, NodeId N) {
+                               return File.G.isOp(N, op::CollectiveReduce);
+                             });
+  Result.IsUnseen = true;
   return Result;
 }
 
@@ -102,12 +113,7 @@ const InsertedForm SplitForm = form({OpKind::ToReplicas}, false, nullptr);
 const InsertedForm MergeForm = form({OpKind::FromReplicas}, true, nullptr);
 const InsertedForm ScaleForm = form({OpKind::Scale}, true, nullptr);
 const InsertedForm GatherForm = gatherForm();
-const InsertedForm ReduceForm =
-    form({OpKind::Reduce, OpKind::CollectiveReduce, OpKind::FromReplicas,
-          OpKind::Identity},
-         true, [](const LoweredFile &File, NodeId N) {
-           return File.G.isOp(N, op::CollectiveReduce);
-         });
+const InsertedForm ReduceForm = reduceForm();
 const InsertedForm IdentityForm =
     form({OpKind::Identity, OpKind::IdentityN}, true,
          [](const LoweredFile &File, NodeId N) {

@@ -179,8 +179,8 @@ static bool recognizeCheck(const LoweredFile &File, NodeId N) {
   return observes(File.G, N);
 }
 
-const InsertedForm CheckForm = {.Check = checkCheck,
-                                .Recognize = recognizeCheck};
+const InsertedForm CheckForm = {
+    .Check = checkCheck, .Recognize = recognizeCheck, .IsUnseen = true};
 
 static void checkMesh(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
   if (C.opKind(N) != OpKind::Mesh)

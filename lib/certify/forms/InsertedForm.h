@@ -35,6 +35,9 @@ struct InsertedForm {
   bool IsTyped = false;
   /// Writes each copy of a variable by itself: copy 0 waits for no other.
   bool WritesCopies = false;
+  /// What its ops keep and do is of one run, or of nobody but what was
+  /// inserted: no other run can tell (lib/certify/compare/RunsApart.h).
+  bool IsUnseen = false;
 };
 
 #define GRAFT_INSERTED(Kind, Name, Is, StandsFor)                              \

@@ -132,33 +132,9 @@ static StringRef fault(const Comparison &C, const DimAnalysis &Dims, NodeId N) {
              : "has a different shape than what was packed";
 }
 
-/// Who takes one tensor out of a pack runs what all of them are made of.
-static void checkNeeds(Comparison &C, const ProgramFacts &Facts, NodeId Pack) {
-  const Graph &G = C.G;
-  if (!C.NeedSets)
-    C.NeedSets.emplace(G, Facts);
-  auto SourceOf = [&](Endpoint E) {
-    return G.node(E.Node).Kind == Inserted::Pack ? G.input(E.Node, 0).Node
-                                                 : E.Node;
-  };
-  NodeId First = SourceOf(G.input(Pack, 0));
-  for (Endpoint E : G.dataInputs(Pack).drop_back())
-    if (NodeId Other = SourceOf(E);
-        C.NeedSets->of(Other) != C.NeedSets->of(First)) {
-      C.error(Pack, "packs '" + originName(G, First) + "' and '" +
-                        originName(G, Other) +
-                        "', which need different feeds, variables, random "
-                        "draws or effects: a step that runs one would run the "
-                        "other");
-      return;
-    }
-}
-
 static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (StringRef Fault = fault(C, Facts.Dims, N); !Fault.empty())
     C.error(N, Fault);
-  else if (C.G.isOp(N, op::ConcatV2))
-    checkNeeds(C, Facts, N);
   checkWaits(C, N);
 }
 

@@ -347,6 +347,7 @@ static bool recognize(const LoweredFile &File, NodeId N) {
 const InsertedForm ProxyForm = {.StandsFor = standsFor,
                                 .Check = check,
                                 .Recognize = recognize,
-                                .WritesCopies = true};
+                                .WritesCopies = true,
+                                .IsUnseen = true};
 
 } // namespace graft

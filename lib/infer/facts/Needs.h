@@ -13,27 +13,33 @@
 //     y ───────┘
 //     z ──────────── du     needs {z}             may not
 //
-// What is not in a set: arrays and stacks, which belong to one run; reads, as
-// the variable that they read is; what was inserted, but for a proxy, which is
-// its variable. What a tensor is made of that is split for the replicas is
-// not either: it can be fed in its place. So where sets are equal, they are
-// equal for whoever feeds it and whoever does not.
+// What is not in a set: arrays and stacks, which belong to one run; a variable
+// that is only assigned or asked for a value, as it need not have one; what was
+// inserted, but for reads, and that of a proxy is one of its variable. What a
+// tensor is made of that is split for the replicas is not either: it can be fed
+// in its place. So where sets are equal, they are equal for whoever feeds it
+// and whoever does not.
 //
-// The sets are exact. They are tries over the numbers of what is needed, in
-// the order of the graph, and equal parts exist once: the sets of a forward
-// pass, of which each has one more variable than the one before, and those of a
-// backward pass, which are all the same, take little more than one of them.
+// The sets are exact (lib/infer/facts/NumberSets.h).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef GRAFT_LIB_INFER_FACTS_NEEDS_H
 #define GRAFT_LIB_INFER_FACTS_NEEDS_H
 
+#include "lib/infer/facts/NumberSets.h"
 #include "lib/infer/facts/ProgramFacts.h"
 
-#include "llvm/ADT/DenseMap.h"
-
 namespace graft {
+
+/// Whether running \p Op by itself takes or does something that is a need:
+/// reads of variables do not count (needsValue). \p Def is its definition.
+bool isNeed(llvm::StringRef Op, const OpDef *Def);
+
+/// Whether \p Var must have a value when \p N, of which it is input \p Index,
+/// runs.
+bool needsValue(const Graph &G, const VariableIndex &Vars, NodeId N,
+                unsigned Index, NodeId Var);
 
 class Needs {
 public:
@@ -43,19 +49,6 @@ public:
   uint32_t of(NodeId N) const { return SetOf[N]; }
 
 private:
-  using Pair = std::pair<uint32_t, uint32_t>;
-  /// Sets over 32 * 2^level numbers. On level 0 the first of the pair has a bit
-  /// for each number; above, both are sets of the level below. 0 is empty.
-  struct Level {
-    std::vector<Pair> Sets{{0, 0}};
-    llvm::DenseMap<Pair, uint32_t> Ids, Unions;
-  };
-
-  uint32_t intern(unsigned At, Pair Set);
-  uint32_t single(unsigned At, uint32_t Number);
-  uint32_t unite(unsigned At, uint32_t A, uint32_t B);
-
-  std::vector<Level> Levels;
   std::vector<uint32_t> SetOf; ///< By node.
 };
 

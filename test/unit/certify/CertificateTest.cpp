@@ -132,7 +132,9 @@ TEST_CASE("a wrong program is not", "[certificate]") {
   SECTION("order is added") {
     G.addControlInput(P.node("step_h"), P.node("step_g"));
     CHECK(P.errors() ==
-          Strings{"step_h: has different control inputs than in the input"});
+          Strings{"step_h: has different control inputs than in the input",
+                  "step_h: a run of it runs 'step_g', and in the input it does "
+                  "not"});
   }
   SECTION("a variable that only one copy of is updated") {
     G.node(P.node("step_g")).Count = Copies::Once;

@@ -1,0 +1,432 @@
+//===- lib/certify/compare/RunsApart.cpp - what is run alone ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Why edges alone are enough mostly: let each node of the program have the
+// needs that its node has in the input, and each inserted one those of all that
+// it leads to. If along every edge from an inserted node to one of the input
+// the needs of the former are a part of those of the latter, these sets are at
+// least the needs in the program, which is the least such assignment. They are
+// a part where the inserted node leads to one node only, of which the input has
+// an edge to the user. Everything else is compared by sets, over the input
+// once, and over the program where it may differ.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/compare/RunsApart.h"
+
+#include "lib/certify/forms/InsertedForm.h"
+#include "lib/infer/facts/Needs.h"
+#include "lib/infer/facts/NumberSets.h"
+#include "lib/ops/Ops.h"
+#include "lib/support/InternalError.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace {
+
+class RunsApart {
+public:
+  RunsApart(Comparison &C, const ProgramFacts &Facts);
+
+  void run();
+
+private:
+  bool isInserted(NodeId N) const { return C.InputOf[N] == NoNode; }
+  NodeId nameOf(NodeId N) const;
+  NodeId variableOf(NodeId N, unsigned I, Endpoint E) const;
+  bool readsAny(NodeId N) const;
+  bool isForeign(NodeId N) const {
+    return IsNeed[G.node(N).Op] && !formOf(G.node(N).Kind).IsUnseen;
+  }
+
+  // By edges.
+  void findCuts();
+  Endpoint frontOf(Endpoint E) const;
+  Endpoint join(Endpoint A, Endpoint B) const;
+  bool matches(Endpoint Front, Endpoint Want) const;
+  bool hasExtra(NodeId N) const;
+  bool findExtra();
+
+  // By sets.
+  void number();
+  uint32_t addNumber(NodeId Of) {
+    NodeOf.push_back(Of);
+    return static_cast<uint32_t>(NodeOf.size() - 1);
+  }
+  void add(uint32_t &Set, uint32_t Number) {
+    Set = Sets->unite(Set, Sets->single(Number));
+  }
+  uint32_t cut(NodeId I, uint32_t Port) const;
+  uint32_t wasTaken(Endpoint E);
+  uint32_t isTaken(Endpoint E);
+  uint32_t inputNeeds(NodeId I);
+  uint32_t programNeeds(NodeId N);
+  void solveInput();
+  void solveProgram();
+  void report();
+  void error(NodeId N, uint32_t Number);
+
+  Comparison &C;
+  const ProgramFacts &Facts;
+  const InputGraph &In;
+  const Graph &G;
+  std::vector<bool> IsNeed; ///< By op of the program.
+  std::vector<bool> IsCut;  ///< By node of the input; empty: there is none.
+  /// By inserted node: the one tensor or node of the input that it leads to.
+  std::vector<Endpoint> Front;
+  std::vector<bool> IsExtra; ///< By node of the program that is of the input.
+
+  static constexpr uint32_t NoNumber = ~uint32_t(0);
+  /// By number: the node of the input that is needed. The first NumForeign are
+  /// nodes of the program.
+  std::vector<NodeId> NodeOf;
+  uint32_t NumForeign = 0;
+  std::vector<uint32_t> NumberOf; ///< By node of the input.
+  DenseMap<NodeId, uint32_t> ForeignNumbers;
+  DenseMap<std::pair<NodeId, uint32_t>, uint32_t> CutNumbers;
+  std::optional<NumberSets> Sets;
+  std::vector<uint32_t> Was; ///< By node of the input.
+  std::vector<uint32_t> Is;  ///< By node of the program.
+  bool Differs = false;      ///< The needs of a node are not those it had.
+};
+
+/// An inserted node that leads to nothing of the input, and one that leads to
+/// more than one node of it.
+constexpr Endpoint NoFront{NoNode, 0}, ManyFronts{NoNode, 1};
+
+RunsApart::RunsApart(Comparison &C, const ProgramFacts &Facts)
+    : C(C), Facts(Facts), In(C.In), G(C.G) {
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    IsNeed.push_back(isNeed(G.opNameOf(Op), G.opDefOf(Op)) &&
+                     (G.opDefOf(Op) || !G.opNameOf(Op).starts_with("_")));
+}
+
+/// The node of the input whose name \p N has in the output, or NoNode.
+NodeId RunsApart::nameOf(NodeId N) const {
+  const Node &This = G.node(N);
+  if (This.Count == Copies::PerReplica && This.Flags & NF_LocalName)
+    return NoNode;
+  if (!isInserted(N))
+    return C.InputOf[N];
+  auto It = C.NamedAfter.find(N);
+  return It == C.NamedAfter.end() ? NoNode : It->second;
+}
+
+/// The variable of the input that must have a value when \p N, of which \p E is
+/// input \p I, runs.
+NodeId RunsApart::variableOf(NodeId N, unsigned I, Endpoint E) const {
+  NodeId Var = Facts.Vars.variableOf(E);
+  if (Var == NoNode || !needsValue(G, Facts.Vars, N, I, Var))
+    return NoNode;
+  if (!isInserted(Var))
+    // What reads after an update finds what that left.
+    return G.node(N).Kind == Inserted::Proxy ? NoNode : C.InputOf[Var];
+  Var = C.Proxies ? C.Proxies->standsFor({Var, 0}).Node : NoNode;
+  return Var == NoNode ? NoNode : C.InputOf[Var];
+}
+
+bool RunsApart::readsAny(NodeId N) const {
+  for (unsigned I = 0; I < G.node(N).NumData; ++I)
+    if (variableOf(N, I, G.input(N, I)) != NoNode)
+      return true;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// By edges
+//===----------------------------------------------------------------------===//
+
+/// Tensors that can be fed although something is behind them.
+void RunsApart::findCuts() {
+  auto Add = [&](Endpoint E) {
+    if (E.Node == NoNode || C.InputOf[E.Node] == NoNode)
+      return;
+    NodeId I = C.InputOf[E.Node];
+    if (In.inputs(I).empty())
+      return;
+    IsCut.resize(In.size());
+    IsCut[I] = true;
+    CutNumbers.try_emplace({I, E.Port}, NoNumber);
+  };
+  std::vector<bool> HasDefault;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    HasDefault.push_back(G.opNameOf(Op) == op::PlaceholderWithDefault);
+  bool Any = is_contained(HasDefault, true);
+  for (NodeId N : Facts.Order) {
+    if (G.node(N).Kind == Inserted::Split)
+      Add(C.erase(G.input(N, 0)));
+    else if (Any && HasDefault[G.node(N).Op])
+      Add({N, 0});
+  }
+}
+
+Endpoint RunsApart::frontOf(Endpoint E) const {
+  if (isInserted(E.Node))
+    return Front[E.Node];
+  // A handle by itself is nothing that a run needs.
+  return Facts.Vars.variableOf({E.Node, 0}) == E.Node ? NoFront : E;
+}
+
+Endpoint RunsApart::join(Endpoint A, Endpoint B) const {
+  if (A == B || B == NoFront)
+    return A;
+  if (A == NoFront)
+    return B;
+  if (A.Node == NoNode || A.Node != B.Node ||
+      (!IsCut.empty() && IsCut[C.InputOf[A.Node]]))
+    return ManyFronts;
+  return {A.Node, ControlPort};
+}
+
+/// Whether to lead to \p Front is to lead to \p Want of the input.
+bool RunsApart::matches(Endpoint Front, Endpoint Want) const {
+  return Front.Node != NoNode && C.InputOf[Front.Node] == Want.Node &&
+         (Front.Port == Want.Port || IsCut.empty() || !IsCut[Want.Node]);
+}
+
+/// Whether \p N, of the input, has an edge to what it has none to there.
+bool RunsApart::hasExtra(NodeId N) const {
+  NodeId I = C.InputOf[N];
+  ArrayRef<Endpoint> Now = G.inputs(N), Old = In.inputs(I);
+  size_t NumData = G.node(N).NumData;
+  if (NumData != In.numData(I))
+    return true;
+  size_t Next = NumData;
+  for (size_t K = 0; K < Now.size(); ++K) {
+    Endpoint F = frontOf(Now[K]);
+    if (K < NumData) {
+      if (F != NoFront && !matches(F, Old[K]))
+        return true;
+      continue;
+    }
+    // Control inputs are in the order of the input, and some are new.
+    if (Next < Old.size() && F != ManyFronts && matches(F, Old[Next]))
+      ++Next;
+    else if (F != NoFront)
+      return true;
+  }
+  return false;
+}
+
+/// Marks the nodes whose needs edges do not settle; false if there is none.
+bool RunsApart::findExtra() {
+  findCuts();
+  Front.assign(G.size(), ManyFronts);
+  IsExtra.assign(G.size(), false);
+  // What reads these has other edges than in the input.
+  bool All = C.BatchNorms || C.Proxies;
+  std::vector<bool> Look(G.size(), All);
+  for (NodeId N : Facts.Order) {
+    if (!isInserted(N))
+      continue;
+    Endpoint F = NoFront;
+    if (isForeign(N) || readsAny(N))
+      F = ManyFronts;
+    else
+      for (Endpoint E : G.inputs(N))
+        F = join(F, frontOf(E));
+    Front[N] = F;
+    if (!All)
+      G.forEachUse(N, [&](Use U) { Look[U.User] = true; });
+  }
+  bool Any = any_of(C.NamedAfter, [&](const auto &Entry) {
+    Endpoint F = Front[Entry.first];
+    return nameOf(Entry.first) != NoNode && F != NoFront &&
+           (F.Node == NoNode || C.InputOf[F.Node] != Entry.second);
+  });
+  for (NodeId N : Facts.Order)
+    if (Look[N] && !isInserted(N) && hasExtra(N))
+      IsExtra[N] = Any = true;
+  return Any;
+}
+
+//===----------------------------------------------------------------------===//
+// By sets
+//===----------------------------------------------------------------------===//
+
+/// Effects first: an error tells of the least number.
+void RunsApart::number() {
+  NumberOf.assign(In.size(), NoNumber);
+  std::vector<NodeId> Later;
+  for (NodeId N : Facts.Order)
+    if (isInserted(N) && isForeign(N))
+      ForeignNumbers[N] = addNumber(N);
+  NumForeign = static_cast<uint32_t>(NodeOf.size());
+  for (NodeId N : Facts.Order) {
+    if (isInserted(N))
+      continue;
+    if (Facts.Vars.variableOf({N, 0}) == N ||
+        G.opName(N).starts_with(op::Placeholder))
+      Later.push_back(C.InputOf[N]);
+    else if (IsNeed[G.node(N).Op])
+      NumberOf[C.InputOf[N]] = addNumber(C.InputOf[N]);
+  }
+  for (NodeId I : Later)
+    NumberOf[I] = addNumber(I);
+  for (auto &[Of, Number] : CutNumbers)
+    Number = addNumber(Of.first);
+  Sets.emplace(NodeOf.size());
+}
+
+/// The number of output \p Port of \p I if it can be fed, or NoNumber.
+uint32_t RunsApart::cut(NodeId I, uint32_t Port) const {
+  if (IsCut.empty() || !IsCut[I])
+    return NoNumber;
+  auto It = CutNumbers.find({I, Port});
+  return It == CutNumbers.end() ? NoNumber : It->second;
+}
+
+/// What it takes to take \p E of the input.
+uint32_t RunsApart::wasTaken(Endpoint E) {
+  uint32_t Number = cut(E.Node, E.Port);
+  return Number == NoNumber ? Was[E.Node] : Sets->single(Number);
+}
+
+/// What it takes to take \p E of the program.
+uint32_t RunsApart::isTaken(Endpoint E) {
+  uint32_t Number =
+      isInserted(E.Node) ? NoNumber : cut(C.InputOf[E.Node], E.Port);
+  return Number == NoNumber ? Is[E.Node] : Sets->single(Number);
+}
+
+uint32_t RunsApart::inputNeeds(NodeId I) {
+  NodeId N = C.ProgramOf[I];
+  uint32_t Set = Was[I];
+  ArrayRef<Endpoint> Inputs = In.inputs(I);
+  for (unsigned K = 0; K < Inputs.size(); ++K) {
+    Endpoint E = Inputs[K];
+    Set = Sets->unite(Set, wasTaken(E));
+    if (K >= In.numData(I))
+      continue;
+    NodeId Var = variableOf(N, K, {C.ProgramOf[E.Node], E.Port});
+    if (Var != NoNode)
+      add(Set, NumberOf[Var]);
+  }
+  if (IsNeed[G.node(N).Op])
+    add(Set, NumberOf[I]);
+  return Set;
+}
+
+void RunsApart::solveInput() {
+  Was.assign(In.size(), NumberSets::None);
+  // Who waits for the whole of a node that can be fed has its outputs, too.
+  for (auto [Of, Number] : CutNumbers)
+    add(Was[Of.first], Number);
+  // What comes round a loop is there after the first turn; sets only grow.
+  TurnLimit Limit("what is needed to run it", 2 + In.size());
+  for (NodeId Again = 0; Again != NoNode;) {
+    Limit.turn([&] { return G.name(Again).str(); });
+    Again = NoNode;
+    std::vector<bool> Seen(In.size());
+    std::vector<bool> IsEarly(In.size()); ///< Read by a node before it.
+    for (NodeId N : Facts.Order) {
+      NodeId I = C.InputOf[N];
+      if (I == NoNode)
+        continue;
+      for (Endpoint E : In.inputs(I))
+        if (!Seen[E.Node])
+          IsEarly[E.Node] = true;
+      Seen[I] = true;
+      uint32_t Set = inputNeeds(I);
+      if (Set == Was[I])
+        continue;
+      Was[I] = Set;
+      if (IsEarly[I])
+        Again = N;
+    }
+  }
+}
+
+uint32_t RunsApart::programNeeds(NodeId N) {
+  uint32_t Set = Is[N];
+  if (!isInserted(N) && !IsExtra[N] && !Differs)
+    return Set;
+  for (Endpoint E : G.inputs(N))
+    Set = Sets->unite(Set, isTaken(E));
+  if (!isInserted(N))
+    return Set;
+  for (unsigned I = 0; I < G.node(N).NumData; ++I)
+    if (NodeId Var = variableOf(N, I, G.input(N, I)); Var != NoNode)
+      add(Set, NumberOf[Var]);
+  if (auto It = ForeignNumbers.find(N); It != ForeignNumbers.end())
+    add(Set, It->second);
+  return Set;
+}
+
+void RunsApart::solveProgram() {
+  Is.assign(G.size(), NumberSets::None);
+  for (NodeId N : Facts.Order)
+    if (!isInserted(N))
+      Is[N] = Was[C.InputOf[N]];
+  TurnLimit Limit("what is needed to run it", 2 + G.size());
+  for (NodeId Again = 0; Again != NoNode;) {
+    Limit.turn([&] { return G.name(Again).str(); });
+    Again = NoNode;
+    for (NodeId N : Facts.Order) {
+      uint32_t Set = programNeeds(N);
+      if (Set == Is[N])
+        continue;
+      Is[N] = Set;
+      if (!isInserted(N))
+        Differs = true;
+      // Where all are those of the input, loops are settled.
+      if (Differs)
+        Again = N;
+    }
+  }
+}
+
+void RunsApart::error(NodeId N, uint32_t Number) {
+  NodeId Because = NoNode;
+  for (Endpoint E : G.inputs(N))
+    if (Because == NoNode && Sets->contains(isTaken(E), Sets->single(Number)))
+      Because = E.Node;
+  NodeId Of = NodeOf[Number];
+  if (Number < NumForeign)
+    return C.error(N,
+                   "a run of it runs '" + G.name(Of) +
+                       "', which has an effect that the input does not have",
+                   Because);
+  std::string Name = ("'" + In.name(Of) + "'").str();
+  StringRef Op = In.opNames()[In.op(Of)];
+  std::string What = isVariableOp(Op) ? "needs a value of variable " + Name
+                     : Op.starts_with(op::Placeholder)
+                         ? "needs the feed " + Name
+                         : "runs " + Name;
+  C.error(N, "a run of it " + What + ", and in the input it does not", Because);
+}
+
+/// Of nodes that follow one that was reported, nothing is said.
+void RunsApart::report() {
+  std::vector<bool> Told(G.size());
+  for (NodeId N : Facts.Order) {
+    NodeId I = nameOf(N);
+    Told[N] = any_of(G.inputs(N), [&](Endpoint E) { return Told[E.Node]; });
+    if (I == NoNode || Told[N] || Sets->contains(Was[I], Is[N]))
+      continue;
+    Told[N] = true;
+    error(N, Sets->firstOutside(Is[N], Was[I]));
+  }
+}
+
+void RunsApart::run() {
+  if (!findExtra())
+    return;
+  number();
+  solveInput();
+  solveProgram();
+  report();
+}
+
+} // namespace
+
+void checkRunsApart(Comparison &C, const ProgramFacts &Facts) {
+  RunsApart(C, Facts).run();
+}
+
+} // namespace graft

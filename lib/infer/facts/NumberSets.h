@@ -1,0 +1,57 @@
+//===- lib/infer/facts/NumberSets.h - many sets that share parts *- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sets of numbers, each of which exists once: equal sets are one id. They are
+// tries, and equal parts exist once, too: the sets of a forward pass, of which
+// each has one more number than the one before, and those of a backward pass,
+// which are all the same, take little more than one of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_FACTS_NUMBERSETS_H
+#define GRAFT_LIB_INFER_FACTS_NUMBERSETS_H
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace graft {
+
+class NumberSets {
+public:
+  /// The empty set.
+  static constexpr uint32_t None = 0;
+
+  /// Of numbers less than \p Count.
+  explicit NumberSets(uint64_t Count);
+
+  uint32_t single(uint32_t Number) { return single(top(), Number); }
+  uint32_t unite(uint32_t A, uint32_t B) { return unite(top(), A, B); }
+  /// Whether \p B is a part of \p A.
+  bool contains(uint32_t A, uint32_t B) { return unite(A, B) == A; }
+  /// The least number of \p A that is not in \p B, which does not contain it.
+  uint32_t firstOutside(uint32_t A, uint32_t B);
+
+private:
+  using Pair = std::pair<uint32_t, uint32_t>;
+  /// Sets over 32 * 2^level numbers. On level 0 the first of the pair has a bit
+  /// for each number; above, both are sets of the level below. 0 is empty.
+  struct Level {
+    std::vector<Pair> Sets{{0, 0}};
+    llvm::DenseMap<Pair, uint32_t> Ids, Unions;
+  };
+
+  unsigned top() const { return static_cast<unsigned>(Levels.size() - 1); }
+  uint32_t intern(unsigned At, Pair Set);
+  uint32_t single(unsigned At, uint32_t Number);
+  uint32_t unite(unsigned At, uint32_t A, uint32_t B);
+
+  std::vector<Level> Levels;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_FACTS_NUMBERSETS_H
