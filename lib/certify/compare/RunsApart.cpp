@@ -218,8 +218,8 @@ bool RunsApart::findExtra() {
   findCuts();
   Front.assign(G.size(), ManyFronts);
   IsExtra.assign(G.size(), false);
-  // What reads these has other edges than in the input.
-  bool All = C.BatchNorms || C.Proxies;
+  // Other edges than these are those of the input, or that was an error.
+  bool All = C.BatchNorms || C.Proxies || C.Errors != 0;
   std::vector<bool> Look(G.size(), All);
   for (NodeId N : Facts.Order) {
     if (!isInserted(N))
