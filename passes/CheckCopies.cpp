@@ -16,7 +16,8 @@
 // One suffices since a checkpoint holds them all: the variable with the fewest
 // elements among those that the step changes. Every update of it but those that
 // write what exists once (an initial value, a restored one) must depend on the
-// batch and so wait for the check: no write can come between the reads.
+// batch and so wait for the check: no write can come between the reads. Each
+// needs a value of the variable by itself, for the check reads that.
 //
 // Relies on: graft/refresh_copies, which the message names; nothing unproved,
 // which might make copies differ by itself.
@@ -24,7 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
-#include "lib/infer/graph/Variables.h"
+#include "lib/infer/facts/Needs.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
@@ -46,15 +47,18 @@ public:
 
 private:
   void findRows();
-  bool collectUpdates(NodeId Var, std::vector<NodeId> &Result) const;
+  bool collectUpdates(NodeId Var, std::vector<NodeId> &Result);
+  Needs &needs();
   NodeId check(NodeId Var);
   NodeId insert(StringRef Op, StringRef Suffix, ArrayRef<Endpoint> Inputs,
                 const AttrRun &Attrs, Copies Count = Copies::PerReplica);
   NodeId constant(StringRef Suffix, unsigned Type, StringRef Value);
 
+  Module *M = nullptr;
   Graph *G = nullptr;
   const VariableIndex *Vars = nullptr;
-  std::vector<bool> OfBatch; ///< By node: what is computed from a split.
+  std::optional<Needs> NeedSets; ///< If somebody asked.
+  std::vector<bool> OfBatch;     ///< By node: what is computed from a split.
   std::string Prefix;
   NodeId Last = NoNode; ///< The node that the next one follows.
 };
@@ -97,10 +101,15 @@ void CheckCopies::findRows() {
   }
 }
 
+Needs &CheckCopies::needs() {
+  if (!NeedSets)
+    NeedSets.emplace(*G, programFacts(*M));
+  return *NeedSets;
+}
+
 /// The updates of \p Var that depend on the batch; false if there is none, or
 /// another that might run beside them.
-bool CheckCopies::collectUpdates(NodeId Var,
-                                 std::vector<NodeId> &Result) const {
+bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
   bool Fits = true;
   for (Use U : G->uses(Var)) {
     if (!G->isData(U) || G->node(U.User).Kind == Inserted::Refresh)
@@ -116,9 +125,12 @@ bool CheckCopies::collectUpdates(NodeId Var,
     });
     const UpdateDef &Def = Vars->update(*G, U.User);
     ArrayRef<Endpoint> Values = G->dataInputs(U.User).drop_front(Def.NumVars);
-    if (OfBatch[U.User] && Def.Indices < 0)
+    if (OfBatch[U.User] && Def.Indices < 0) {
+      // To run what initializes it, it need not have a value.
+      Fits &=
+          Def.Kind != UpdateKind::Assign || needs().hasVariable(U.User, Var);
       Result.push_back(U.User);
-    else
+    } else
       Fits &= all_of(Values, [&](Endpoint E) {
         return G->node(E.Node).Count == Copies::Once ||
                G->node(E.Node).Kind == Inserted::Identity;
@@ -178,8 +190,10 @@ NodeId CheckCopies::check(NodeId Var) {
   return insert(op::Assert, "/assert", {{Same, 0}, {Text, 0}}, Assert);
 }
 
-PassResult CheckCopies::run(Module &M, DiagnosticEngine &Diags) {
-  G = &M.graph();
+PassResult CheckCopies::run(Module &Of, DiagnosticEngine &Diags) {
+  M = &Of;
+  G = &Of.graph();
+  NeedSets.reset();
   bool Unproved = any_of(Diags.all(), [](const Diagnostic &D) {
     return D.Level == Severity::Warning;
   });

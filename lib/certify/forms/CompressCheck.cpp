@@ -94,9 +94,16 @@ static StringRef fault(const Comparison &C, NodeId N) {
   return isCompressPart(G, N, op::Const) ? "" : "is not part of a compression";
 }
 
-static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (StringRef Fault = fault(C, N); !Fault.empty())
     C.error(N, Fault);
+  // What a residual has is lost only where its variable starts again.
+  if (clearsResidual(C.G, N))
+    C.G.forEachUse(N, [&](Use U) {
+      if (C.InputOf[U.User] == NoNode ||
+          Facts.Vars.update(C.G, U.User).Kind != UpdateKind::Assign)
+        C.error(U.User, "clears a residual and does not assign a variable");
+    });
 }
 
 static Endpoint standsFor(const Comparison &C, Endpoint E) {

@@ -58,17 +58,16 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
     return G.node(N).Kind == Inserted::Split ||
            G.isOp(N, op::PlaceholderWithDefault);
   };
-  DenseMap<std::pair<NodeId, uint32_t>, uint32_t> Numbers;
-  auto NumberOf = [&](Endpoint E) {
-    return Numbers
-        .try_emplace({E.Node, E.Port}, static_cast<uint32_t>(Numbers.size()))
+  auto Number = [&](Endpoint E) {
+    return NumberOf
+        .try_emplace({E.Node, E.Port}, static_cast<uint32_t>(NumberOf.size()))
         .first->second;
   };
   DenseMap<NodeId, NodeId> Proxies;
   for (NodeId Var : Facts.Vars.variables()) {
     if (G.node(Var).Kind != Inserted::No)
       continue;
-    NumberOf({Var, 0});
+    Number({Var, 0});
     if (NodeId Proxy = proxyOf(G, Var); Proxy != NoNode)
       Proxies[Proxy] = Var;
   }
@@ -76,11 +75,11 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
   for (NodeId N : Facts.Order) {
     Loops += isBackEdgeOp(G.opName(N));
     if (IsOwn(N))
-      NumberOf({N, 0});
+      Number({N, 0});
     else if (IsCut(N))
-      NumberOf(G.input(N, 0));
+      Number(G.input(N, 0));
   }
-  NumberSets Sets(Numbers.size());
+  Sets = NumberSets(NumberOf.size());
   auto AddRead = [&](uint32_t &Set, NodeId N, unsigned I) {
     NodeId Var = Facts.Vars.variableOf(G.input(N, I));
     if (Var == NoNode || !needsValue(G, Facts.Vars, N, I, Var))
@@ -88,11 +87,11 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
     if (auto It = Proxies.find(Var); It != Proxies.end())
       Var = It->second;
     if (G.node(Var).Kind == Inserted::No)
-      Set = Sets.unite(Set, Sets.single(NumberOf({Var, 0})));
+      Set = Sets.unite(Set, Sets.single(Number({Var, 0})));
   };
   SetOf.assign(G.size(), NumberSets::None);
   // What comes round a loop is there after the first turn; sets only grow.
-  TurnLimit Limit("what is needed to run it", 1 + Loops * Numbers.size());
+  TurnLimit Limit("what is needed to run it", 1 + Loops * NumberOf.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });
     Again = NoNode;
@@ -106,9 +105,9 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
           AddRead(Set, N, I);
       }
       if (Cut && Set != NumberSets::None)
-        Set = Sets.single(NumberOf(IsOwn(N) ? Endpoint{N, 0} : G.input(N, 0)));
+        Set = Sets.single(Number(IsOwn(N) ? Endpoint{N, 0} : G.input(N, 0)));
       else if (IsOwn(N))
-        Set = Sets.unite(Set, Sets.single(NumberOf({N, 0})));
+        Set = Sets.unite(Set, Sets.single(Number({N, 0})));
       if (Set == SetOf[N])
         continue;
       SetOf[N] = Set;

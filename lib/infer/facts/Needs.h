@@ -30,6 +30,8 @@
 #include "lib/infer/facts/NumberSets.h"
 #include "lib/infer/facts/ProgramFacts.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 namespace graft {
 
 /// Whether running \p Op by itself takes or does something that is a need:
@@ -47,8 +49,16 @@ public:
 
   /// The set of \p N: a number that nodes with the same needs share.
   uint32_t of(NodeId N) const { return SetOf[N]; }
+  /// Whether to run \p N the variable \p Var of the input must have a value.
+  bool hasVariable(NodeId N, NodeId Var) {
+    return Sets.contains(SetOf[N], Sets.single(NumberOf.lookup({Var, 0})));
+  }
 
 private:
+  using Numbers = llvm::DenseMap<std::pair<NodeId, uint32_t>, uint32_t>;
+
+  Numbers NumberOf; ///< By tensor, or output 0 of what a run takes or does.
+  NumberSets Sets{0};
   std::vector<uint32_t> SetOf; ///< By node.
 };
 
