@@ -45,14 +45,18 @@ private:
   }
 
   // By edges.
-  void findCuts();
+  bool addCut(Endpoint E);
+  bool findFronts();
   Endpoint frontOf(Endpoint E) const;
   Endpoint join(Endpoint A, Endpoint B) const;
   bool matches(Endpoint Front, Endpoint Want) const;
+  Endpoint frontOfInserted(NodeId N) const;
   bool hasExtra(NodeId N) const;
   bool findExtra();
 
   // By sets.
+  void choose();
+  void chooseAll();
   void number();
   uint32_t addNumber(NodeId Of) {
     NodeOf.push_back(Of);
@@ -68,6 +72,7 @@ private:
   uint32_t programNeeds(NodeId N);
   void solveInput();
   void solveProgram();
+  bool holds();
   void report();
   void error(NodeId N, uint32_t Number);
 
@@ -76,10 +81,11 @@ private:
   const InputGraph &In;
   const Graph &G;
   std::vector<bool> IsNeed; ///< By op of the program.
+  std::vector<NodeId> New;  ///< What was inserted, in order.
   std::vector<bool> IsCut;  ///< By node of the input; empty: there is none.
   /// By inserted node: the one tensor or node of the input that it leads to.
   std::vector<Endpoint> Front;
-  std::vector<bool> IsExtra; ///< By node of the program that is of the input.
+  std::vector<bool> IsExtra; ///< By node of the program that has a name.
 
   static constexpr uint32_t NoNumber = ~uint32_t(0);
   /// By number: the node of the input that is needed. The first NumForeign are
@@ -93,6 +99,10 @@ private:
   std::vector<uint32_t> Was; ///< By node of the input.
   std::vector<uint32_t> Is;  ///< By node of the program.
   bool Differs = false;      ///< The needs of a node are not those it had.
+  /// The nodes of which sets are computed, in order, and by node whether it is
+  /// in the sets itself, should it be a need.
+  std::vector<NodeId> Order;
+  std::vector<bool> IsBelow;
 };
 
 /// An inserted node that leads to nothing of the input, and one that leads to
@@ -141,28 +151,14 @@ bool RunsApart::readsAny(NodeId N) const {
 // By edges
 //===----------------------------------------------------------------------===//
 
-/// Tensors that can be fed although something is behind them.
-void RunsApart::findCuts() {
-  auto Add = [&](Endpoint E) {
-    if (E.Node == NoNode || C.InputOf[E.Node] == NoNode)
-      return;
-    NodeId I = C.InputOf[E.Node];
-    if (In.inputs(I).empty())
-      return;
-    IsCut.resize(In.size());
-    IsCut[I] = true;
-    CutNumbers.try_emplace({I, E.Port}, NoNumber);
-  };
-  std::vector<bool> HasDefault;
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    HasDefault.push_back(G.opNameOf(Op) == op::PlaceholderWithDefault);
-  bool Any = is_contained(HasDefault, true);
-  for (NodeId N : Facts.Order) {
-    if (G.node(N).Kind == Inserted::Split)
-      Add(C.erase(G.input(N, 0)));
-    else if (Any && HasDefault[G.node(N).Op])
-      Add({N, 0});
-  }
+/// Notes that \p E can be fed although something is behind it; false if that
+/// was known.
+bool RunsApart::addCut(Endpoint E) {
+  if (E.Node == NoNode || In.inputs(C.InputOf[E.Node]).empty())
+    return false;
+  IsCut.resize(In.size());
+  IsCut[C.InputOf[E.Node]] = true;
+  return CutNumbers.try_emplace({C.InputOf[E.Node], E.Port}, NoNumber).second;
 }
 
 Endpoint RunsApart::frontOf(Endpoint E) const {
@@ -213,35 +209,62 @@ bool RunsApart::hasExtra(NodeId N) const {
   return false;
 }
 
+/// Where an inserted node leads to.
+Endpoint RunsApart::frontOfInserted(NodeId N) const {
+  if (isForeign(N) || readsAny(N))
+    return ManyFronts;
+  Endpoint Result = NoFront;
+  for (Endpoint E : G.inputs(N))
+    Result = join(Result, frontOf(E));
+  return Result;
+}
+
+/// False if it has to be done again, since a tensor was found to be fed.
+bool RunsApart::findFronts() {
+  bool Anew = false;
+  for (NodeId N : New) {
+    if (G.node(N).Kind == Inserted::Split)
+      Anew |= addCut(C.erase(G.input(N, 0)));
+    Front[N] = frontOfInserted(N);
+  }
+  return !Anew;
+}
+
 /// Marks the nodes whose needs edges do not settle; false if there is none.
 bool RunsApart::findExtra() {
-  findCuts();
-  Front.assign(G.size(), ManyFronts);
-  IsExtra.assign(G.size(), false);
-  // Other edges than these are those of the input, or that was an error.
-  bool All = C.BatchNorms || C.Proxies || C.Errors != 0;
-  std::vector<bool> Look(G.size(), All);
-  for (NodeId N : Facts.Order) {
-    if (!isInserted(N))
-      continue;
-    Endpoint F = NoFront;
-    if (isForeign(N) || readsAny(N))
-      F = ManyFronts;
-    else
-      for (Endpoint E : G.inputs(N))
-        F = join(F, frontOf(E));
-    Front[N] = F;
-    if (!All)
-      G.forEachUse(N, [&](Use U) { Look[U.User] = true; });
-  }
-  bool Any = any_of(C.NamedAfter, [&](const auto &Entry) {
-    Endpoint F = Front[Entry.first];
-    return nameOf(Entry.first) != NoNode && F != NoFront &&
-           (F.Node == NoNode || C.InputOf[F.Node] != Entry.second);
-  });
   for (NodeId N : Facts.Order)
-    if (Look[N] && !isInserted(N) && hasExtra(N))
+    if (isInserted(N))
+      New.push_back(N);
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    if (G.opNameOf(Op) == op::PlaceholderWithDefault)
+      for (NodeId N : Facts.Order)
+        if (G.node(N).Op == Op && !isInserted(N))
+          addCut({N, 0});
+  Front.assign(G.size(), ManyFronts);
+  while (!findFronts()) {
+  }
+  IsExtra.assign(G.size(), false);
+  bool Any = false;
+  std::vector<bool> Seen(G.size());
+  auto Look = [&](NodeId N) {
+    if (Seen[N] || isInserted(N))
+      return;
+    Seen[N] = true;
+    if (hasExtra(N))
       IsExtra[N] = Any = true;
+  };
+  for (NodeId N : New)
+    G.forEachUse(N, [&](Use U) { Look(U.User); });
+  // Other edges than these are those of the input, or that was an error.
+  if (C.BatchNorms || C.Proxies || C.Errors != 0)
+    for (NodeId N : Facts.Order)
+      Look(N);
+  for (auto [N, I] : C.NamedAfter) {
+    Endpoint F = Front[N];
+    if (nameOf(N) != NoNode && F != NoFront &&
+        (F.Node == NoNode || C.InputOf[F.Node] != I))
+      IsExtra[N] = Any = true;
+  }
   return Any;
 }
 
@@ -249,23 +272,68 @@ bool RunsApart::findExtra() {
 // By sets
 //===----------------------------------------------------------------------===//
 
+/// All that the nodes marked as extra lead to, here and in the input. What only
+/// they need, such as the updates that they are, makes no difference.
+void RunsApart::choose() {
+  IsBelow.assign(G.size(), false);
+  std::vector<bool> IsRoot(G.size());
+  std::vector<NodeId> Work;
+  auto AddRoot = [&](NodeId N) {
+    IsRoot[N] = true;
+    Work.push_back(N);
+  };
+  for (NodeId N : Facts.Order)
+    if (IsExtra[N]) {
+      AddRoot(N);
+      if (isInserted(N))
+        AddRoot(C.ProgramOf[nameOf(N)]);
+    }
+  auto Add = [&](NodeId N) {
+    if (IsBelow[N])
+      return;
+    IsBelow[N] = true;
+    if (!IsRoot[N])
+      Work.push_back(N);
+  };
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    for (Endpoint E : G.inputs(N))
+      Add(E.Node);
+    if (!isInserted(N))
+      for (Endpoint E : In.inputs(C.InputOf[N]))
+        Add(C.ProgramOf[E.Node]);
+  }
+  for (NodeId N : Facts.Order)
+    if (IsRoot[N] || IsBelow[N])
+      Order.push_back(N);
+}
+
+void RunsApart::chooseAll() {
+  IsBelow.assign(G.size(), true);
+  Order = Facts.Order;
+}
+
 /// Effects first: an error tells of the least number.
 void RunsApart::number() {
+  NodeOf.clear();
   NumberOf.assign(In.size(), NoNumber);
   std::vector<NodeId> Later;
-  for (NodeId N : Facts.Order)
+  for (NodeId N : Order)
     if (isInserted(N) && isForeign(N))
       ForeignNumbers[N] = addNumber(N);
   NumForeign = static_cast<uint32_t>(NodeOf.size());
-  for (NodeId N : Facts.Order) {
-    if (isInserted(N))
+  for (NodeId N : Order) {
+    if (isInserted(N) || !IsBelow[N] || !IsNeed[G.node(N).Op])
       continue;
-    if (Facts.Vars.variableOf({N, 0}) == N ||
-        G.opName(N).starts_with(op::Placeholder))
+    if (G.opName(N).starts_with(op::Placeholder))
       Later.push_back(C.InputOf[N]);
-    else if (IsNeed[G.node(N).Op])
+    else
       NumberOf[C.InputOf[N]] = addNumber(C.InputOf[N]);
   }
+  for (NodeId Var : Facts.Vars.variables())
+    if (!isInserted(Var))
+      Later.push_back(C.InputOf[Var]);
   for (NodeId I : Later)
     NumberOf[I] = addNumber(I);
   for (auto &[Of, Number] : CutNumbers)
@@ -307,7 +375,7 @@ uint32_t RunsApart::inputNeeds(NodeId I) {
     if (Var != NoNode)
       add(Set, NumberOf[Var]);
   }
-  if (IsNeed[G.node(N).Op])
+  if (IsBelow[N] && IsNeed[G.node(N).Op])
     add(Set, NumberOf[I]);
   return Set;
 }
@@ -324,7 +392,7 @@ void RunsApart::solveInput() {
     Again = NoNode;
     std::vector<bool> Seen(In.size());
     std::vector<bool> IsEarly(In.size()); ///< Read by a node before it.
-    for (NodeId N : Facts.Order) {
+    for (NodeId N : Order) {
       NodeId I = C.InputOf[N];
       if (I == NoNode)
         continue;
@@ -359,15 +427,16 @@ uint32_t RunsApart::programNeeds(NodeId N) {
 }
 
 void RunsApart::solveProgram() {
+  Differs = false;
   Is.assign(G.size(), NumberSets::None);
-  for (NodeId N : Facts.Order)
+  for (NodeId N : Order)
     if (!isInserted(N))
       Is[N] = Was[C.InputOf[N]];
   TurnLimit Limit("what is needed to run it", 2 + G.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });
     Again = NoNode;
-    for (NodeId N : Facts.Order) {
+    for (NodeId N : Order) {
       uint32_t Set = programNeeds(N);
       if (Set == Is[N])
         continue;
@@ -401,10 +470,19 @@ void RunsApart::error(NodeId N, uint32_t Number) {
   C.error(N, "a run of it " + What + ", and in the input it does not", Because);
 }
 
+/// Whether no node has other needs than in the input. Then none that was not
+/// looked at has.
+bool RunsApart::holds() {
+  return !Differs && all_of(Order, [&](NodeId N) {
+    return !isInserted(N) || !IsExtra[N] ||
+           Sets->contains(Was[nameOf(N)], Is[N]);
+  });
+}
+
 /// Of nodes that follow one that was reported, nothing is said.
 void RunsApart::report() {
   std::vector<bool> Told(G.size());
-  for (NodeId N : Facts.Order) {
+  for (NodeId N : Order) {
     NodeId I = nameOf(N);
     Told[N] = any_of(G.inputs(N), [&](Endpoint E) { return Told[E.Node]; });
     if (I == NoNode || Told[N] || Sets->contains(Was[I], Is[N]))
@@ -417,9 +495,18 @@ void RunsApart::report() {
 void RunsApart::run() {
   if (!findExtra())
     return;
-  number();
-  solveInput();
-  solveProgram();
+  auto Solve = [&] {
+    number();
+    solveInput();
+    solveProgram();
+  };
+  choose();
+  Solve();
+  if (holds())
+    return;
+  // To tell who has which name takes all of them.
+  chooseAll();
+  Solve();
   report();
 }
 
