@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of graft-opt, drawn as a user may combine them."""
+
+import random
+from typing import List
+
+from genes import Built
+from running import has_option
+
+BUILDERS = [
+    "ps-load-balancing",
+    "partitioned-ps",
+    "uneven-partitioned-ps",
+    "partitioned-all-reduce",
+    "random-axis-partition-all-reduce",
+    "parallax",
+    "auto",
+]
+
+
+def draw(built: Built, seed: int, number: int) -> List[str]:
+    rng = random.Random(f"options/{seed}/{number}")
+    chance = lambda p: rng.random() < p
+    strategy = rng.choice(["all-reduce"] * 8 + ["ps"] * 4 + BUILDERS * 1 + ["tpu"] * 2)
+    flags = [f"--replicas={built.replicas}", f"--strategy={strategy}"]
+    flags.append("--device-type=" + ("TPU" if strategy == "tpu" else "CPU"))
+    if len(built.split) > 1 and chance(0.7):
+        flags.append("--feed=" + "+".join(n.split(":")[0] for n in built.split) + "=split")
+    elif built.split and chance(0.3):
+        flags.append(f"--feed={rng.choice(built.split).split(':')[0]}=split")
+    if chance(0.5 if built.fused else 0.1):
+        flags.append("--batch-norm=" + rng.choice(["local", "exact", "sync", "sync"]))
+    if chance(0.1):
+        flags.append("--fetch=none")
+    if chance(0.1):
+        flags.append("--strict")
+    if has_option("--fallback") and chance(0.15):
+        flags.append("--fallback=" + rng.choice(["mean", "once"]))
+    if strategy == "tpu":
+        return flags
+    if chance(0.3):
+        flags.append("--verify-output")
+    if chance(0.7):
+        reductions = ["add", "add", "collective", "collective"] + ["accumulator"] * ("ps" in strategy)
+        flags.append("--reduction=" + rng.choice(reductions))
+    if chance(0.35):
+        flags.append("--bucket-bytes=" + rng.choice(["16", "64", "1M"]))
+    if "all-reduce" in strategy and chance(0.05):
+        flags.append("--compressor=" + rng.choice(["fp16", "bf16", "fp16-ef", "bf16-ef"]))
+    if chance(0.08):
+        flags.append("--check-copies")
+    if chance(0.1):
+        names = sorted(built.variables)
+        glob = rng.choice(["*", rng.choice(names) if names else "*"])
+        policy = rng.choice(["mirrored", "shared", "host", "replicated", "mirrored,mean", "mirrored,sum",
+                             "sync-on-read,mean", "sync-on-read,sum", "mirrored,only-first-replica"])  # fmt: skip
+        flags.append(f"--variable={glob}={policy}")
+    if chance(0.05):
+        flags.append("--group-size=" + rng.choice(["1", "2"]))
+    if strategy in BUILDERS:
+        flags += [f"--min-shard-size={rng.choice([4, 8, 32])}", f"--seed={rng.randrange(9)}"]
+        if chance(0.3):
+            flags.append(f"--max-shards={rng.choice([2, 3, 4])}")
+        if "ps" in strategy and chance(0.4):
+            flags.append("--local-replication")
+    if chance(0.05):
+        flags.append("--threads=2")
+    return flags
