@@ -87,7 +87,8 @@ class Worker:
             ready, _, _ = select.select([out], [], [], QUIET)
             if not ready:
                 self.stop()
-                yield {**self.last, "kind": "hang", "detail": f"nothing for {QUIET} s", "where": "", "warnings": []}
+                yield {**self.last, "kind": "hang", "detail": f"nothing for {QUIET} s", "where": "", "warnings": [],
+                       "dead": True}  # fmt: skip
                 return
             data = os.read(out, 1 << 16)
             if not data:
@@ -96,7 +97,8 @@ class Worker:
                     self.errors.seek(0)
                     said = self.errors.read()[-1500:].decode("utf-8", "replace")
                     detail = f"TensorFlow ended with {code}: {said}"
-                    yield {**self.last, "kind": "crash", "detail": detail, "where": "", "warnings": []}
+                    yield {**self.last, "kind": "crash", "detail": detail, "where": "", "warnings": [],
+                           "dead": True}  # fmt: skip
                 return
             self.buffer += data
             *whole, self.buffer = self.buffer.split(b"\n")
@@ -110,10 +112,18 @@ class Worker:
         self.process.wait()
 
 
+def signature(line) -> str:
+    """What is wrong, without names and numbers."""
+    detail = re.sub(r"'[^']*'|\{\{.*|[0-9][0-9.e+-]*", "_", line["detail"])
+    if line["kind"] == "wrong":
+        detail = re.sub(r"\S*:_ is off.*", "off", detail)
+    return f"{line['kind']} {detail}"[:150]
+
+
 class Tally:
     def __init__(self):
         self.kinds, self.refusals, self.warnings = (collections.Counter() for _ in range(3))
-        self.graphs, self.bad = set(), []
+        self.graphs, self.bad, self.seen = set(), [], collections.Counter()
 
     def note(self, line):
         kind = line["kind"]
@@ -121,11 +131,16 @@ class Tally:
         if kind != "illegal":
             self.graphs.add(line["seed"])
         if kind == "refused":
-            self.refusals[re.sub(r"'[^']*'|[0-9]+", "_", line["detail"])[:150]] += 1
+            self.refusals[signature(line)] += 1
         for warning in line["warnings"]:
             self.warnings[warning] += 1
         if kind in ("wrong", "fails", "drift", "crash", "hang"):
-            self.bad.append(line)
+            # One line for each kind of finding: a defect comes with many graphs.
+            self.seen[signature(line)] += 1
+            if self.seen[signature(line)] == 1:
+                self.bad.append(line)
+                return True
+        return False
 
     def text(self):
         rows = sum(n for kind, n in self.kinds.items() if kind != "illegal")
@@ -151,13 +166,13 @@ def explore(args) -> int:
         seed = min(seed + LIFE, stop)
         for line in worker.lines():
             if "kind" in line:
-                tally.note(line)
+                new = tally.note(line)
                 if log:
                     print(json.dumps(line), file=log, flush=True)
-                if line["kind"] in ("wrong", "fails", "drift", "crash", "hang"):
+                if new:
                     print(describe(line), flush=True)
-                    if line["kind"] in ("crash", "hang"):
-                        seed = line["seed"] + 1
+                if line.get("dead"):
+                    seed = min(seed, line["seed"] + 1)
             if over():
                 worker.stop()
                 break
@@ -176,7 +191,7 @@ def explore(args) -> int:
             except subprocess.TimeoutExpired:
                 print(f"{line['seed']}:{line['number']} was not made small in 600 s")
     if tally.bad:
-        print(f"differential: {len(tally.bad)} findings")
+        print(f"differential: {sum(tally.seen.values())} findings of {len(tally.bad)} kinds")
         return 1
     if not tally.kinds["ok"]:
         print("differential: nothing was proved, so nothing was tested")

@@ -8,11 +8,11 @@ Numbers are compared in three places: all variables after the initializers and a
 every tensor of the input that has its name in the output still (before the first step and after the last).
 """
 
+import dataclasses
 import os
 import re
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from typing import Dict, List, Optional
 
 import numpy as np
@@ -132,7 +132,7 @@ class Reference:
                 rng = np.random.RandomState(draw)
                 graph_def, built = self.built.meta.graph_def, self.built
                 if draw >= 5:
-                    graph_def, built = shaken(graph_def, rng), shaken_feeds(built, rng)
+                    graph_def, built = shaken(graph_def, rng, built.dtype), shaken_feeds(built, rng)
                 try:
                     with Running(graph_def, 1, grappler=draw % 2 == 1) as r:
                         rows = steps(r, built, self.built.probes, {})
@@ -149,28 +149,27 @@ class Reference:
 EPSILON = {np.dtype(np.float32): 3e-7, np.dtype(np.float64): 1e-13}
 
 
-def shake(value, rng):
+def shake(value, rng, dtype):
     value = np.asarray(value)
-    epsilon = EPSILON.get(value.dtype)
+    epsilon = EPSILON.get(value.dtype) and EPSILON[np.dtype(dtype)]
     if epsilon is None:
         return value
     return (value * (1 + epsilon * rng.uniform(-1, 1, value.shape))).astype(value.dtype)
 
 
-def shaken(graph_def, rng):
+def shaken(graph_def, rng, dtype):
     result = tf1.GraphDef()
     result.CopyFrom(graph_def)
     for node in result.node:
         if node.op == "Const" and node.attr["dtype"].type in (1, 2):
             value = tf.make_ndarray(node.attr["value"].tensor)
-            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(shake(value, rng), dtype=value.dtype, shape=value.shape))
+            moved = shake(value, rng, dtype)
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(moved, dtype=value.dtype, shape=value.shape))
     return result
 
 
 def shaken_feeds(built, rng):
-    import dataclasses
-
-    return dataclasses.replace(built, feeds=[{n: shake(v, rng) for n, v in feeds.items()} for feeds in built.feeds])
+    return dataclasses.replace(built, feeds=[{n: shake(v, rng, built.dtype) for n, v in feeds.items()} for feeds in built.feeds])
 
 
 def difference(a, b) -> float:
@@ -202,7 +201,7 @@ def tolerance(value, dtype: str) -> float:
 # --- graft-opt. ---
 
 
-@dataclass
+@dataclasses.dataclass
 class Verdict:
     kind: str  # ok, warned, differs (with a warning), refused, sensitive, and BAD
     detail: str = ""

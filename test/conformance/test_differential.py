@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The differential fuzzer (test/fuzz/differential) can fail: what is broken is found, told from what is not, and made small."""
+
+import os
+import subprocess
+import sys
+
+import harness
+import pytest
+
+FOLDER = os.path.join(harness.ROOT, "test", "fuzz", "differential")
+sys.path.insert(0, FOLDER)
+
+import families  # noqa: E402, F401 (registers genes)
+import genes  # noqa: E402
+import minimize  # noqa: E402
+import running  # noqa: E402
+import training  # noqa: E402, F401
+
+PLAIN = {"replicas": 2, "rows": 2, "static": False, "dtype": "float64", "variables": "resource", "sizes": "any",
+         "source": "feed", "shuffle": False, "scope": "", "wild": False}  # fmt: skip
+FLAGS = ["--replicas=2", "--device-type=CPU", "--reduction=add"]
+
+
+def plan(*kinds, **head):
+    listed = [(i, kind, 7 + i) for i, kind in enumerate(("rows_feed", *kinds))]
+    return genes.Plan(1, {**PLAIN, **head}, listed)
+
+
+def judge(a_plan, folder, flags=(), change=None):
+    built = genes.build(a_plan)
+    reference = running.Reference(built)
+    try:
+        return running.judge(built, reference, [*FLAGS, *flags], str(folder), change)
+    finally:
+        reference.close()
+
+
+def no_reduction(graph_def):
+    """The sum over the replicas is that of the first one, as often as there are replicas."""
+    for node in graph_def.node:
+        if node.op == "AddN" and len(node.input) == 2:
+            node.input[1] = node.input[0]
+
+
+def one_copy_more(graph_def):
+    """One copy of a variable is updated with other numbers."""
+    nodes = {n.name: n for n in graph_def.node}
+    for node in graph_def.node:
+        if node.op.startswith("ResourceApply") and node.name.startswith("replica_1/"):
+            new = graph_def.node.add(name="more", op="Neg", input=[node.input[-1]], device=node.device)
+            if "/" in node.input[-1] and nodes[node.input[-1].split(":")[0]].op == "Const":
+                continue
+            new.attr["T"].CopyFrom(node.attr["T"])
+            node.input[-1] = "more"
+            return
+
+
+LAYERS = ("dense", "dense", "squares", "optimize")
+
+
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+@pytest.mark.parametrize("batch", [False, True], ids=["unknown", "static"])
+def test_what_is_right(tmp_path, kind, batch):
+    assert judge(plan(*LAYERS, variables=kind, static=batch), tmp_path).kind == "ok"
+
+
+def descend(change):
+    """A plan whose update is a gradient descent, of the seeds at hand."""
+    for seed in range(60):
+        listed = plan(*LAYERS).genes
+        number, kind, _ = listed[-1]
+        found = genes.Plan(1, dict(PLAIN), [*listed[:-1], (number, kind, seed)])
+        ops = {n.op for n in genes.build(found).meta.graph_def.node}
+        if "ResourceApplyGradientDescent" in ops and "L2Loss" not in ops:
+            return found
+    raise AssertionError("no seed makes a gradient descent")
+
+
+@pytest.mark.parametrize("change,kind", [(no_reduction, "wrong"), (one_copy_more, "drift")])
+def test_what_is_broken_is_found(tmp_path, change, kind):
+    broken = descend(change)
+    assert judge(broken, tmp_path).kind == "ok"
+    verdict = judge(broken, tmp_path, change=change)
+    assert verdict.kind == kind, verdict
+
+
+def test_what_does_not_load_is_found(tmp_path):
+    def change(graph_def):
+        next(n for n in graph_def.node if n.op == "MatMul").input[0] = "nobody"
+
+    assert judge(plan(*LAYERS), tmp_path, change=change).kind == "fails"
+
+
+def test_a_wrong_scale_is_found_and_excused(tmp_path):
+    """--grad that says sum for a mean: a warning excuses it; without the warning it is wrong."""
+    built = genes.build(descend(None))
+    update = next(n for n in built.meta.graph_def.node if n.op == "ResourceApplyGradientDescent")
+    variable, gradient = update.input[0], update.input[-1]
+    reference = running.Reference(built)
+    verdict = running.judge(built, reference, [*FLAGS, f"--grad={variable}={gradient},sum"], str(tmp_path))
+    assert verdict.kind == "differs" and "grad" in verdict.warnings, verdict
+    running.ASKED.discard("grad")
+    try:
+        assert running.judge(built, reference, [*FLAGS, f"--grad={variable}={gradient},sum"], str(tmp_path)).kind == "wrong"
+    finally:
+        running.ASKED.add("grad")
+        reference.close()
+
+
+def test_minimized(tmp_path):
+    """What a broken reduction needs is left: a feed, something of the rows, an update."""
+    big = descend(None)
+    extra = [(20 + i, kind, 3) for i, kind in enumerate(("more_rows", "unary", "concat", "layer_norm", "penalty", "counter"))]
+    big = genes.Plan(1, {**PLAIN, "shuffle": True, "scope": "model"}, [*big.genes[:1], *extra[:4], *big.genes[1:], *extra[4:]])
+    verdict = judge(big, tmp_path, change=no_reduction)
+    assert verdict.kind == "wrong", verdict
+    nodes = len(genes.build(big).meta.graph_def.node)
+    small, flags, built, after = minimize.small(big, [*FLAGS, "--threads=2"], "wrong", str(tmp_path), no_reduction)
+    assert after.kind == "wrong"
+    assert len(small.genes) <= 4 and small.head["scope"] == "" and not small.head["shuffle"], small
+    assert "--threads=2" not in flags
+    assert len(built.meta.graph_def.node) < min(nodes / 3, 30)
+    minimize.write(str(tmp_path / "found"), built, flags, after, small, 0)
+    assert sorted(os.listdir(tmp_path / "found")) == ["README", "cmd", "feeds.txt", "graph.meta", "graph.pbtxt"]
+    done = subprocess.run([harness.graft_opt(), str(tmp_path / "found" / "graph.pbtxt"), "--emit=none", *flags])
+    assert done.returncode == 0
+
+
+def test_the_same_plan_makes_the_same_graph():
+    for seed in range(3):
+        a, b = (genes.build(genes.Plan.draw(seed)) for _ in range(2))
+        assert a.meta.graph_def.node == b.meta.graph_def.node
+        assert genes.Plan.parse(genes.Plan.draw(seed).text()) == genes.Plan.draw(seed)
+
+
+def test_a_gene_less_changes_no_other():
+    """What does not use what is left out has the same operands."""
+    whole = plan("dense", "count_rows", "more_rows", "dense", "squares", "optimize")
+    less = genes.Plan(1, whole.head, [g for g in whole.genes if g[1] != "count_rows"])
+    ops = lambda p: [n.op for n in genes.build(p).meta.graph_def.node]
+    rest = iter(ops(whole))
+    assert len(ops(less)) < len(ops(whole)) and all(op in rest for op in ops(less))
+
+
+def test_program(tmp_path):
+    """The program itself: some graphs, no finding, and a count of them."""
+    done = subprocess.run(
+        [sys.executable, "-B", os.path.join(FOLDER, "fuzz.py"), "--graphs=3", "--seed=21", f"--log={tmp_path / 'log'}"],
+        capture_output=True, text=True, timeout=300, env={**os.environ, "GRAFT_OPT": harness.graft_opt()},
+    )  # fmt: skip
+    assert "differential fuzzing from seed 21" in done.stdout, done.stdout
+    assert "graphs a second" in done.stdout, done.stdout
+    assert (tmp_path / "log").read_text().count('"kind"') >= 3
