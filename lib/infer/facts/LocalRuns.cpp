@@ -292,7 +292,7 @@ std::optional<Sym> LocalRuns::size(Endpoint E, unsigned Axis) const {
 int64_t LocalRuns::knownRows(Endpoint E, unsigned Axis) const {
   auto Shape = Facts.Dims.shape(E);
   return IsStatic && Shape && Axis < Shape->size()
-             ? Facts.Dims.table().number((*Shape)[Axis])
+             ? Facts.Dims.localNumber((*Shape)[Axis])
              : UnknownSize;
 }
 

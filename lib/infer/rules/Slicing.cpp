@@ -125,6 +125,14 @@ static void slice(SizeContext &C) {
   auto Begin = C.nums(1);
   if (!X || !Size || Size->size() != X->size())
     return;
+  // An axis of which as many elements are taken as it has, from the first on,
+  // is taken whole, whatever the number is that says so.
+  for (size_t I = 0; I < X->size(); ++I) {
+    int64_t Number = C.Table.number((*Size)[I]);
+    if (Begin && I < Begin->size() && (*Begin)[I] == 0 && Number > 0 &&
+        Number == C.Table.number((*X)[I]))
+      C.same((*Size)[I], (*X)[I]);
+  }
   DimList List;
   for (size_t I = 0; I < X->size(); ++I) {
     bool ToEnd = C.Table.number((*Size)[I]) == -1;
