@@ -336,6 +336,38 @@ void Inliner::wantType(StringRef Who, Endpoint E, unsigned Want,
                       .str()});
 }
 
+/// By node of \p Def: does a result need it, or an effect? TensorFlow does not
+/// run the others, and nobody could fetch them.
+static std::vector<bool> findNeeded(const tensorflow::FunctionDef &Def) {
+  StringMap<unsigned> IndexOf;
+  for (const tensorflow::NodeDef &Node : Def.node_def())
+    IndexOf[Node.name()] = static_cast<unsigned>(IndexOf.size());
+  std::vector<bool> Needed(IndexOf.size());
+  std::vector<unsigned> Work;
+  auto Need = [&](StringRef Text) {
+    Text.consume_front("^");
+    auto It = IndexOf.find(Text.split(':').first);
+    if (It == IndexOf.end() || Needed[It->second])
+      return;
+    Needed[It->second] = true;
+    Work.push_back(It->second);
+  };
+  for (const auto &[Name, Source] : Def.ret())
+    Need(Source);
+  for (const auto &[Name, Source] : Def.control_ret())
+    Need(Source);
+  for (const tensorflow::NodeDef &Node : Def.node_def())
+    if (const OpDef *Op = findOp(Node.op()); !Op || Op->isStateful())
+      Need(Node.name());
+  while (!Work.empty()) {
+    const auto &Node = Def.node_def(static_cast<int>(Work.back()));
+    Work.pop_back();
+    for (const std::string &Input : Node.input())
+      Need(Input);
+  }
+  return Needed;
+}
+
 /// Adds the nodes of \p F, which read \p Args.
 Inliner::Body Inliner::instantiate(const FunctionRef &F,
                                    ArrayRef<Endpoint> Args, const Site &At) {
@@ -355,7 +387,13 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
   std::vector<NodeId> Nodes;
   std::vector<AttrMap> Attrs;
   std::string Prefix = At.Prefix.str();
+  std::vector<bool> Needed = findNeeded(Def);
   for (const tensorflow::NodeDef &Node : Def.node_def()) {
+    if (!Needed[Nodes.size()]) {
+      Nodes.push_back(NoNode);
+      Attrs.emplace_back();
+      continue;
+    }
     if (isExhausted())
       return exhausted(F, At.Chain, At.After);
     AttrMap Its = FunctionLibrary::attrsOf(Node, F.Attrs);
@@ -411,6 +449,8 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
     return {At.After, 0};
   };
   for (auto [Node, N] : zip(Def.node_def(), Nodes)) {
+    if (N == NoNode)
+      continue;
     Ends Inputs;
     for (const std::string &Input : Node.input())
       Inputs.push_back(Resolve(Input));
@@ -438,11 +478,13 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
         B.Effects.push_back(Resolve("^" + It->second));
     if (B.Effects.empty())
       for (NodeId N : Nodes)
-        if (const OpDef *Op = G.opDef(N); !Op || Op->isStateful())
+        if (const OpDef *Op = N == NoNode ? nullptr : G.opDef(N);
+            N != NoNode && (!Op || Op->isStateful()))
           B.Effects.push_back({N, ControlPort});
   }
   for (NodeId N : Nodes)
-    look(N, Chain);
+    if (N != NoNode)
+      look(N, Chain);
   return B;
 }
 
