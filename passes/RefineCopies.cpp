@@ -93,6 +93,11 @@ bool RefineCopies::computesOnce(NodeId N) const {
     if (!Facts->Types.type({N, Port}).isTrue() ||
         Facts->Vars.variableOf({N, Port}) != NoNode)
       return false;
+  // A replica's proxy is for that replica.
+  auto IsProxy = [&](NodeId Of) { return G->node(Of).Kind == Inserted::Proxy; };
+  if (IsProxy(N) ||
+      any_of(G->dataInputs(N), [&](Endpoint E) { return IsProxy(E.Node); }))
+    return false;
   for (Endpoint E : G->dataInputs(N))
     if (!Exchange && G->isPerReplica(E.Node) && !Facts->Types.type(E).isTrue())
       return false;

@@ -123,6 +123,7 @@ def signature(line) -> str:
 class Tally:
     def __init__(self):
         self.kinds, self.refusals, self.warnings = (collections.Counter() for _ in range(3))
+        self.first = {}  # the first case of each refusal
         self.graphs, self.bad, self.seen = set(), [], collections.Counter()
 
     def note(self, line):
@@ -130,8 +131,9 @@ class Tally:
         self.kinds[kind] += 1
         if kind != "illegal":
             self.graphs.add(line["seed"])
-        if kind == "refused":
+        if kind in ("refused", "uncertified"):
             self.refusals[signature(line)] += 1
+            self.first.setdefault(signature(line), f"{line['seed']}:{line['number']}")
         for warning in line["warnings"]:
             self.warnings[warning] += 1
         if kind in ("wrong", "fails", "drift", "crash", "hang"):
@@ -179,7 +181,7 @@ def explore(args) -> int:
         worker.stop()
     spent = time.time() - began
     if args.table:
-        print("refused:", *(f"  {n} {what}" for what, n in tally.refusals.most_common(40)), sep="\n")
+        print("refused:", *(f"  {n} {what} (as {tally.first[what]})" for what, n in tally.refusals.most_common(40)), sep="\n")
         print("warnings:", *(f"  {n} {what}" for what, n in tally.warnings.most_common()), sep="\n")
     print(f"differential: {tally.text()} ({len(tally.graphs) / max(spent, 1e-9):.1f} graphs a second)")
     for line in tally.bad[: args.minimized]:

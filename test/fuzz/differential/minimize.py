@@ -350,7 +350,7 @@ def main(text, found) -> int:
         reference = running.Reference(built)
         verdict = running.judge(built, reference, flags, folder)
         reference.close()
-        if verdict.kind not in running.BAD:
+        if verdict.kind not in (*running.BAD, "uncertified"):
             print(f"{text} is {verdict.kind}: {verdict.detail}")
             return 0
         plan, flags, built, verdict = small(plan, flags, verdict.kind, folder)
