@@ -262,7 +262,7 @@ UNARY = {
     "expm1": lambda t: tf.math.expm1(tf.clip_by_value(t, -1.0, 1.0)), "atan": tf.atan, "round": tf.round,
     "floor": lambda t: t - tf.floor(t), "pow": lambda t: tf.pow(1.0 + tf.square(t), 0.3),
     "zeros": lambda t: t + tf.zeros_like(t), "ones": lambda t: t * tf.ones_like(t),
-    "check": lambda t: tf.debugging.check_numerics(t, "x") if False else tf.identity(t), "swish": tf.nn.silu,
+    "check": lambda t: tf.debugging.check_numerics(t, "not a number"), "swish": tf.nn.silu,
     "xlogy": lambda t: tf.math.xlogy(tf.square(t), 1.0 + tf.square(t)),
 }  # fmt: skip
 
@@ -342,7 +342,9 @@ def compare(c, g):
 def select(c, g):
     m = c.pick(g, 0, lambda t: t.kind == B and t.rank >= 1)
     x = c.pick(g, 1, lambda t: t.kind == F and t.batch == m.batch and t.shape[: m.rank] == m.shape)
-    bits = tf.reshape(m.tensor, tf.concat([tf.shape(m.tensor), [1] * (x.rank - m.rank)], 0)) if x.rank > m.rank else m.tensor
+    bits = m.tensor
+    if x.rank > m.rank:
+        bits = tf.reshape(bits, tf.concat([tf.shape(bits), [1] * (x.rank - m.rank)], 0))
     how = g.below(3)
     if how == 0:
         h = tf.where(tf.broadcast_to(bits, tf.shape(x.tensor)), x.tensor, tf.zeros_like(x.tensor))
@@ -359,7 +361,8 @@ def select(c, g):
 
 REDUCE = {
     "sum": tf.reduce_sum, "mean": tf.reduce_mean, "max": tf.reduce_max, "min": tf.reduce_min,
-    "lse": tf.reduce_logsumexp, "prod": tf.reduce_prod, "std": lambda t, a, keepdims: tf.sqrt(tf.math.reduce_variance(t, a, keepdims=keepdims) + 0.1),
+    "lse": tf.reduce_logsumexp, "prod": tf.reduce_prod,
+    "std": lambda t, a, keepdims: tf.sqrt(tf.math.reduce_variance(t, a, keepdims=keepdims) + 0.1),
     "norm": lambda t, a, keepdims: tf.sqrt(tf.reduce_sum(tf.square(t), a, keepdims=keepdims) + 0.1),
 }  # fmt: skip
 
@@ -399,7 +402,13 @@ def count_rows(c, g):
         lambda: tf.math.count_nonzero(x.tensor, dtype=tf.int32) if x.kind == F else tf.size(x.tensor),
     ][how]()
     value = tf.cast(n, c.dtype)
-    c.add(g.choice([lambda: value * 0.01, lambda: 1.0 / (value + 1.0), lambda: tf.math.log(value + 1.0), lambda: value / tf.cast(tf.size(x.tensor) + 1, c.dtype)])(), None, ())
+    result = g.choice([
+        lambda: value * 0.01,
+        lambda: 1.0 / (value + 1.0),
+        lambda: tf.math.log(value + 1.0),
+        lambda: value / tf.cast(tf.size(x.tensor) + 1, c.dtype),
+    ])()  # fmt: skip
+    c.add(result, None, ())
 
 
 # --- Moving elements. ---
@@ -819,8 +828,12 @@ def loop(c, g):
         array = tf.TensorArray(c.dtype, size=steps, element_shape=None).unstack(major)
         outs = tf.TensorArray(c.dtype, size=steps, element_shape=None)
 
+        def layer(i, h):
+            read = tf.ensure_shape(array.read(i), [None, x.shape[2]])
+            return i + 1, tf.tanh(tf.matmul(tf.concat([read, h], 1), w))
+
         def body(i, h, o):
-            h = tf.tanh(tf.matmul(tf.concat([tf.ensure_shape(array.read(i), [None, x.shape[2]]), h], 1), w))
+            h = layer(i, h)[1]
             return i + 1, h, o.write(i, h)
 
         shape = [tf.TensorShape([]), tf.TensorShape([None, units]), None]
@@ -831,7 +844,7 @@ def loop(c, g):
             stacked = tf.ensure_shape(outs.stack(), [None, None, units])
             c.add(stacked, 1, (x.shape[1], x.shape[0], units))
         else:
-            _, last = tf1.while_loop(lambda i, h: i < steps, lambda i, h: body(i, h, outs)[:2] if False else (i + 1, tf.tanh(tf.matmul(tf.concat([tf.ensure_shape(array.read(i), [None, x.shape[2]]), h], 1), w))), (0, start), shape[:2])
+            _, last = tf1.while_loop(lambda i, h: i < steps, layer, (0, start), shape[:2])
             c.add(tf.ensure_shape(last, [None, units]), 0, (x.shape[0], units))
     else:
         x = c.pick(g, 0, is_matrix)
