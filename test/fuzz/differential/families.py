@@ -839,12 +839,12 @@ def loop(c, g):
         shape = [tf.TensorShape([]), tf.TensorShape([None, units]), None]
         if how == 0:
             shape[2] = tf.TensorShape(None)
-            _, last, outs = tf1.while_loop(lambda i, h, o: i < steps, body, (0, start, outs), shape)
+            _, last, outs = tf1.while_loop(lambda i, h, o: i < steps, body, (0, start, outs), tuple(shape))
             c.add(tf.ensure_shape(last, [None, units]), 0, (x.shape[0], units))
             stacked = tf.ensure_shape(outs.stack(), [None, None, units])
             c.add(stacked, 1, (x.shape[1], x.shape[0], units))
         else:
-            _, last = tf1.while_loop(lambda i, h: i < steps, layer, (0, start), shape[:2])
+            _, last = tf1.while_loop(lambda i, h: i < steps, layer, (0, start), tuple(shape[:2]))
             c.add(tf.ensure_shape(last, [None, units]), 0, (x.shape[0], units))
     else:
         x = c.pick(g, 0, is_matrix)

@@ -57,7 +57,7 @@ def total(c, g, rows):
 
 
 def keep(c, loss):
-    c.losses.append(tf.identity(loss, name=f"loss{c.gene.number}"))
+    c.losses.append(tf.identity(tf.cast(loss, c.dtype), name=f"loss{c.gene.number}"))
 
 
 @gene("loss", 4)
