@@ -306,7 +306,8 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
   // There is no program any more, and one file is not all of it.
   std::string Flag =
       firstGiven({Replicas, Devices, Resources, Reduction, CheckCopies},
-                 Other.Explain        ? "--explain"
+                 Other.EmitsTypes     ? "--emit=types"
+                 : Other.Explain      ? "--explain"
                  : Other.VerifyOutput ? "--verify-output"
                                       : "");
   if (!Flag.empty())

@@ -26,8 +26,9 @@ struct OtherOptions {
   bool HasPasses = false;
   std::string Passes;
   bool VerifyOutput = false;
-  bool Explain = false; ///< Given.
-  std::string Output;   ///< A file, or "-".
+  bool Explain = false;    ///< Given.
+  bool EmitsTypes = false; ///< Likewise.
+  std::string Output;      ///< A file, or "-".
 };
 
 llvm::cl::OptionCategory &distributionCategory();

@@ -47,8 +47,8 @@ Text Kind("input-kind", cl::init("auto"), cl::value_desc("kind"),
           cl::desc("What the input is: auto, graph, metagraph, savedmodel or "
                    "graphitem"));
 Text Emit("emit", cl::value_desc("format"), cl::cat(Files),
-          cl::desc("What to write: pb, pbtxt, summary (one line a node), dot "
-                   "or none"));
+          cl::desc("What to write: pb, pbtxt, summary (one line a node), dot, "
+                   "types (one line a tensor of the program) or none"));
 Text Depfile("d", cl::value_desc("file"), cl::cat(Files),
              cl::desc("Write a Make rule with all files read"));
 Flag InPlace("in-place", cl::cat(Files),
@@ -159,13 +159,14 @@ Error chooseFormat(ToolOptions &O) {
                .Default(InputKind::Auto);
   if (given(Emit)) {
     if (Error E = checkWord("--emit", Emit,
-                            {"pb", "pbtxt", "summary", "dot", "none"}))
+                            {"pb", "pbtxt", "summary", "dot", "types", "none"}))
       return E;
     O.Format = StringSwitch<OutputFormat>(Emit)
                    .Case("pb", OutputFormat::Binary)
                    .Case("pbtxt", OutputFormat::Text)
                    .Case("summary", OutputFormat::Summary)
                    .Case("dot", OutputFormat::Dot)
+                   .Case("types", OutputFormat::Types)
                    .Default(OutputFormat::None);
   } else if (AsText || StringRef(Output).ends_with(".pbtxt")) {
     O.Format = OutputFormat::Text;
@@ -262,9 +263,11 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   if (!Plan)
     return Plan.takeError();
   O.Plan = *Plan;
-  if (Error E = choosePasses(Registry, {given(Passes), Passes, VerifyOutput,
-                                        given(Explain), Output})
-                    .moveInto(O.Passes))
+  if (Error E =
+          choosePasses(Registry,
+                       {given(Passes), Passes, VerifyOutput, given(Explain),
+                        O.Format == OutputFormat::Types, Output})
+              .moveInto(O.Passes))
     return E;
   return O;
 }

@@ -12,6 +12,7 @@
 #include "lib/driver/Report.h"
 #include "lib/infer/facts/Explain.h"
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/facts/TypesText.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/InputFile.h"
 #include "lib/program/Program.h"
@@ -153,10 +154,36 @@ bool Run::explain() {
   return Good;
 }
 
+/// A program that is written for TensorFlow has types no more.
+bool Run::listTypes() {
+  if (O.Format != OutputFormat::Types)
+    return true;
+  if (readMesh(M.graph()).Node == NoNode) {
+    Diags.error("", "--emit=types: only a replicated program has types; give "
+                    "--replicas or --devices");
+    return false;
+  }
+  Types = typesText(M.graph(), ProgramFacts(M.graph()));
+  return true;
+}
+
+Expected<std::string> Run::writeOutput(const std::string &Path,
+                                       const WriteOptions &Options) const {
+  if (Options.Format != OutputFormat::Types)
+    return writeModule(M, Path, Options);
+  if (Error E = writeFile(Path, Options, [&](ByteSink &Sink) {
+        Sink.write(Types);
+        return Error::success();
+      }))
+    return E;
+  return Path;
+}
+
 /// Of a SavedModel the output may be a directory, like the input.
 std::string Run::outputPath(OutputFormat Format) const {
   if (O.Output == "-" || M.Kind != InputKind::SavedModel ||
-      Format == OutputFormat::Summary || Format == OutputFormat::Dot)
+      Format == OutputFormat::Summary || Format == OutputFormat::Dot ||
+      Format == OutputFormat::Types)
     return O.Output;
   StringRef Extension = sys::path::extension(O.Output);
   bool IsDirectory = sys::fs::is_directory(O.Output) ||
@@ -191,7 +218,7 @@ void Run::write(std::string *Text) {
     StringSink Sink;
     if (Error E = writeModule(M, Format, Sink))
       return report(std::move(E), Diags);
-    *Text = std::move(Sink.Text);
+    *Text = Format == OutputFormat::Types ? Types : std::move(Sink.Text);
     if (Error E = writeSideFiles())
       report(std::move(E), Diags);
     return;
@@ -238,7 +265,7 @@ void Run::write(std::string *Text) {
     [[maybe_unused]] std::error_code Ignored =
         sys::fs::create_directories(O.Output);
   }
-  Expected<std::string> Written = writeModule(M, Path, Options);
+  Expected<std::string> Written = writeOutput(Path, Options);
   Diags.append(LateDiags);
   if (LateDiags.hasErrors())
     return consumeError(Written.takeError());
@@ -287,6 +314,8 @@ bool Run::run(std::string *Text) {
   // What is refused for its types is explained, too.
   if (Loaded && (Good || readMesh(M.graph()).Node != NoNode))
     Good &= explain();
+  if (Good)
+    Good = listTypes();
   if (Good && !Diags.hasErrors())
     write(Text);
   if (!Manager.empty())

@@ -41,6 +41,9 @@ private:
   void sayDevices(bool OnGpus);
   bool transform(const std::string *Text);
   bool explain();
+  bool listTypes();
+  llvm::Expected<std::string> writeOutput(const std::string &Path,
+                                          const WriteOptions &Options) const;
   void write(std::string *Text);
   llvm::Error writeSideFiles();
   llvm::Error writeDepfile(llvm::StringRef First);
@@ -54,6 +57,7 @@ private:
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
   std::string Explained;   ///< What --explain asked for.
+  std::string Types;       ///< What --emit=types writes.
   bool HasDepfile = false; ///< It is written.
   bool HasRemarks = false;
   bool MayWrite = true; ///< No output is an input.

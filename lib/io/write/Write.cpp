@@ -307,6 +307,7 @@ Error ModuleWriter::writeText(ByteSink &Sink) {
 Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink) {
   switch (Format) {
   case OutputFormat::None:
+  case OutputFormat::Types:
     return Error::success();
   case OutputFormat::Binary: {
     ModuleWriter Writer(M);

@@ -17,7 +17,14 @@
 
 namespace graft {
 
-enum class OutputFormat : uint8_t { Binary, Text, Summary, Dot, None };
+enum class OutputFormat : uint8_t {
+  Binary,
+  Text,
+  Summary,
+  Dot,
+  Types, ///< Of whoever knows types: nothing here.
+  None
+};
 
 struct WriteOptions {
   OutputFormat Format = OutputFormat::Binary;

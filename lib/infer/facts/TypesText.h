@@ -1,0 +1,24 @@
+//===- lib/infer/facts/TypesText.h - all that is claimed --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_FACTS_TYPESTEXT_H
+#define GRAFT_LIB_INFER_FACTS_TYPESTEXT_H
+
+#include "lib/infer/facts/ProgramFacts.h"
+
+namespace graft {
+
+/// All that the analyses claim of the tensors of a program, one line for each:
+///
+///     grad:0 = Partial(sum) k=1 copies=2 shape=[4,1]
+///     size:0 = Replicated size copies=2 shape=[] value=[b(x)]
+///
+/// docs/Types.md says what the words mean.
+std::string typesText(const Graph &G, const ProgramFacts &Facts);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_FACTS_TYPESTEXT_H
