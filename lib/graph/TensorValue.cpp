@@ -25,7 +25,9 @@ enum : unsigned {
   TensorDouble = 6,
   TensorInt = 7,
   TensorString = 8,
+  TensorComplex = 9,
   TensorInt64 = 10,
+  TensorDoubleComplex = 12,
   TensorHalf = 13,
 };
 
@@ -142,7 +144,8 @@ std::optional<double> constScalar(const Graph &G, NodeId N) {
   wire::Field F;
   while (R.next(F)) {
     if (F.Number != TensorFloat && F.Number != TensorDouble &&
-        F.Number != TensorHalf && F.Number != TensorContent)
+        F.Number != TensorHalf && F.Number != TensorContent &&
+        F.Number != TensorComplex && F.Number != TensorDoubleComplex)
       continue;
     bool Packed = F.WireType == wire::Type::Bytes;
     uint64_t Bits = F.Varint;
@@ -159,6 +162,15 @@ std::optional<double> constScalar(const Graph &G, NodeId N) {
       return llvm::bit_cast<double>(Bits);
     case DT_FLOAT:
       return llvm::bit_cast<float>(static_cast<uint32_t>(Bits));
+    // A real number is all that is asked for.
+    case DT_COMPLEX64:
+      if (Bits >> 32 != 0)
+        return std::nullopt;
+      return llvm::bit_cast<float>(static_cast<uint32_t>(Bits));
+    case DT_COMPLEX128:
+      if (!isZero(F.Bytes.drop_front(std::min<size_t>(F.Bytes.size(), 8))))
+        return std::nullopt;
+      return llvm::bit_cast<double>(Bits);
     case DT_BFLOAT16:
       return llvm::bit_cast<float>(static_cast<uint32_t>(Bits << 16));
     case DT_HALF: {
@@ -216,6 +228,18 @@ std::string encodeFloatTensor(unsigned Type, ArrayRef<int64_t> Shape,
       Number = TensorDouble;
       Packed.append(reinterpret_cast<const char *>(&V), sizeof V);
       break;
+    case DT_COMPLEX64: {
+      Number = TensorComplex;
+      const float Parts[] = {Single, 0.0F};
+      Packed.append(reinterpret_cast<const char *>(Parts), sizeof Parts);
+      break;
+    }
+    case DT_COMPLEX128: {
+      Number = TensorDoubleComplex;
+      const double Parts[] = {V, 0.0};
+      Packed.append(reinterpret_cast<const char *>(Parts), sizeof Parts);
+      break;
+    }
     case DT_HALF:
     case DT_BFLOAT16: {
       // Only powers of the replica count and small numbers come here; bf16 is

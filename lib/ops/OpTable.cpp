@@ -100,6 +100,11 @@ bool isFloating(unsigned Type) {
   return T == DT_FLOAT || T == DT_DOUBLE || T == DT_HALF || T == DT_BFLOAT16;
 }
 
+bool isComplex(unsigned Type) {
+  unsigned T = Type > RefTypeOffset ? Type - RefTypeOffset : Type;
+  return T == DT_COMPLEX64 || T == DT_COMPLEX128;
+}
+
 bool isVariableOp(StringRef Op) {
   return Op == op::VarHandleOp || Op == op::VariableV2 || Op == op::Variable;
 }

@@ -28,9 +28,11 @@ enum DataType : uint8_t {
   DT_INT16 = 5,
   DT_INT8 = 6,
   DT_STRING = 7,
+  DT_COMPLEX64 = 8,
   DT_INT64 = 9,
   DT_BOOL = 10,
   DT_BFLOAT16 = 14,
+  DT_COMPLEX128 = 18,
   DT_HALF = 19,
   DT_RESOURCE = 20,
   DT_VARIANT = 21,
@@ -40,6 +42,7 @@ enum DataType : uint8_t {
 inline constexpr unsigned RefTypeOffset = 100;
 
 bool isFloating(unsigned Type);
+bool isComplex(unsigned Type);
 
 /// Whether \p Op creates a variable.
 bool isVariableOp(llvm::StringRef Op);

@@ -4,6 +4,7 @@
 import collections
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "scripts"))
@@ -23,11 +24,17 @@ def pytest_addoption(parser):
         default=os.path.join(harness.ROOT, "docs", "Conformance.md"),
         help="where --full writes its table (default: docs/Conformance.md)",
     )
+    group.addoption(
+        "--exhaust-seed",
+        type=int,
+        default=int(time.time()) // 86400,
+        help="of the recipes that test_exhaust.py draws (default: the day)",
+    )
 
 
 def pytest_report_header(config):
     found = "" if os.path.exists(harness.graft_opt()) else " (missing: every test that needs it fails)"
-    return f"graft-opt: {harness.graft_opt()}{found}"
+    return f"graft-opt: {harness.graft_opt()}{found}, --exhaust-seed={config.getoption('--exhaust-seed')}"
 
 
 def pytest_runtest_logreport(report):

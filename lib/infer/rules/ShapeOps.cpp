@@ -288,6 +288,8 @@ ReplicationType tileType(TypeContext &C) {
   ReplicationType Rows = ReplicationType::sharded(Axis, X.K);
   if (C.broadcastsAlong(0, Axis))
     Rows.Order = ReplicationType::AnyOrder;
+  else if (C.opName() == op::BroadcastTo)
+    return C.varying("has rows that are not those of one replica");
   return Rows;
 }
 

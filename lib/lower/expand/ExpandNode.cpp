@@ -497,7 +497,7 @@ void NodeRenderer::scale() {
   int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
   double Factor = std::pow(static_cast<double>(Count), Power);
-  bool Float = isFloating(Type);
+  bool Float = isFloating(Type) || isComplex(Type);
   auto Whole = static_cast<int64_t>(std::llround(std::pow(
       static_cast<double>(Count), std::abs(static_cast<double>(Power)))));
   StringRef FactorName = operand("/factor");

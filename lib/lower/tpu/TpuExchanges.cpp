@@ -188,7 +188,7 @@ void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
 /// Makes the users of \p N read N^\p Power times it.
 void Exchanges::scale(NodeId N, unsigned Type, int64_t Power) {
   double Factor = std::pow(static_cast<double>(Replicas), Power);
-  bool Float = isFloating(Type);
+  bool Float = isFloating(Type) || isComplex(Type);
   auto Whole = static_cast<int64_t>(std::llround(std::pow(
       static_cast<double>(Replicas), std::abs(static_cast<double>(Power)))));
   Endpoint Number =

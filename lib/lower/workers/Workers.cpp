@@ -391,7 +391,7 @@ void WorkerSplitter::merge(NodeId N) {
 void WorkerSplitter::scale(NodeId N) {
   int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
-  bool Float = isFloating(Type);
+  bool Float = isFloating(Type) || isComplex(Type);
   double Factor = std::pow(static_cast<double>(Count), Power);
   int64_t Whole = std::llround(std::pow(static_cast<double>(Count),
                                         std::abs(static_cast<double>(Power))));

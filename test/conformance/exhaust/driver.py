@@ -1,0 +1,540 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many small instances of ops in one graph, each with a claim that TensorFlow can refute.
+
+The input is run for the true values, what graft-opt writes of it for those of every replica. What TensorFlow refuses in the
+input is dropped; what graft-opt refuses is found by halves, and counted.
+"""
+
+import collections
+import dataclasses
+import itertools
+import os
+import pickle
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import harness
+import numpy as np
+import tensorflow as tf
+from exhaust import claims, operands, table
+from exhaust.operands import BATCH
+from tensorflow.python.framework import op_def_registry
+
+tf1 = tf.compat.v1
+
+# Every call of graft-opt has these. `--fetch=none`: what is not proved is no warning, and stays as it is.
+FLAGS = ("--device-type=CPU", "--fetch=none", "--reduction=add")
+AT_ONCE = 100  # instances in a graph
+REPLICAS = (2, 3)
+OUTCOMES = ("held", "varying", "refused", "invalid", "failed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """One op with its operands: for each the number of an alternative of the line, and a kind."""
+
+    op: str
+    choices: Tuple[Tuple[int, str], ...]
+    attributes: Tuple[Tuple[str, str], ...]  # values as text
+    static: bool
+
+    def __str__(self):
+        line = table.line_of(self.op)
+        shown = []
+        for (index, kind), options in zip(self.choices, line.operands):
+            what = options[index % len(options)]
+            text = ",".join(str(size) for size in what.shape) if what.shape is not None else what.constant or what.computed
+            shown.append(f"{kind} [{text}]" if what.shape is not None else text)
+        attributes = "".join(f" {name}={value}" for name, value in self.attributes)
+        return f"{self.op}({'; '.join(shown)}){attributes}{' static' if self.static else ''}"
+
+
+@dataclasses.dataclass
+class Instance:
+    recipe: Recipe
+    name: str
+    outputs: List[str]  # names of tensors
+    feeds: frozenset = frozenset()
+
+
+@dataclasses.dataclass
+class Failure:
+    recipe: Recipe
+    replicas: int
+    rows: int
+    what: str
+
+    def __str__(self):
+        return f"{self.recipe}, N={self.replicas}, {self.rows} rows: {self.what}"
+
+
+class Result:
+    def __init__(self):
+        self.counts: Dict[str, collections.Counter] = collections.defaultdict(collections.Counter)  # by op
+        self.failures: List[Failure] = []
+        self.unproved: Dict[str, Dict[str, str]] = collections.defaultdict(dict)  # by op: a recipe, its types
+        self.refusals: Dict[str, str] = {}  # by recipe
+        self.crashes: List[str] = []  # recipes that end the process
+
+    def count(self, recipe: Recipe, outcome: str):
+        self.counts[recipe.op][outcome] += 1
+
+    def add(self, other: "Result"):
+        for op, counts in other.counts.items():
+            self.counts[op].update(counts)
+        self.failures += other.failures
+        self.refusals.update(other.refusals)
+        self.crashes += other.crashes
+        for op, found in other.unproved.items():
+            self.unproved[op].update(found)
+
+
+# --- Enumeration. ---
+
+
+def kinds_of(what: table.Alternative, line: table.Line) -> List[str]:
+    if what.shape is None:
+        return ["given"]
+    return list(operands.KINDS) if line.checked else operands.OF_THAT_SIZE["B" in what.shape]
+
+
+def base_of(what: table.Alternative) -> str:
+    return "given" if what.shape is None else "rows" if "B" in what.shape else "copy"
+
+
+class Recipes:
+    """The recipes of an op: one operand at a time of every kind, then any."""
+
+    def __init__(self, op: str, seed: int):
+        self.op = op
+        self.line = table.line_of(op)
+        self.attributes = {name: [repr_of(v) for v in values] for name, values in table.attributes_of(op, self.line).items()}
+        self.random = random.Random(f"{seed} {op}")
+        self.rows = max([len(options) for options in self.line.operands] + [1])
+
+    def _attributes(self, plain=False):
+        return tuple(
+            (name, values[0] if plain or (name in TYPES and self.random.random() < 0.6) else self.random.choice(values))
+            for name, values in self.attributes.items()
+        )
+
+    def _row(self, row, mixed=False):
+        return [
+            self.random.randrange(len(options)) if mixed or len(options) not in (1, self.rows) else row % len(options)
+            for options in self.line.operands
+        ]
+
+    def _recipe(self, row, kinds, plain=False, static=None):
+        choices = tuple(zip(row, kinds))
+        if static is None:
+            static = self.random.random() < 0.15
+        return Recipe(self.op, choices, self._attributes(plain), static)
+
+    def singles(self) -> List[Recipe]:
+        """Each operand of each kind, beside those that the op is made for; each value of an attribute."""
+        result = []
+        for number in range(self.rows):
+            row = self._row(number)
+            base = [base_of(options[i]) for i, options in zip(row, self.line.operands)]
+            for static in (False, True):
+                result.append(self._recipe(row, base, plain=True, static=static))
+            for name, values in self.attributes.items():
+                for value in values:
+                    recipe = self._recipe(row, base, plain=True, static=False)
+                    result.append(
+                        dataclasses.replace(
+                            recipe, attributes=tuple((n, value if n == name else v) for n, v in recipe.attributes)
+                        )
+                    )
+            for slot, options in enumerate(self.line.operands):
+                for kind in kinds_of(options[row[slot]], self.line):
+                    kinds = [*base[:slot], kind, *base[slot + 1 :]]
+                    result.append(self._recipe(row, kinds))
+            # All operands of one kind, as elements of one tensor would be.
+            for kind in operands.KINDS if self.line.checked else []:
+                kinds = ["given" if b == "given" else kind for b in base]
+                if kinds.count(kind) > 1:
+                    result.append(self._recipe(row, kinds))
+        return result
+
+    def any(self) -> Recipe:
+        mixed = self.line.checked and self.random.random() < 0.2
+        row = self._row(self.random.randrange(self.rows), mixed)
+        kinds = []
+        for i, options in zip(row, self.line.operands):
+            usual = self.random.random() < 0.35
+            kinds.append(base_of(options[i]) if usual else self.random.choice(kinds_of(options[i], self.line)))
+        return self._recipe(row, kinds)
+
+    def take(self, budget: Optional[int]) -> List[Recipe]:
+        """All of one operand at a time and as many more, or `budget` of both."""
+        singles = list(dict.fromkeys(self.singles()))
+        more = len(singles) * 2 + 400 if budget is None else budget
+        if budget is not None:
+            self.random.shuffle(singles)
+            singles = singles[: max(budget * 2 // 3, 1)]
+            more = budget - len(singles)
+        if not self.line.operands or len(self.line.operands) == 1:
+            more //= 4
+        others = (self.any() for _ in range(more))
+        return list(dict.fromkeys([*singles, *others]))
+
+
+# Types that TensorFlow makes an op of, and does not load.
+LIMITS = {"ScatterNd": (tf.bool,)}
+TYPES = {"T", "TI", "Tindices", "Tidx", "Tshape", "Tperm", "Index"}
+
+
+def repr_of(value) -> str:
+    return value.name if isinstance(value, tf.DType) else repr(value)
+
+
+def value_of(attribute, text: str):
+    return tf.as_dtype(text) if attribute.type == "type" else eval(text)  # pylint: disable=eval-used
+
+
+# --- Building. ---
+
+
+class Rows:
+    """`B` in a computed vector: so many times the rows that are there."""
+
+    def __init__(self, times=1):
+        self.times = times
+
+    def __mul__(self, by):
+        return Rows(self.times * by)
+
+    __rmul__ = __mul__
+
+
+def computed(world, text: str, dtype):
+    value = eval(text, {"B": Rows()})  # pylint: disable=eval-used
+
+    def element(x):
+        if not isinstance(x, Rows):
+            return tf.constant(x, dtype)
+        rows = world.number_of_rows(dtype)
+        return rows if x.times == 1 else rows * x.times
+
+    if not isinstance(value, list):
+        return element(value)
+    return operands.raw.Pack(values=[element(x) for x in value], axis=0)
+
+
+def build(world: operands.World, recipe: Recipe, name: str) -> Optional[Instance]:
+    """Adds the op and its operands to the default graph. None where TensorFlow, or an operand, does not allow it."""
+    definition = op_def_registry.get(recipe.op)
+    line = table.line_of(recipe.op)
+    attributes = {a.name: a for a in definition.attr}
+    values = {n: value_of(attributes[n], text) for n, text in recipe.attributes}
+    slots = iter(zip(recipe.choices, line.operands))
+    bound = set()
+
+    def one(dtype):
+        (index, kind), options = next(slots)
+        what = options[index % len(options)]
+        if what.constant is not None:
+            constant = eval(what.constant, {"B": BATCH})  # pylint: disable=eval-used
+            return tf.constant(constant, dtype)
+        if what.computed is not None:
+            return computed(world, what.computed, dtype)
+        return operands.operand(world, kind, what.shape, dtype, what.domain)
+
+    arguments = {}
+    try:
+        for argument, count in itertools.zip_longest(definition.input_arg, line.lists):
+            if argument.type_attr:
+                dtype = values[argument.type_attr]
+                bound.add(argument.type_attr)
+            elif argument.type_list_attr:
+                dtype = [tf.as_dtype(t) for t in values.get(argument.type_list_attr, [tf.float32] * count)]
+                if argument.type_list_attr not in line.attributes:
+                    bound.add(argument.type_list_attr)
+            else:
+                dtype = tf.as_dtype(argument.type)
+            if argument.number_attr:
+                bound.add(argument.number_attr)
+            if count:
+                kinds = dtype if isinstance(dtype, list) else [dtype] * count
+                arguments[argument.name] = [one(kind) for kind in kinds]
+            else:
+                arguments[argument.name] = one(dtype)
+        given = {n: v for n, v in values.items() if n not in bound}
+        made = getattr(tf.raw_ops, recipe.op)(**arguments, **given, name=name)
+    except (operands.Impossible, ValueError, TypeError, tf.errors.OpError, NotImplementedError, AttributeError, KeyError):
+        return None
+    if any(t in LIMITS.get(recipe.op, ()) for t in values.values()):
+        return None
+    tensors = [t for t in tf.nest.flatten(made) if isinstance(t, tf.Tensor)]
+    if not tensors or tensors[0].op.type != recipe.op:
+        return None
+    return Instance(recipe, tensors[0].op.name, [t.name for t in tensors[: line.results]])
+
+
+# --- Running. ---
+
+
+def session(graph, replicas=1):
+    config = tf1.ConfigProto(device_count={"CPU": replicas}, inter_op_parallelism_threads=1, intra_op_parallelism_threads=1)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
+    return tf1.Session(graph=graph, config=config)
+
+
+def run_each(run, groups: Dict[str, List], errors: Dict[str, str]) -> Dict[str, List]:
+    """The values of all groups of tensors that can be run; those that cannot are found by halves."""
+    if not groups:
+        return {}
+    try:
+        return run(groups)
+    except tf.errors.OpError as error:
+        if len(groups) == 1:
+            errors[next(iter(groups))] = error.message.splitlines()[0]
+            return {}
+        named = re.search(r"node (?:replica_\d+/)?(q\d+)\b", error.message)
+        if named and named[1] in groups:
+            errors[named[1]] = error.message.splitlines()[0]
+            return run_each(run, {n: t for n, t in groups.items() if n != named[1]}, errors)
+    names = list(groups)
+    half = len(names) // 2
+    first = run_each(run, {n: groups[n] for n in names[:half]}, errors)
+    return {**first, **run_each(run, {n: groups[n] for n in names[half:]}, errors)}
+
+
+class Graph:
+    """A chunk of instances: built, run alone, rewritten and compared."""
+
+    def __init__(self, recipes: Sequence[Recipe], static: bool, seed: int, result: Result, want_proofs, flags, only_batch, stage):
+        self.only_batch = only_batch
+        self.stage = stage
+        self.result = result
+        self.flags = flags
+        self.want_proofs = want_proofs
+        self.folder = tempfile.mkdtemp(dir=harness.workdir())
+        self.graph = tf.Graph()
+        self.instances: Dict[str, Instance] = {}
+        with self.graph.as_default():
+            self.world = operands.World(static, seed)
+            for i, recipe in enumerate(recipes):
+                before = set(self.world.feeds)
+                instance = build(self.world, recipe, f"q{i}")
+                if instance is None:
+                    self.result.count(recipe, "invalid")
+                    continue
+                instance.feeds = frozenset(set(self.world.feeds) - before) | {"x", "w", "four"}
+                self.instances[instance.name] = instance
+        self.definition = self.graph.as_graph_def(add_shapes=static)
+        self.truth: Dict[int, Dict[str, List]] = {}  # by rows: the values of an instance
+
+    def check(self):
+        with session(self.graph) as s:
+            alive = list(self.instances)
+            for rows in [BATCH] if self.world.static or self.only_batch else [BATCH, *REPLICAS, 0]:
+                feeds = self.feeds(rows)
+                groups = {n: self.instances[n].outputs for n in alive}
+                self.truth[rows] = run_each(lambda g: s.run(g, feeds), groups, {})
+                if rows == BATCH:
+                    alive = [n for n in alive if n in self.truth[rows]]
+        for name, instance in self.instances.items():
+            if name not in self.truth[BATCH]:
+                self.result.count(instance.recipe, "invalid")
+        self.stage.write(b"output")
+        self.stage.flush()
+        # What runs with any number of rows, and what says that there are BATCH.
+        some = [n for n in alive if all(n in values for values in self.truth.values())]
+        for names in (some, [n for n in alive if n not in set(some)]):
+            outcomes: Dict[str, str] = {}
+            for replicas in REPLICAS:
+                every = [BATCH] if names is not some or self.world.static or self.only_batch else [BATCH, replicas, 0]
+                self.rewrite([n for n in names if outcomes.get(n) != "refused"], replicas, every, outcomes)
+            for name in names:
+                self.result.count(self.instances[name].recipe, outcomes.get(name, "held"))
+
+    def feeds(self, rows: int, graph=None):
+        values = self.world.values(rows)
+        graph = graph or self.graph
+        names = {op.name for op in graph.get_operations() if op.type == "Placeholder"}
+        return {f"{name}:0": value for name, value in values.items() if name in names}
+
+    def rewrite(self, names: List[str], replicas: int, every: List[int], outcomes: Dict[str, str]):
+        """The graph of some instances on replicas. One that is refused as a whole is taken in halves."""
+        if not names:
+            return
+        part = tf1.graph_util.extract_sub_graph(self.definition, names)
+        source, out = os.path.join(self.folder, "in.pb"), os.path.join(self.folder, f"out{replicas}.pb")
+        with open(source, "wb") as file:
+            file.write(part.SerializeToString())
+        present = {node.name for node in part.node}
+        arguments = [source, f"--replicas={replicas}", *self.flags, *self.world.flags(present)]
+        done = harness.run_graft([*arguments, "-o", out], check=False, verify=False)
+        imported, failure = None, done.stderr
+        if done.returncode == 0:
+            try:
+                imported = tf.Graph()
+                with imported.as_default():
+                    tf1.import_graph_def(harness.read_graph_def(out), name="")
+            except (ValueError, tf.errors.OpError) as error:
+                imported, failure = None, str(error)
+        if imported is None:
+            if len(names) > 1:
+                half = len(names) // 2
+                self.rewrite(names[:half], replicas, every, outcomes)
+                self.rewrite(names[half:], replicas, every, outcomes)
+            elif done.returncode not in (0, 1):
+                self.fail(names[0], replicas, BATCH, f"graft-opt ended with status {done.returncode}: {failure[:500]}", outcomes)
+            elif done.returncode == 0:
+                self.fail(names[0], replicas, BATCH, f"TensorFlow does not load it: {failure[:500]}", outcomes)
+            else:
+                outcomes[names[0]] = "refused"
+                self.result.refusals[str(self.instances[names[0]].recipe)] = failure.strip()[:300]
+            return
+        types = harness.run_graft([*arguments, "--emit=types"], verify=False).stdout
+        self.compare(names, replicas, every, imported, claims.parse(types), outcomes)
+
+    def fail(self, name, replicas, rows, what, outcomes):
+        outcomes[name] = "failed"
+        self.result.failures.append(Failure(self.instances[name].recipe, replicas, rows, what))
+
+    def compare(self, names, replicas, every, imported, said: Dict[str, claims.Claim], outcomes):
+        ops = {op.name for op in imported.get_operations()}
+        groups = {}
+        for name in names:
+            local = []
+            for tensor in self.instances[name].outputs:
+                node, port = tensor.split(":")
+                copies = [f"replica_{i}/{node}" if f"replica_{i}/{node}" in ops else node for i in range(replicas)]
+                local.append([f"{copy}:{port}" for copy in copies])
+            groups[name] = local
+        with session(imported, replicas) as s:
+            for rows in every:
+                feeds = self.feeds(rows, imported)
+                errors: Dict[str, str] = {}
+                values = run_each(lambda g: s.run(g, feeds), groups, errors)
+                for name in names:
+                    if outcomes.get(name) == "failed":
+                        continue
+                    claimed = [said.get(tensor) for tensor in self.instances[name].outputs]
+                    if name in errors:
+                        if all(c is not None and c.layout == "Varying" for c in claimed):
+                            outcomes[name] = "varying"
+                        else:
+                            self.fail(name, replicas, rows, f"{claimed[0]}: TensorFlow says {errors[name][:300]}", outcomes)
+                        continue
+                    self.compare_one(name, replicas, rows, claimed, values[name], outcomes)
+
+    def compare_one(self, name, replicas, rows, claimed, values, outcomes):
+        instance = self.instances[name]
+        slack = table.line_of(instance.recipe.op).close
+        for tensor, claim, local, true in zip(instance.outputs, claimed, values, self.truth[rows][name]):
+            if claim is None:
+                return self.fail(name, replicas, rows, f"nothing is claimed of {tensor}", outcomes)
+            local = [np.asarray(value) for value in local]
+            said = claims.broken(claim, np.asarray(true), local, self.rows_of(rows, replicas), slack)
+            if said:
+                return self.fail(name, replicas, rows, f"{tensor.replace(instance.name, 'output')} is claimed {said}", outcomes)
+            if claim.layout == "Varying" and claim.numbers is None:
+                outcomes[name] = "varying"
+                if self.want_proofs and rows == BATCH and "indices" not in claim.words:
+                    types = claims.proofs(np.asarray(true), local)
+                    if types:
+                        key = f"{instance.recipe} output {tensor.split(':')[1]}"
+                        seen = self.result.unproved[instance.recipe.op].setdefault(key, " or ".join(types))
+                        both = [t for t in seen.split(" or ") if t in types]
+                        self.result.unproved[instance.recipe.op][key] = " or ".join(both)
+        return None
+
+    def rows_of(self, rows: int, replicas: int):
+        def of(replica, name):
+            match = re.fullmatch(r"b\((.*?)(?:/split)?\)", name)
+            if not match or match[1] not in self.world.feeds or match[1] in ("w", "four"):
+                return None
+            return self.world.values_rows(match[1], rows) / replicas
+
+        return of
+
+
+# --- All. ---
+
+def chosen(ops: Sequence[str], budget: Optional[int], seed: int) -> List[Recipe]:
+    return [recipe for op in ops if table.line_of(op) for recipe in Recipes(op, seed).take(budget)]
+
+
+def wait(child: int, seconds: float) -> int:
+    """The status of a process; one that takes too long is ended."""
+    end = time.time() + seconds
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        if time.time() > end:
+            os.kill(child, signal.SIGKILL)
+            return os.waitpid(child, 0)[1]
+        time.sleep(0.01)
+
+
+def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_proofs: bool, flags) -> Result:
+    """In a process of its own, since an op may end it. One that does is found by halves."""
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as stage:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                result = Result()
+                Graph(recipes, recipes[0].static, seed, result, want_proofs, flags, only_batch, stage).check()
+                pickle.dump(result, answer)
+                answer.flush()
+                status = 0
+            except BaseException:  # pylint: disable=broad-except
+                traceback.print_exc()
+                sys.stderr.flush()
+            finally:
+                os._exit(status)
+        status = wait(child, 20 + len(recipes) * 0.4)
+        answer.seek(0)
+        if status == 0:
+            return pickle.load(answer)
+        if not os.WIFSIGNALED(status):
+            raise RuntimeError("a chunk failed, see above")
+        result = Result()
+        if len(recipes) == 1:
+            result.crashes.append(f"{recipes[0]}: signal {os.WTERMSIG(status)}{'' if only_batch else ' without rows'}")
+        if len(recipes) > 1:
+            half = len(recipes) // 2
+            for part in (recipes[:half], recipes[half:]):
+                result.add(check_chunk(part, only_batch, seed, want_proofs, flags))
+            return result
+        stage.seek(0)
+        if stage.read() == b"output":
+            result.count(recipes[0], "failed")
+            result.failures.append(Failure(recipes[0], 0, BATCH, f"signal {os.WTERMSIG(status)} ends the process that runs the output"))
+        elif not only_batch:
+            result.add(check_chunk(recipes, True, seed, want_proofs, flags))
+        else:
+            result.count(recipes[0], "invalid")
+        return result
+
+
+def run(ops: Sequence[str], budget: Optional[int], seed: int, want_proofs=False, flags=FLAGS, progress=None) -> Result:
+    """Checks `budget` recipes of each op, or all."""
+    result = Result()
+    recipes = chosen(ops, budget, seed)
+    # What crashes on no rows is kept apart.
+    groups = collections.defaultdict(list)
+    for recipe in recipes:
+        groups[recipe.static, not table.line_of(recipe.op).empty].append(recipe)
+    done = 0
+    for (_, only_batch), of in groups.items():
+        for first in range(0, len(of), AT_ONCE):
+            part = of[first : first + AT_ONCE]
+            result.add(check_chunk(part, only_batch, seed + first, want_proofs, flags))
+            done += len(part)
+            if progress:
+                progress(f"{done} of {len(recipes)}, {len(result.failures)} failures")
+    return result

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Breaks rules, and says whether the default tier finds it; in test/conformance:
+
+    python -m exhaust.mutate            all of MUTATIONS in one build, since each concerns other ops
+    python -m exhaust.mutate --apart    one build for each
+
+The sources are changed in place and restored at the end, whatever happens. BUILD, a shell command, builds graft-opt.
+"""
+
+import argparse
+import dataclasses
+import os
+import subprocess
+import sys
+from typing import List
+
+import harness
+from exhaust import driver, report
+
+RULES = os.path.join(harness.ROOT, "lib", "infer", "rules")
+BUILD = os.environ.get("BUILD", f"cmake --build {harness.ROOT}/build/release --target graft-opt")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutation:
+    what: str
+    ops: str
+    file: str
+    old: str
+    new: str
+
+
+MUTATIONS = [
+    Mutation(
+        "zeros pass through a softmax", "Softmax", "Normalization.cpp",
+        ".Sizes = sizes::same, .Type = types::lastAxis, .Is = KeepsRows};",
+        ".Sizes = sizes::same, .Type = types::lastAxis, .Is = KeepsZeros | KeepsRows};",
+    ),
+    Mutation(
+        "zeros pass through an exclusive product", "Cumprod", "Reduction.cpp",
+        ".Type = types::alongAxesNonLinear, .Is = KeepsRows};", ".Type = types::alongAxesNonLinear, .Is = KeepsZeros | KeepsRows};",
+    ),
+    Mutation(
+        "a square has the scale of what is squared", "L2Loss", "Normalization.cpp",
+        "X = ReplicationType::partial(2 * X.K);", "X = ReplicationType::partial(X.K);",
+    ),
+    Mutation(
+        "keep_dims is forgotten", "Sum", "Reduction.cpp", "(Keep ? 0 : Before)", "Before",
+    ),
+    Mutation(
+        "the mean of parts is their sum", "Mean", "Reduction.cpp",
+        "return Linear ? ReplicationType::partial(X.K + 1)", "return Linear ? ReplicationType::partial(X.K)",
+    ),
+    Mutation(
+        "the least of parts is their sum", "Min", "Reduction.cpp", "combine(C, Combine::Min)", "combine(C, Combine::Sum)",
+    ),
+    Mutation(
+        "a bias is added along the other axis", "BiasAddGrad", "Contraction.cpp",
+        ': X.Axis == Channel ? ReplicationType::sharded(0, X.K)', ': X.Axis != Channel ? ReplicationType::sharded(0, X.K)',
+    ),
+    Mutation(
+        "an operand that is not split stands beside rows", "InTopK InTopKV2 MaxPoolGradV2", "RowOps.cpp",
+        "if (Split && AnyWhole)", "if (false && Split && AnyWhole)",
+    ),
+    Mutation(
+        "the number of segments is not looked at", "UnsortedSegmentMax", "Indexing.cpp",
+        "bool Fixed = C.operand(2).isTrue();", "bool Fixed = true;",
+    ),
+    Mutation(
+        "shifts and axes are not looked at; the batch axis neither", "Roll", "Slicing.cpp",
+        "if ((A < 0 ? A + Rank : A) == X.Axis)\n      return C.varying(\"operates along the batch axis\");\n  return X;",
+        "if (A == X.Axis)\n      return C.varying(\"operates along the batch axis\");\n  return X;",
+    ),
+    Mutation(
+        "an axis that is inserted is the last one", "OneHot", "Indexing.cpp",
+        'if (X.isSharded() && C.intAttr("axis").value_or(-1) != -1)', 'if (false && X.isSharded())',
+    ),
+    Mutation(
+        "a sum is no demand of what is not linear", "Exp", "Elementwise.cpp",
+        "  C.setAll(elementwise(C, allOperands(C)));\n}\n\nstatic void add",
+        "  C.setAll(C.opName() == op::Exp ? C.numeric(0)\n                                 : elementwise(C, allOperands(C)));\n}\n\nstatic void add",
+    ),
+    Mutation(
+        "rows that all replicas have are broadcast to those of one", "BroadcastTo", "ShapeOps.cpp",
+        "else if (C.opName() == op::BroadcastTo)", "else if (false)",
+    ),
+]  # fmt: skip
+
+
+def build():
+    done = subprocess.run(BUILD, shell=True, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit("does not build:\n" + done.stdout[-3000:] + done.stderr[-1000:])
+
+
+def score(mutations: List[Mutation], seed: int) -> List[str]:
+    """A row for each mutation: how many recipes of its ops fail, and one of them."""
+    texts = {path: open(path).read() for path in {os.path.join(RULES, m.file) for m in mutations}}  # noqa: SIM115
+    try:
+        changed = dict(texts)
+        for m in mutations:
+            path = os.path.join(RULES, m.file)
+            assert changed[path].count(m.old) == 1, f"{m.file} has not once: {m.old}"
+            changed[path] = changed[path].replace(m.old, m.new)
+        for path, text in changed.items():
+            with open(path, "w") as file:
+                file.write(text)
+        build()
+        rows = []
+        for m in mutations:
+            failures = driver.run(m.ops.split(), report.BUDGET, seed).failures
+            rows.append(f"{'found' if failures else 'MISSED':7} {len(failures):4}  {m.what}: {failures[0] if failures else m.ops}"[:400])
+            print(rows[-1], flush=True)
+        return rows
+    finally:
+        for path, text in texts.items():
+            with open(path, "w") as file:
+                file.write(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m exhaust.mutate", description=__doc__.split("\n")[0])
+    parser.add_argument("--apart", action="store_true", help="one build for each mutation")
+    parser.add_argument("--seed", type=int, default=0, help="of the recipes that are drawn")
+    parser.add_argument("--only", default="", help="those whose words have this")
+    options = parser.parse_args()
+    mutations = [m for m in MUTATIONS if options.only in m.what]
+    rows = []
+    for part in [[m] for m in mutations] if options.apart else [mutations]:
+        rows += score(part, options.seed)
+    build()
+    found = sum(row.startswith("found") for row in rows)
+    print(f"{found} of {len(rows)} mutations are found")
+    return int(found != len(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

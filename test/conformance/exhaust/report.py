@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run found, as text, and the record of the last full run."""
+
+import os
+from typing import Dict, List
+
+from exhaust import driver
+
+BUDGET = 24  # recipes of each op in the default tier
+RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.txt")
+
+
+def table(result: driver.Result) -> List[str]:
+    rows = [f"{'op':40}" + "".join(f"{outcome:>9}" for outcome in driver.OUTCOMES)]
+    for op, counts in sorted(result.counts.items()):
+        rows.append(f"{op:40}" + "".join(f"{counts[outcome]:9}" for outcome in driver.OUTCOMES))
+    total = [sum(counts[outcome] for counts in result.counts.values()) for outcome in driver.OUTCOMES]
+    return [*rows, f"{'all':40}" + "".join(f"{number:9}" for number in total)]
+
+
+def proofs(result: driver.Result) -> List[str]:
+    """What is Varying although a type would be right on these values."""
+    return [f"{key}: {types}" for _, found in sorted(result.unproved.items()) for key, types in sorted(found.items()) if types]
+
+
+def read() -> Dict[str, Dict[str, int]]:
+    """By op: how many recipes ended how in the last full run."""
+    with open(RECORD) as file:
+        rows = [line.split() for line in file if not line.startswith("#")]
+    return {op: dict(zip(driver.OUTCOMES, map(int, numbers))) for op, *numbers in rows}
+
+
+def write(result: driver.Result):
+    """Adds the ops of a full run to the record."""
+    rows = read() if os.path.exists(RECORD) else {}
+    rows.update({op: dict(counts) for op, counts in result.counts.items()})
+    with open(RECORD, "w") as file:
+        file.write("# Written by `python -m exhaust --full --write`: recipes of each op that " + ", ".join(driver.OUTCOMES) + ".\n")
+        for op, counts in sorted(rows.items()):
+            file.write(" ".join([op, *[str(counts.get(outcome, 0)) for outcome in driver.OUTCOMES]]) + "\n")

@@ -1,0 +1,480 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ops take.
+
+An op whose operands all have one type needs no line: it gets ELEMENTS. A line says, operand by operand, what TensorFlow
+takes, alternatives between bars; those of one number go together:
+
+    B,4            a tensor of that shape, `B` is the batch; of every kind (operands.py)
+    spd:B,3,3      the same with elements of a domain (operands.py): matrices, int(0,4), sorted(0,1)
+    =[-1, 2]       a constant
+    #[B, 2]        a vector or a number that is computed from the rows that are there
+    2* B,4         two operands, for a list
+
+and, by name, the values that an attribute may have. Others come from the op's definition: both of a bool, all that are
+allowed of a string, types that kernels have.
+"""
+
+import dataclasses
+import os
+import re
+import sys
+from typing import Dict, List, Optional, Tuple
+
+from tensorflow.python.framework import dtypes, op_def_registry
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "scripts"))
+import rule_coverage
+
+from exhaust.operands import BATCH
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternative:
+    """One thing that an operand may be."""
+
+    shape: Optional[Tuple] = None
+    domain: Optional[str] = None
+    constant: Optional[str] = None
+    computed: Optional[str] = None
+
+
+def alternative(text: str) -> Alternative:
+    text = text.strip()
+    if text.startswith("="):
+        return Alternative(constant=text[1:].strip())
+    if text.startswith("#"):
+        return Alternative(computed=text[1:].strip())
+    domain = None
+    if ":" in text:
+        domain, text = text.split(":")
+    return Alternative(tuple("B" if s == "B" else int(s) for s in text.split(",") if s), domain)
+
+
+class Line:
+    def __init__(self, *operands: str, types: str = "", close: float = 1.0, empty: bool = True, checked: bool = True, results: int = 99, **attributes):
+        self.lists: List[int] = []  # by input of the op: how many operands, 0 for one that is no list
+        self.operands: List[List[Alternative]] = []
+        for text in operands:
+            count = re.match(r"(\d+)\*", text)
+            self.lists.append(int(count[1]) if count else 0)
+            choices = [alternative(part) for part in re.split(r"(?:^|\s)\|(?:\s|$)", text[count.end() if count else 0 :])]
+            self.operands += [choices] * (int(count[1]) if count else 1)
+        self.attributes = attributes
+        self.types = [getattr(dtypes, name) for name in types.split()]
+        self.close = close  # times the usual tolerance
+        self.results = results  # of which TensorFlow gives a value
+        self.empty = empty  # whether it is tried with few rows, and none
+        self.checked = checked  # whether its kernel looks at sizes before it reads
+
+
+TENSOR = "B,4 | 4 |  | B,1 | B,2,4"
+IMAGE, VOLUME = "B,4,4,2", "B,4,4,4,2"
+MATRIX = "spd:B,3,3 | spd:3,3 | spd:B,2,3,3"
+STRIDES = dict(strides=[[1, 1, 1, 1], [1, 2, 2, 1]])
+STRIDES3 = dict(strides=[[1, 1, 1, 1, 1], [1, 2, 2, 2, 1]])
+NHWC, NDHWC = dict(data_format=["NHWC"]), dict(data_format=["NDHWC"])
+PADDING = dict(padding=["SAME", "VALID"], **NHWC)
+POOL = dict(ksize=[[1, 2, 2, 1]], strides=[[1, 2, 2, 1]], **PADDING)
+POOL3 = dict(ksize=[[1, 2, 2, 2, 1]], strides=[[1, 2, 2, 2, 1]], padding=["SAME", "VALID"], **NDHWC)
+WINDOW = ("=[1,2,2,1]", "=[1,2,2,1]")
+SMALL, SMALL3 = "B,2,2,2", "B,2,2,2,2"
+SAMPLER = dict(num_true=[2], num_sampled=[3], unique=[True], seed=[1], seed2=[2])
+AXES = "=0 | =1 | =-1 | =[0] | =[1] | =[-1] | =[0,1] | =[] | =2"
+REDUCE = Line("B,4 | B,4,3 | 4,B,3 | 4,3 | 4 | B", AXES)
+CUMULATE = Line("B,4 | 4 | 4,B | B,2,3", "=0 | =1 | =-1")
+LSTM = ("B,4", "B,4", "B,4", "8,16", "4", "4", "4", "16")
+BLOCK = ("=[5] | =5", "5,B,4", "B,4", "B,4", "8,16", "4", "4", "4", "16")
+SEGMENTS = ("B,4 | B | 4,3 | B,4", "int(0,3):B | int(0,3):B | =[0,2,1,0] | int(0,2):B,4", "=3 | =4 | =2 | =3")
+SORTED = ("B,4 | B | 4,3 | B,4", "=[0]*6+[1]*6 | =[0]*6+[1]*6 | =[0,0,1,2] | #[0]*3+[1]*9", "=3 | =2 | =3 | =3")
+SPARSE = ("B,4 | B | 4,3", "=[0,2,3] | =[0,3,11] | =[0,1,3]", "=[0,0,1] | =[0,1,1] | =[0,1,2]", "=2 | =2 | =3")
+SPARSE_GRAD = ("3,4 | 2,4", "=[0,2,3] | int(0,3):3", "=[0,0,1] | =[0,0,1]", "=5 | #B")
+FFT = ("B,4 | 4 | B,2,4",)
+FFT2 = ("B,4,4 | 4,4 | 4,B,4",)
+FFT3 = ("B,2,4,4 | 2,4,4",)
+SCATTER = ("4,3 | 4,3 | B,4,3 | B,3", "int(0,4):B,1 | int(0,4):5,1 | int(0,2):5,2 | int(0,2):3,1", "B,3 | 5,3 | 5,3 | 3,3")
+NORM = ("B,2,2,4", "4", "4", "4", "(0.5,1.5):4")
+NORM_GRAD = ("B,2,2,4", "B,2,2,4", "4", "4", "(0.5,1.5):4")
+NORMS = dict(is_training=[False, True], **NHWC)
+STRINGS = dict(types="string")
+SLICES = dict(
+    begin_mask=[0, 1, 3], end_mask=[0, 1, 3], ellipsis_mask=[0, 1, 2], new_axis_mask=[0, 1, 2], shrink_axis_mask=[0, 1, 2]
+)
+# An op without a line: each operand that is of the op's own type, and each other.
+ELEMENTS, NUMBER = TENSOR, "4 |  | B | B,4"
+
+LINES: Dict[str, Line] = {
+    # Concat.cpp
+    "Pack": Line("2* B,4 | 4 | B |  | 4,B", axis=[0, 1, -1]),
+    "ConcatV2": Line("2* B,4 | 4 | B,2,4 | 4,B", "=0 | =1 | =-1"),
+    "Concat": Line("=0 | =1 | =-1", "2* B,4 | 4 | B,2,4 | 4,B"),
+    # Contraction.cpp
+    "SparseTensorDenseMatMul": Line(
+        "=[[0,0],[1,2],[2,3]] | =[[0,0],[1,2],[2,3]] | int(0,3):3,2", "3", "=[3,4] | =[12,4] | =[3,4]", "4,3 | B,3 | 4,3",
+        adjoint_a=[False, True],
+    ),
+    "MatMul": Line("B,4 | 4,B | B,4 | 4,3 | B,12", "4,3 | B,3 | B,3 | 3,2 | 12,B", grad_a=[False], grad_b=[False]),
+    **dict.fromkeys(
+        ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"),
+        Line("B,2,4 | B,2,4 | 2,B,4 | B,3,2,4 | 2,3,4 | B,2,4", "B,4,3 | 4,3 | 2,4,B | B,1,4,3 | 2,4,2 | B,3,4",
+             grad_x=[False], grad_y=[False]),
+    ),
+    "BiasAddGrad": Line("B,4 | B,2,4 | B,4,2,3 | 4,B,2,3 | 3,4"),
+    "Einsum": Line(
+        "2* B,3,4 | B,4 | B,3 | 4,B", N=[2],
+        equation=["bti,bsi->bts", "bti,btj->ij", "bi,bj->bij", "bi,bi->b", "bi,bj->ij", "ab,bc->ac", "bi,ci->bc", "ab,cb->ab",
+                  "...i,...i->...", "bi,bi->", "ib,jb->ij"],
+    ),
+    # Convolution.cpp
+    "Conv2D": Line(IMAGE, "2,2,2,3", **STRIDES, **PADDING, use_cudnn_on_gpu=[True]),
+    "Conv2DBackpropInput": Line("=[B,4,4,2] | #[B,4,4,2]", "2,2,2,3", "B,4,4,3", strides=[[1, 1, 1, 1]],
+                                padding=["SAME"], **NHWC, use_cudnn_on_gpu=[True], checked=False),
+    "Conv2DBackpropFilter": Line(IMAGE, "=[2,2,2,3]", "B,4,4,3", strides=[[1, 1, 1, 1]], padding=["SAME"], **NHWC,
+                                 use_cudnn_on_gpu=[True], checked=False),
+    "Conv3D": Line(VOLUME, "2,2,2,2,3", **STRIDES3, padding=["SAME", "VALID"], **NDHWC),
+    "Conv3DBackpropInputV2": Line("=[B,4,4,4,2] | #[B,4,4,4,2]", "2,2,2,2,3", "B,4,4,4,3", strides=[[1] * 5],
+                                  padding=["SAME"], **NDHWC, checked=False),
+    "Conv3DBackpropFilterV2": Line(VOLUME, "=[2,2,2,2,3]", "B,4,4,4,3", strides=[[1] * 5], padding=["SAME"], **NDHWC, checked=False),
+    "DepthwiseConv2dNative": Line(IMAGE, "2,2,2,3", **STRIDES, **PADDING),
+    "DepthwiseConv2dNativeBackpropInput": Line("=[B,4,4,2] | #[B,4,4,2]", "2,2,2,3", "B,4,4,6", strides=[[1, 1, 1, 1]],
+                                               padding=["SAME"], **NHWC, checked=False),
+    "DepthwiseConv2dNativeBackpropFilter": Line(IMAGE, "=[2,2,2,3]", "B,4,4,6", strides=[[1, 1, 1, 1]], padding=["SAME"],
+                                                **NHWC, checked=False),
+    "MaxPool": Line(IMAGE, **POOL),
+    "AvgPool": Line(IMAGE, **POOL),
+    "MaxPool3D": Line(VOLUME, **POOL3),
+    "AvgPool3D": Line(VOLUME, **POOL3),
+    "MaxPoolV2": Line(IMAGE, *WINDOW, **PADDING),
+    "AvgPool3DGrad": Line("=[B,4,4,4,2] | #[B,4,4,4,2]", SMALL3, **POOL3, checked=False),
+    "AvgPoolGrad": Line("=[B,4,4,2] | #[B,4,4,2]", SMALL, **POOL, checked=False),
+    "LRN": Line(IMAGE, depth_radius=[1], types="float32"),
+    "SpaceToDepth": Line(IMAGE, block_size=[2], **NHWC),
+    "DepthToSpace": Line("B,4,4,8", block_size=[2], **NHWC),
+    "ExtractImagePatches": Line(IMAGE, ksizes=[[1, 2, 2, 1]], **STRIDES, rates=[[1, 1, 1, 1]], padding=["SAME", "VALID"]),
+    **dict.fromkeys(
+        ("ResizeArea", "ResizeBicubic", "ResizeBilinear", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"),
+        Line(IMAGE, "=[6,6] | =[2,3] | #[B,2]", half_pixel_centers=[False]),
+    ),
+    # Indexing.cpp
+    "Gather": Line("4,3 | B,3 | B,3 | 3", "int(0,4):B | int(0,2):3 | =[0] | int(0,3):B,2"),
+    "GatherV2": Line("4,3 | B,3 | B,5,3 | 4,B | B,4 | 4,3", "int(0,4):B | int(0,2):3 | int(0,3):B,2 | int(0,4):3 | int(0,3):B | int(0,3):",
+                     "=0 | =1 | =-1 | =0 | =1 | =0", batch_dims=[0, 1]),
+    "GatherNd": Line("4,3 | B,3 | 3 | B,3 | 4,3", "int(0,3):B,2 | int(0,2):3,1 | int(0,3):B,1 | int(0,2):B,2,2 | int(0,3):1"),
+    "ScatterNd": Line("int(0,4):B,1 | int(0,3):B,2 | int(0,4):3,1 | int(0,2):B,1 | int(0,3):B,1",
+                      "B,3 | B | 3,2 | B,3 | B,3", "=[4,3] | =[3,4] | =[4,2] | #[B,3] | =[12,3]"),
+    **dict.fromkeys(
+        ("TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate"), Line(*SCATTER)
+    ),
+    "Unique": Line("int(0,4):B | int(0,4):5", types="int32 float32"),
+    **dict.fromkeys(("UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"), Line(*SEGMENTS)),
+    "OneHot": Line("int(0,4):B | int(0,4):B,2 | int(0,4):3 | int(0,4):", "=4 | =5 | #B", "", "", axis=[-1, 0, 1]),
+    "TopKV2": Line("B,4 | 4 | 4,B | B,2,4", "=2 | =1 | #B", sorted=[True]),
+    # Matrices.cpp
+    **dict.fromkeys(
+        ("Cholesky", "LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "Svd", "Qr", "SelfAdjointEigV2", "SelfAdjointEig",
+         "Eig", "Lu", "MatrixExponential", "MatrixSquareRoot", "MatrixLogarithm"),
+        Line(MATRIX, close=20.0),
+    ),
+    "CholeskyGrad": Line(MATRIX, MATRIX, close=20.0),
+    "MatrixBandPart": Line("B,3,3 | B,3 | 3,3 | 3,B", "=1 | =0 | =-1", "=1 | =0 | =-1"),
+    "MatrixDiag": Line("B,3 | 3 | B,2,3"),
+    "MatrixDiagPart": Line("B,3,3 | 3,3 | B,3"),
+    "DiagPart": Line("4,4 | B,B | 2,3,2,3"),
+    "MatrixDiagPartV2": Line("B,3,3 | 3,3 | B,3", "=0 | =1 | =[-1,1]", ""),
+    "MatrixDiagPartV3": Line("B,3,3 | 3,3 | B,3", "=0 | =1 | =[-1,1]", ""),
+    **dict.fromkeys(("MatrixSolve", "MatrixTriangularSolve"), Line(MATRIX, "B,3,2 | 3,2 | B,2,3,2", close=20.0)),
+    **dict.fromkeys(("HSVToRGB", "RGBToHSV"), Line("B,3 | 3 | B,2,3 | 3,B,3")),
+    **dict.fromkeys(("FFT", "IFFT"), Line(*FFT, types="complex64")),
+    **dict.fromkeys(("FFT2D", "IFFT2D"), Line(*FFT2, types="complex64")),
+    **dict.fromkeys(("FFT3D", "IFFT3D"), Line(*FFT3, types="complex64")),
+    **dict.fromkeys(("RFFT", "IRFFT"), Line(*FFT, "=[4] | =[6] | =[2]")),
+    **dict.fromkeys(("RFFT2D", "IRFFT2D"), Line(*FFT2, "=[4,4] | =[2,6]")),
+    **dict.fromkeys(("RFFT3D", "IRFFT3D"), Line(*FFT3, "=[2,4,4] | =[2,2,6]")),
+    "Cross": Line("B,3 | 3 | B,2,3", "B,3 | 3 | B,2,3"),
+    "MatrixDiagV2": Line("B,3 | 3 | B,2,3", "=0 | =1 | =[0,1]", "=-1", "=-1", ""),
+    "MatrixDiagV3": Line("B,3 | 3 | B,2,3", "=0 | =1 | =[0,1]", "=-1", "=-1", ""),
+    # Normalization.cpp
+    **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
+                    Line(*NORM, types="float32", epsilon=[0.001], exponential_avg_factor=[1.0, 0.5], results=3, **NORMS)),
+    **dict.fromkeys(("FusedBatchNormGrad", "FusedBatchNormGradV2"), Line(*NORM_GRAD, types="float32", epsilon=[0.001], results=3, **NORMS)),
+    "FusedBatchNormGradV3": Line(*NORM_GRAD, "4", types="float32", epsilon=[0.001], results=3, **NORMS),
+    "Softmax": Line("B,4 | 4 | 4,B | B,2,4"),
+    "LogSoftmax": Line("B,4 | 4 | 4,B | B,2,4"),
+    "SoftmaxCrossEntropyWithLogits": Line("B,4 | B,4 | 3,4 | 4,B", "B,4 | 1,4 | 3,4 | 4,B"),
+    "SparseSoftmaxCrossEntropyWithLogits": Line("B,4 | 3,4", "int(0,4):B | int(0,4):3"),
+    # Quantization.cpp
+    **dict.fromkeys(("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4"),
+                    Line("B,4 | 4 | B,4", "(0,0.1): | (0,0.1): | (0,0.1):4", "(0.8,1): | (0.8,1): | (0.8,1):4", axis=[-1, 1])),
+    "QuantizeAndDequantizeV3": Line("B,4 | 4 | B,4", "(0,0.1): | (0,0.1): | (0,0.1):4", "(0.8,1): | (0.8,1): | (0.8,1):4", "=8",
+                                    axis=[-1, 1]),
+    # Records.cpp
+    "DecodeCSV": Line("B | 3 | B,2", "1* =[0]", OUT_TYPE=[["int32"]]),
+    "DecodePaddedRaw": Line("B | 3 | B,2", "=4", out_type=["uint8"]),
+    "DecodeRaw": Line("int(1,9):B | int(1,9):3 | int(1,9):B,2", out_type=["uint8"]),
+    "ParseExample": Line('=[""]*B | =[""] | =[""]*3', "=[] | =[]", "1* =\"s\"", "1* =\"d\"", "1* 1", sparse_types=[["float32"]],
+                         dense_shapes=[[[1]]], Nsparse=[1], Ndense=[1], Tdense=[["float32"]]),
+    # Reduction.cpp
+    **dict.fromkeys(("Sum", "Mean", "Max", "Min", "All", "Any", "Prod", "EuclideanNorm"), REDUCE),
+    **dict.fromkeys(("ArgMax", "ArgMin"), Line("B,4 | 4 | 4,B | B,2,3", "=0 | =1 | =-1")),
+    "L2Loss": Line(TENSOR),
+    "ReverseV2": Line("B,4 | 4 | 4,B | B,2,3", "=[0] | =[1] | =[-1] | =[0,1] | =[]"),
+    "Roll": Line("B,4 | 4 | 4,B | B,2,3", "=1 | =[2] | =[1] | =[1]", "=0 | =[1] | =[-1] | =[0]"),
+    **dict.fromkeys(("Cumsum", "Cumprod", "CumulativeLogsumexp"), CUMULATE),
+    "ReverseSequence": Line("B,4 | 4,B | B,4,3 | 3,4", "int(1,4):B | int(1,4):B | int(1,4):B | int(1,4):3", seq_dim=[1, 0],
+                            batch_dim=[0, 1]),
+    # Reshape.cpp
+    "Reshape": Line("B,4 | B,4 | B,4 | B,4 | 4,6 | B,2,4 | B,2,4 | 4,B | 4 | B,4 | B,4 | B,4 | 4,6",
+                    "=[-1,2] | =[-1] | #[B,2,2] | =[B,2,2] | =[3,-1] | =[-1,4] | #[B,-1] | =[-1] | =[2,2] | =[4,-1] | =[48] | =[2,-1,4]"
+                    " | #[B,-1]"),
+    "ExpandDims": Line("B,4 | 4 | 4,B", "=0 | =1 | =-1"),
+    "Squeeze": Line("B,1 | 1,4 | 1,B,1 | B,1,4", squeeze_dims=[[], [1], [0], [-1]]),
+    **dict.fromkeys(("Transpose", "ConjugateTranspose"),
+                    Line("B,4 | B,2,3 | 4,B | 3,4 | 2,B,3", "=[1,0] | =[2,0,1] | =[0,1] | =[1,0] | =[1,0,2]")),
+    "Fill": Line("=[3,4] | #[B,4] | #[B] | =[B] | #[B,B]", ""),
+    "Tile": Line("B,4 | 4 | 4,B | B,2,3 | B,1 | 1,4 | 4", "=[1,2] | =[3] | =[2,1] | =[1,2,1] | #[1,B] | #[B,1] | #[B]"),
+    "BroadcastTo": Line("B,4 | 4 | B,1 | 4 | B,4 | 1,4", "=[B,4] | #[B,4] | #[B,4] | =[3,4] | #[2,B,4] | =[12,4]"),
+    # RowIndices.cpp
+    "DynamicPartition": Line("B,4 | B | 4,3 | B,4", "int(0,2):B | int(0,2):B | =[0,1,1,0] | int(0,2):B,4", num_partitions=[2]),
+    **dict.fromkeys(("ParallelDynamicStitch", "DynamicStitch"),
+                    Line("2* int(0,4):B | =[0,2] | int(0,4):5", "2* B,3 | 2,4 | 5,3", N=[2], close=1.0)),
+    "Where": Line("B,4 | B | 4 | 4,B", types="bool float32 int32"),
+    # RowOps.cpp
+    "SpaceToBatchND": Line("B,4,4,2 | 4,4,2 | B,4,3", "=[2,2] | =[2] | =[2]", "=[[0,0],[0,0]] | =[[0,0]] | =[[0,0]]"),
+    "BatchToSpaceND": Line("B,4,4,2 | 4,4,2 | B,4,3", "=[2,2] | =[2] | =[2]", "=[[0,0],[0,0]] | =[[0,0]] | =[[1,0]]"),
+    "LSTMBlockCell": Line(*LSTM, cell_clip=[3.0], forget_bias=[1.0], types="float32", checked=False),
+    "LSTMBlockCellGrad": Line(*LSTM, *["B,4"] * 8, types="float32", checked=False),
+    "GRUBlockCell": Line("B,4", "B,4", "8,8", "8,4", "8", "4", checked=False),
+    "GRUBlockCellGrad": Line("B,4", "B,4", "8,8", "8,4", "8", "4", *["B,4"] * 4, checked=False),
+    "BlockLSTM": Line("=5", *BLOCK[1:], types="float32", checked=False),
+    "BlockLSTMV2": Line("=5", *BLOCK[1:], types="float32", checked=False),
+    "BlockLSTMGrad": Line("=5", *BLOCK[1:], *["5,B,4"] * 9, types="float32", checked=False),
+    "BlockLSTMGradV2": Line("=5", *BLOCK[1:], *["5,B,4"] * 9, types="float32", checked=False),
+    "AdjustContrastv2": Line("B,4,4,3 | 4,4,3 | 4,B,4,3", "", types="float32"),
+    "AdjustHue": Line("B,4,4,3 | 4,4,3 | B,3", "(0,0.3):", types="float32"),
+    "AdjustSaturation": Line("B,4,4,3 | 4,4,3 | B,3", "", types="float32"),
+    "Dilation2D": Line(IMAGE, "2,2,2", **STRIDES, rates=[[1, 1, 1, 1]], padding=["SAME", "VALID"]),
+    "Dilation2DBackpropInput": Line(IMAGE, "2,2,2", IMAGE, strides=[[1, 1, 1, 1]], rates=[[1, 1, 1, 1]], padding=["SAME"], checked=False),
+    "Dilation2DBackpropFilter": Line(IMAGE, "2,2,2", IMAGE, strides=[[1, 1, 1, 1]], rates=[[1, 1, 1, 1]], padding=["SAME"], checked=False),
+    "DrawBoundingBoxes": Line("B,4,4,3 | B,4,4,1", "boxes:B,2,4", types="float32"),
+    "DrawBoundingBoxesV2": Line("B,4,4,3 | B,4,4,1", "boxes:B,2,4", "2,3", types="float32"),
+    "ExtractVolumePatches": Line(VOLUME, ksizes=[[1, 2, 2, 2, 1]], **STRIDES3, padding=["SAME", "VALID"]),
+    "ImageProjectiveTransformV2": Line(IMAGE, "=[[1.,0.,.5,0.,1.,0.,0.,0.]] | (0,0.1):B,8 | (0,0.1):1,8", "=[4,4] | =[3,5]",
+                                       interpolation=["BILINEAR", "NEAREST"]),
+    "ImageProjectiveTransformV3": Line(IMAGE, "=[[1.,0.,.5,0.,1.,0.,0.,0.]] | (0,0.1):B,8 | (0,0.1):1,8", "=[4,4] | =[3,5]", "",
+                                       interpolation=["BILINEAR", "NEAREST"]),
+    "LRNGrad": Line(IMAGE, IMAGE, IMAGE, depth_radius=[1], types="float32"),
+    "MaxPool3DGrad": Line(VOLUME, SMALL3, SMALL3, **POOL3, types="float32", checked=False),
+    "MaxPool3DGradGrad": Line(VOLUME, SMALL3, VOLUME, **POOL3, checked=False),
+    "MaxPoolGrad": Line(IMAGE, SMALL, SMALL, **POOL, checked=False),
+    "MaxPoolGradV2": Line(IMAGE, SMALL, SMALL, *WINDOW, **PADDING, checked=False),
+    "MaxPoolGradGrad": Line(IMAGE, SMALL, IMAGE, **POOL, checked=False),
+    "MaxPoolGradGradV2": Line(IMAGE, SMALL, IMAGE, *WINDOW, **PADDING, checked=False),
+    "MaxPoolWithArgmax": Line(IMAGE, ksize=[[1, 2, 2, 1]], strides=[[1, 2, 2, 1]], padding=["SAME", "VALID"]),
+    "ResizeBicubicGrad": Line(IMAGE, SMALL, half_pixel_centers=[False]),
+    "ResizeBilinearGrad": Line(IMAGE, SMALL, half_pixel_centers=[False]),
+    "ScaleAndTranslate": Line(IMAGE, "=[5,5] | #[B,5]", "(0.5,1.5):2", "(0,0.2):2"),
+    "ScaleAndTranslateGrad": Line(IMAGE, SMALL, "(0.5,1.5):2", "(0,0.2):2", types="float32"),
+    "FakeQuantWithMinMaxVarsGradient": Line(TENSOR, TENSOR, "(0.1,0.2):", "(0.6,0.7):"),
+    "FakeQuantWithMinMaxVarsPerChannel": Line("B,4 | 4 | B,2,4", "(0.1,0.2):4", "(0.6,0.7):4"),
+    "FakeQuantWithMinMaxVarsPerChannelGradient": Line("B,4 | 4 | B,2,4", "B,4 | 4 | B,2,4", "(0.1,0.2):4", "(0.6,0.7):4"),
+    "FakeQuantWithMinMaxVars": Line(TENSOR, "(0.1,0.2):", "(0.6,0.7):"),
+    "BandedTriangularSolve": Line("(1,2):B,2,3 | (1,2):2,3", "B,3,2 | 3,2", close=20.0),
+    "MatrixSetDiag": Line("B,3,3 | 3,3 | B,3", "B,3 | 3 | 3"),
+    "MatrixSetDiagV2": Line("B,3,3 | 3,3 | B,3", "B,3 | 3 | 3", "=0"),
+    "MatrixSetDiagV3": Line("B,3,3 | 3,3 | B,3", "B,3 | 3 | 3", "=0"),
+    "MatrixSolveLs": Line(MATRIX, "B,3,2 | 3,2 | B,2,3,2", "(0.1,0.2):", close=50.0, fast=[True]),
+    "NthElement": Line("B,4 | 4 | 4,B", "=1 | =0 | #B"),
+    "TridiagonalMatMul": Line("B,1,3", "B,1,3", "B,1,3", "B,3,2"),
+    "TridiagonalSolve": Line("(1,2):B,3,3 | (1,2):3,3", "B,3,2 | 3,2", close=50.0, perturb_singular=[False]),
+    **dict.fromkeys(("LowerBound", "UpperBound"), Line("sorted:B,4 | sorted:3,4", "B,2 | 3,2")),
+    "IsotonicRegression": Line("B,4 | 3,4 | 4,B"),
+    "InTopK": Line("B,4 | 3,4", "int(0,4):B | int(0,4):3", k=[2]),
+    "InTopKV2": Line("B,4 | 3,4", "int(0,4):B | int(0,4):3", "=2 | =1"),
+    "RegexFullMatch": Line(TENSOR, ' | ="1|2"'),
+    "RegexReplace": Line(TENSOR, ' | ="1|2"', ' | ="one"'),
+    # Elementwise.cpp
+    "EnsureShape": Line("B,4 | 4 | B,2,4", shape=[[None, 4], [BATCH, 4], [4], [None, None], [BATCH, 2, 4]]),
+    "IdentityN": Line("2* " + TENSOR),
+    "AddN": Line("2* " + TENSOR),
+    "AccumulateNV2": Line("2* B,4", shape=[[BATCH, 4], [None, 4]]),
+    "BiasAdd": Line("B,4 | B,2,4 | B,4,2,3 | 3,4 | 4,B", "4 | 4 | 4 | 4 | B"),
+    "Cast": Line(TENSOR, Truncate=[False, True], DstT=["float32", "int32", "float64", "bool"]),
+    "Select": Line("int(0,2):B | int(0,2):B,4 | int(0,2): | int(0,2):4", "B,4 | B,4 | B,4 | 4", "B,4 | B,4 | B,4 | 4"),
+    "SelectV2": Line("int(0,2):B,1 | int(0,2):B,4 | int(0,2): | int(0,2):4", "B,4 | B,4 | 4 | 4", "B,4 | 4 | B,4 | "),
+    "Acosh": Line("(1,3):B,4 | (1,3):4 | (1,3):"),
+    "Bucketize": Line(TENSOR, boundaries=[[0.2, 0.4, 0.6]]),
+    "CheckNumerics": Line(TENSOR, message=[""]),
+    "StringToHashBucketFast": Line(TENSOR, num_buckets=[50]),
+    "StringToHashBucket": Line(TENSOR, num_buckets=[50]),
+    "StringToHashBucketStrong": Line(TENSOR, num_buckets=[50], key=[[1, 2]]),
+    "StaticRegexFullMatch": Line(TENSOR, pattern=["1|2"]),
+    "StaticRegexReplace": Line(TENSOR, pattern=["1"], rewrite=["one"]),
+    "StringToNumber": Line(TENSOR),
+    "DecodeBase64": Line('=["MQ", "Mg"]', types="string"),
+    "ClipByValue": Line("B,4 | 4 | B,4", "(0.1,0.3): | (0.1,0.3): | (0.1,0.3):B,4", "(0.6,0.8): | (0.6,0.8): | (0.6,0.8):B,4"),
+    "Substr": Line("int(10,99):B,4 | int(10,99):4", "=0 | =1 | int(0,2):4", "=1 | =1 | int(0,2):4"),
+    "StringJoin": Line("2* B,4 | 4 |  | B"),
+    "LeftShift": Line(TENSOR, "int(0,3):B,4 | int(0,3):4 | int(0,3): | int(0,3):B,1 | int(0,3):4"),
+    "RightShift": Line(TENSOR, "int(0,3):B,4 | int(0,3):4 | int(0,3): | int(0,3):B,1 | int(0,3):4"),
+    "Polygamma": Line("int(1,3):B,4 | int(1,3):4 | int(1,3):", "B,4 | 4 | B,4", types="float32", close=10.0),
+    "Zeta": Line("(1.5,3):B,4 | (1.5,3):4 | (1.5,3):", "B,4 | 4 | B,4", close=10.0),
+    "Atanh": Line(TENSOR, close=5.0),
+    "Snapshot": Line(TENSOR),
+    # ShapeOps.cpp
+    "ShapeN": Line("2* B,4 | 4 | B"),
+    # Its axes, which a sum and a reshape read, may be more where a replica has one row.
+    "BroadcastGradientArgs": Line("#[B,4] | =[3,4] | #[B,4] | #[B,1]", "#[B,4] | =[4] | =[4] | =[1,4]", empty=False),
+    "ConcatOffset": Line("=0 | =1", "2* #[B,4] | =[3,4]"),
+    "InvertPermutation": Line("=[1,0,2] | =[2,0,1]"),
+    "Range": Line("=0 | =1 | #B", "=5 | #B | =60", "=1 | =2 | =7"),
+    # Slicing.cpp
+    "Unpack": Line("B,4 | 4,B | 3,4", num=[3, 4], axis=[0, 1, -1]),
+    "Split": Line("=0 | =1 | =-1", "B,4 | 4,B | 4,6", num_split=[2]),
+    "SplitV": Line("B,4 | 4,B | 4,6 | B,4", "=[1,3] | =[3,1] | =[2,-1] | =[4,8]", "=1 | =0 | =-1 | =0", num_split=[2]),
+    "Slice": Line("B,4 | B,4 | 4,B | 4,6 | B,4 | B,4 | B,4 | 20,4", "=[0,1] | =[0,0] | =[1,0] | =[0,0] | =[1,0] | =[0,2] | =[0,0] | =[0,0]",
+                  "=[-1,2] | #[B,2] | =[2,-1] | =[2,3] | =[1,2] | =[B,2] | =[2,4] | #[B,4]"),
+    "StridedSlice": Line("B,4 | B,4 | 4,B | 4,6 | B,4 | B,4 | B,2,4 | 20,4",
+                         "=[0,1] | =[0,0] | =[1,0] | =[0,1] | =[1,-1] | =[0] | =[0,0,1] | =[0,0]",
+                         "#[B,3] | =[B,2] | =[3,4] | =[3,5] | =[3,-3] | =[1] | =[-1,1,3] | #[B,4]",
+                         "=[1,1] | =[1,2] | =[1,1] | =[2,1] | =[1,-1] | =[1] | =[1,1,1] | =[1,1]", **SLICES),
+    "StridedSliceGrad": Line("#[B,4] | =[4,6] | =[B,4] | #[B,4]", "=[0,1] | =[0,1] | =[0,0] | =[0,1]", "=[0,3] | =[3,5] | =[0,2] | =[0,2]",
+                             "=[1,1] | =[2,1] | =[1,1] | =[1,1]", "B,2 | 2,4 | B,2 | B", begin_mask=[0, 1, 3], end_mask=[0, 1],
+                             shrink_axis_mask=[0, 2], ellipsis_mask=[0], new_axis_mask=[0]),
+    "Pad": Line("B,4 | 4 | 4,B | B,4", "=[[0,0],[1,2]] | =[[1,2]] | =[[1,1],[0,0]] | =[[1,0],[0,0]]"),
+    "PadV2": Line("B,4 | 4 | 4,B | B,4", "=[[0,0],[1,2]] | =[[1,2]] | =[[1,1],[0,0]] | =[[1,0],[0,0]]", ""),
+    "MirrorPad": Line("B,4 | 4 | 4,B | B,4", "=[[0,0],[1,2]] | =[[1,2]] | =[[1,1],[0,0]] | =[[1,0],[0,0]]"),
+    "MirrorPadGrad": Line("B,6 | 6 | 6,B | B,4", "=[[0,0],[1,1]] | =[[1,2]] | =[[1,1],[0,0]] | =[[1,0],[0,0]]"),
+    # WholeBatch.cpp
+    "Bincount": Line("int(0,4):B | int(0,4):5", "=5 | =4 | #B", "B | 5"),
+    "DenseBincount": Line("int(0,4):B | int(0,4):5 | int(0,4):B,2", "=5 | =4 | =4", "B | 5 | B,2"),
+    "BroadcastArgs": Line("#[B,4] | =[3,4] | #[B,1]", "#[B,4] | =[4] | =[1,4]"),
+    "CropAndResize": Line(IMAGE, "boxes:2,4 | boxes:B,4", "=[0,1] | int(0,2):B", "=[3,3]"),
+    "CropAndResizeGradBoxes": Line("2,3,3,2 | B,3,3,2", IMAGE, "boxes:2,4 | boxes:B,4", "=[0,1] | int(0,2):B"),
+    "CropAndResizeGradImage": Line("2,3,3,2 | B,3,3,2", "boxes:2,4 | boxes:B,4", "=[0,1] | int(0,2):B", "=[3,4,4,2] | #[B,4,4,2]",
+                                   T=["float32"]),
+    "DenseToDenseSetOperation": Line("int(0,5):B,4 | int(0,5):3,4", "int(0,5):B,4 | int(0,5):3,4",
+                                     set_operation=["a-b", "union", "intersection"], types="int32"),
+    "HistogramFixedWidth": Line("B,4 | 4", "=[0,1]", "=4"),
+    "LinSpace": Line("", "", "=3 | #B"),
+    "ListDiff": Line("int(0,5):B | int(0,5):5", "int(0,3):2 | int(0,5):B"),
+    "NonMaxSuppression": Line("boxes:5,4 | boxes:B,4", "5 | B", "=2"),
+    "NonMaxSuppressionV2": Line("boxes:5,4 | boxes:B,4", "5 | B", "=2", ""),
+    **dict.fromkeys(("NonMaxSuppressionV3", "NonMaxSuppressionV4"), Line("boxes:5,4 | boxes:B,4", "5 | B", "=2", "", "")),
+    **dict.fromkeys(("SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum"), Line(*SORTED[:2])),
+    **dict.fromkeys(("SegmentMaxV2", "SegmentMinV2", "SegmentProdV2", "SegmentSumV2"), Line(*SORTED)),
+    **dict.fromkeys(("SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum"), Line(*SPARSE[:3])),
+    **dict.fromkeys(
+        ("SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments"), Line(*SPARSE)
+    ),
+    **dict.fromkeys(("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad"), Line(*SPARSE_GRAD)),
+    "SparseToDense": Line("=[0,2] | =[[0,1],[2,0]] | int(0,4):B", "=[4] | =[3,4] | =[4]", "2 | 2 | B", "", validate_indices=[False]),
+    "StatelessRandomGetKeyCounter": Line("int(1,9):2"),
+    **dict.fromkeys(("UniqueV2", "UniqueWithCountsV2"), Line("int(0,4):B | int(0,4):5 | int(0,2):4,2", "=[0] | =[] | =[0]",
+                                                              types="int32 float32")),
+    "UniqueWithCounts": Line("int(0,4):B | int(0,4):5", types="int32 float32"),
+    # Sampling.cpp: what is drawn is no function of the operands.
+    "ComputeAccidentalHits": Line("int(0,4):B,2", "=[0,1,2]", num_true=[2], seed=[1], seed2=[2]),
+}
+
+DRAWS = "draws random numbers: replicas have other ones, which test_random.py and test_sampled.py look at"
+STATE = "has a state, which models of the conformance tier run"
+ONCE = "exists once, for its effect: test_effects.py"
+FRAME = "makes sense in a loop or a conditional only: test_loops.py, test_functions.py"
+SOURCE = "reads nothing of the graph: test_batches.py"
+# Entries without a generator, and why.
+NOT_COVERED: Dict[str, str] = {
+    **dict.fromkeys(
+        "RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt ParameterizedTruncatedNormal RandomGamma RandomPoissonV2"
+        " Multinomial StatelessMultinomial StatelessRandomUniformInt StatelessRandomUniformIntV2 StatelessRandomUniformFullInt"
+        " StatelessRandomUniformFullIntV2 StatelessRandomUniform StatelessRandomUniformV2 StatelessRandomNormal"
+        " StatelessRandomNormalV2 StatelessTruncatedNormal StatelessTruncatedNormalV2 AllCandidateSampler"
+        " FixedUnigramCandidateSampler LearnedUnigramCandidateSampler LogUniformCandidateSampler"
+        " ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler".split(),
+        DRAWS,
+    ),
+    **dict.fromkeys(
+        "StackV2 StackPushV2 StackPopV2 StackCloseV2 TensorArrayV3 TensorArrayGradV3 TensorArrayGradWithShape TensorArrayReadV3"
+        " TensorArrayWriteV3 TensorArrayGatherV3 TensorArrayScatterV3 TensorArrayConcatV3 TensorArraySplitV3 TensorArraySizeV3"
+        " TensorArrayCloseV3 Switch RefSwitch RefMerge Merge Enter RefEnter Exit RefExit NextIteration RefNextIteration"
+        " LoopCond".split(),
+        FRAME,
+    ),
+    **dict.fromkeys(
+        "AudioSummary AudioSummaryV2 EagerPyFunc HistogramSummary ImageSummary MergeSummary MergeV2Checkpoints Print PrintV2 PyFunc"
+        " PyFuncStateless RestoreV2 SaveV2 ScalarSummary StringFormat TensorSummary TensorSummaryV2 WriteFile".split(),
+        ONCE,
+    ),
+    **dict.fromkeys(
+        "Const Placeholder PlaceholderV2 PlaceholderWithDefault IteratorGetNext IteratorGetNextSync QueueDequeue QueueDequeueMany"
+        " QueueDequeueManyV2 QueueDequeueUpTo QueueDequeueUpToV2 QueueDequeueV2 OptionalFromValue OptionalGetValue"
+        " OptionalNone".split(),
+        SOURCE,
+    ),
+    **dict.fromkeys(
+        "VariableV2 Variable VarHandleOp ReadVariableOp VarIsInitializedOp IsVariableInitialized VariableShape Assign AssignAdd"
+        " AssignSub ResourceGather ResourceGatherNd LookupTableFind LookupTableFindV2 LookupTableSize LookupTableSizeV2".split(),
+        STATE,
+    ),
+    "BatchMatMulV3": "has no kernel for one type of all its operands but those of BatchMatMulV2",
+    "AccumulateNV2": "has no kernel: TensorFlow writes it anew before it runs",
+    "DebugGradientIdentity": "is no op of a step: TensorFlow refuses it in a graph that runs",
+    "ParseExample": "test_batches.py",
+    "ParseExampleV2": "test_batches.py",
+    "Concat": "its axis comes first, else it is ConcatV2",
+}
+# No op of TensorFlow, or an entry of a program's own.
+NO_OPS = re.compile(r"ToReplicasOp|FromReplicasOp|ReduceOp|GatherOp|ScaleOp|Collective\w+|Accumulator\w+Gradient")
+
+PREFERRED = [
+    dtypes.float32, dtypes.int32, dtypes.bool, dtypes.float64, dtypes.int64, dtypes.complex64, dtypes.string, dtypes.uint8,
+    dtypes.float16,
+]  # fmt: skip
+
+
+def families() -> Dict[str, List[str]]:
+    """The ops of each file of lib/infer/rules that has entries."""
+    folder = os.path.join(rule_coverage.ROOT, "lib", "infer", "rules")
+    result = {}
+    for file in sorted(os.listdir(folder)):
+        if file.endswith(".cpp"):
+            found = [op for op, _, _ in rule_coverage.ENTRY.findall(rule_coverage.read("lib", "infer", "rules", file))]
+            ops = [op for op in found if not NO_OPS.fullmatch(op)]
+            if ops:
+                result[file[: -len(".cpp")]] = ops
+    return result
+
+
+def line_of(op: str) -> Optional[Line]:
+    """What says how to make the op; None where nothing does."""
+    if op in NOT_COVERED:
+        return None
+    if op in LINES:
+        return LINES[op]
+    definition = op_def_registry.get(op)
+    if definition is None or any(a.number_attr or a.type_list_attr for a in definition.input_arg):
+        return None
+    main = next((a.type_attr for a in definition.input_arg if a.type_attr), "")
+    return Line(*[ELEMENTS if a.type_attr == main else NUMBER for a in definition.input_arg])
+
+
+def types_of(op: str, line: Line, attribute) -> List:
+    """The types that an attribute may name: few, common ones."""
+    allowed = [dtypes.as_dtype(t) for t in attribute.allowed_values.list.type] or PREFERRED
+    wanted = line.types if line.types and attribute.name in ("T", "TI", "Tin") else PREFERRED
+    return [t for t in wanted if t in allowed][:5] or allowed[:2]
+
+
+def attributes_of(op: str, line: Line) -> Dict[str, List]:
+    """By attribute: the values that it may have. Types of operands are among them."""
+    result = {}
+    for attribute in op_def_registry.get(op).attr:
+        name = attribute.name
+        if name in line.attributes:
+            values = line.attributes[name]
+            result[name] = [dtypes.as_dtype(v) for v in values] if attribute.type == "type" else values
+        elif attribute.type == "type":
+            result[name] = types_of(op, line, attribute)
+        elif attribute.type == "bool":
+            result[name] = [False, True]
+        elif attribute.type == "string" and attribute.allowed_values.list.s:
+            result[name] = [v.decode() for v in attribute.allowed_values.list.s]
+    return result

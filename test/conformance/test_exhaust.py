@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every rule of lib/infer/rules against TensorFlow, by enumeration: operands of every type, attributes of every value.
+
+The package `exhaust` has the machinery. A run draws some recipes of each op by a seed, which it prints and which is another
+one each day; `--full` runs all, and writes how many held to exhaust/results.txt, from which docs/Coverage.md is made.
+"""
+
+import pytest
+import rule_coverage
+from exhaust import driver, report, table
+
+
+@pytest.fixture(scope="module")
+def seed(request):
+    return request.config.getoption("--exhaust-seed")
+
+
+@pytest.mark.parametrize("family", [name for name, ops in table.families().items() if any(map(table.line_of, ops))])
+def test_family(family, seed, request):
+    """What is claimed of the results of an op holds, whatever its operands are."""
+    full = request.config.getoption("--full")
+    print(f"seed {seed}: python -m exhaust --family={family} --seed={seed}")
+    result = driver.run(table.families()[family], None if full else report.BUDGET, seed)
+    if full:
+        report.write(result)
+    print("\n".join(report.table(result)))
+    assert not result.failures, "\n".join(map(str, result.failures))
+
+
+def test_listed():
+    """An entry of the rules has a generator or a reason, and not both."""
+    ops = {op for ops in table.families().values() for op in ops}
+    assert len(ops) > 450 and ops >= {op for op in rule_coverage.entries() if not table.NO_OPS.fullmatch(op)}
+    lacking = sorted(op for op in ops if table.line_of(op) is None and op not in table.NOT_COVERED)
+    assert not lacking, "add a line to exhaust/table.py, or a reason to its NOT_COVERED"
+    assert not set(table.NOT_COVERED) - ops, "reasons for ops without an entry"
+    assert not set(table.LINES) - ops, "lines for ops without an entry"
+    assert not set(table.LINES) & set(table.NOT_COVERED), "a line and a reason"
+
+
+def test_recorded():
+    """Every generator makes something that TensorFlow runs and of which a claim holds."""
+    recorded = report.read()
+    ops = {op for ops in table.families().values() for op in ops if table.line_of(op)}
+    idle = sorted(op for op in ops if not recorded.get(op, {}).get("held"))
+    assert not idle, "nothing of these is proved: give each a better line, or a reason; then python -m exhaust --full --write"
