@@ -284,6 +284,8 @@ def build(world: operands.World, recipe: Recipe, name: str) -> Optional[Instance
 def session(graph, replicas=1):
     config = tf1.ConfigProto(device_count={"CPU": replicas}, inter_op_parallelism_threads=1, intra_op_parallelism_threads=1)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
+    # An op without a kernel shall not keep the others from running.
+    config.graph_options.place_pruned_graph = True
     config.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
     return tf1.Session(graph=graph, config=config)
 
@@ -311,7 +313,7 @@ def run_each(run, groups: Dict[str, List], errors: Dict[str, str]) -> Dict[str, 
 class Graph:
     """A chunk of instances: built, run alone, rewritten and compared."""
 
-    def __init__(self, recipes: Sequence[Recipe], static: bool, seed: int, result: Result, want_proofs, flags, only_batch, stage):
+    def __init__(self, recipes: Sequence[Recipe], static: bool, seed: int, result: Result, want_proofs, flags, only_batch, stage, quota):
         self.only_batch = only_batch
         self.stage = stage
         self.result = result
@@ -322,12 +324,16 @@ class Graph:
         self.instances: Dict[str, Instance] = {}
         with self.graph.as_default():
             self.world = operands.World(static, seed)
+            built: Dict[str, int] = collections.Counter()
             for i, recipe in enumerate(recipes):
+                if quota is not None and built[recipe.op] == quota:
+                    continue
                 before = set(self.world.feeds)
                 instance = build(self.world, recipe, f"q{i}")
                 if instance is None:
                     self.result.count(recipe, "invalid")
                     continue
+                built[recipe.op] += 1
                 instance.feeds = frozenset(set(self.world.feeds) - before) | {"x", "w", "four"}
                 self.instances[instance.name] = instance
         self.definition = self.graph.as_graph_def(add_shapes=static)
@@ -479,15 +485,15 @@ def wait(child: int, seconds: float) -> int:
         time.sleep(0.01)
 
 
-def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_proofs: bool, flags) -> Result:
-    """In a process of its own, since an op may end it. One that does is found by halves."""
+def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_proofs: bool, flags, quota=None) -> Result:
+    """At most `quota` of each op. In a process of its own, since an op may end it. One that does is found by halves."""
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as stage:
         child = os.fork()
         if child == 0:
             status = 1
             try:
                 result = Result()
-                Graph(recipes, recipes[0].static, seed, result, want_proofs, flags, only_batch, stage).check()
+                Graph(recipes, recipes[0].static, seed, result, want_proofs, flags, only_batch, stage, quota).check()
                 pickle.dump(result, answer)
                 answer.flush()
                 status = 0
@@ -508,33 +514,44 @@ def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_pro
         if len(recipes) > 1:
             half = len(recipes) // 2
             for part in (recipes[:half], recipes[half:]):
-                result.add(check_chunk(part, only_batch, seed, want_proofs, flags))
+                result.add(check_chunk(part, only_batch, seed, want_proofs, flags, quota))
             return result
         stage.seek(0)
         if stage.read() == b"output":
             result.count(recipes[0], "failed")
             result.failures.append(Failure(recipes[0], 0, BATCH, f"signal {os.WTERMSIG(status)} ends the process that runs the output"))
         elif not only_batch:
-            result.add(check_chunk(recipes, True, seed, want_proofs, flags))
+            result.add(check_chunk(recipes, True, seed, want_proofs, flags, quota))
         else:
             result.count(recipes[0], "invalid")
         return result
 
 
 def run(ops: Sequence[str], budget: Optional[int], seed: int, want_proofs=False, flags=FLAGS, progress=None) -> Result:
-    """Checks `budget` recipes of each op, or all."""
+    """Checks `budget` instances of each op that TensorFlow takes, or all recipes."""
     result = Result()
-    recipes = chosen(ops, budget, seed)
-    # What crashes on no rows is kept apart.
+    # Most of what is drawn is nothing that TensorFlow takes.
+    recipes = chosen(ops, None if budget is None else 4 * budget, seed)
     groups = collections.defaultdict(list)
     for recipe in recipes:
         groups[recipe.static, not table.line_of(recipe.op).empty].append(recipe)
     done = 0
-    for (_, only_batch), of in groups.items():
-        for first in range(0, len(of), AT_ONCE):
-            part = of[first : first + AT_ONCE]
-            result.add(check_chunk(part, only_batch, seed + first, want_proofs, flags))
+    for (static, only_batch), of in groups.items():
+        quota = None if budget is None else max(budget // 5, 1) if static else budget
+        for part in chunks(of, quota):
+            result.add(check_chunk(part, only_batch, seed + done, want_proofs, flags, quota))
             done += len(part)
             if progress:
                 progress(f"{done} of {len(recipes)}, {len(result.failures)} failures")
     return result
+
+
+def chunks(recipes: Sequence[Recipe], quota: Optional[int]):
+    """Parts of about AT_ONCE instances; with a quota, each op is in one part."""
+    if quota is None:
+        yield from (recipes[i : i + AT_ONCE] for i in range(0, len(recipes), AT_ONCE))
+        return
+    by_op = [list(group) for _, group in itertools.groupby(recipes, lambda recipe: recipe.op)]
+    step = max(AT_ONCE // quota, 1)
+    for i in range(0, len(by_op), step):
+        yield [recipe for group in by_op[i : i + step] for recipe in group]

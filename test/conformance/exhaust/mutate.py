@@ -45,7 +45,7 @@ MUTATIONS = [
         "X = ReplicationType::partial(2 * X.K);", "X = ReplicationType::partial(X.K);",
     ),
     Mutation(
-        "keep_dims is forgotten", "Sum", "Reduction.cpp", "(Keep ? 0 : Before)", "Before",
+        "keep_dims is forgotten", "Sum", "Reduction.cpp", "(Keep ? 0 : Before)", "(Keep && Rank < 0 ? 0 : Before)",
     ),
     Mutation(
         "the mean of parts is their sum", "Mean", "Reduction.cpp",

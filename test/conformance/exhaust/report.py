@@ -6,7 +6,7 @@ from typing import Dict, List
 
 from exhaust import driver
 
-BUDGET = 24  # recipes of each op in the default tier
+BUDGET = 16  # instances of each op in the default tier
 RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.txt")
 
 
