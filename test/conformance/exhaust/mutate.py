@@ -10,6 +10,7 @@ The sources are changed in place and restored at the end, whatever happens. BUIL
 import argparse
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 from typing import List
@@ -122,9 +123,9 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m exhaust.mutate", description=__doc__.split("\n")[0])
     parser.add_argument("--apart", action="store_true", help="one build for each mutation")
     parser.add_argument("--seed", type=int, default=0, help="of the recipes that are drawn")
-    parser.add_argument("--only", default="", help="those whose words have this")
+    parser.add_argument("--only", default="", help="those whose words this pattern fits")
     options = parser.parse_args()
-    mutations = [m for m in MUTATIONS if options.only in m.what]
+    mutations = [m for m in MUTATIONS if re.search(options.only, m.what)]
     rows = []
     for part in [[m] for m in mutations] if options.apart else [mutations]:
         rows += score(part, options.seed)
