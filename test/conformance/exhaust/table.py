@@ -106,7 +106,6 @@ LINES: Dict[str, Line] = {
     # Concat.cpp
     "Pack": Line("2* B,4 | 4 | B |  | 4,B", axis=[0, 1, -1]),
     "ConcatV2": Line("2* B,4 | 4 | B,2,4 | 4,B", "=0 | =1 | =-1"),
-    "Concat": Line("=0 | =1 | =-1", "2* B,4 | 4 | B,2,4 | 4,B"),
     # Contraction.cpp
     "SparseTensorDenseMatMul": Line(
         "=[[0,0],[1,2],[2,3]] | =[[0,0],[1,2],[2,3]] | int(0,3):3,2", "3", "=[3,4] | =[12,4] | =[3,4]", "4,3 | B,3 | 4,3",
@@ -114,7 +113,7 @@ LINES: Dict[str, Line] = {
     ),
     "MatMul": Line("B,4 | 4,B | B,4 | 4,3 | B,12", "4,3 | B,3 | B,3 | 3,2 | 12,B", grad_a=[False], grad_b=[False]),
     **dict.fromkeys(
-        ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"),
+        ("BatchMatMul", "BatchMatMulV2"),
         Line("B,2,4 | B,2,4 | 2,B,4 | B,3,2,4 | 2,3,4 | B,2,4", "B,4,3 | 4,3 | 2,4,B | B,1,4,3 | 2,4,2 | B,3,4",
              grad_x=[False], grad_y=[False]),
     ),
@@ -210,8 +209,6 @@ LINES: Dict[str, Line] = {
     "DecodeCSV": Line("B | 3 | B,2", "1* =[0]", OUT_TYPE=[["int32"]]),
     "DecodePaddedRaw": Line("B | 3 | B,2", "=4", out_type=["uint8"]),
     "DecodeRaw": Line("int(1,9):B | int(1,9):3 | int(1,9):B,2", out_type=["uint8"]),
-    "ParseExample": Line('=[""]*B | =[""] | =[""]*3', "=[] | =[]", "1* =\"s\"", "1* =\"d\"", "1* 1", sparse_types=[["float32"]],
-                         dense_shapes=[[[1]]], Nsparse=[1], Ndense=[1], Tdense=[["float32"]]),
     # Reduction.cpp
     **dict.fromkeys(("Sum", "Mean", "Max", "Min", "All", "Any", "Prod", "EuclideanNorm"), REDUCE),
     **dict.fromkeys(("ArgMax", "ArgMin"), Line("B,4 | 4 | 4,B | B,2,3", "=0 | =1 | =-1")),
@@ -295,7 +292,6 @@ LINES: Dict[str, Line] = {
     "EnsureShape": Line("B,4 | 4 | B,2,4", shape=[[None, 4], [BATCH, 4], [4], [None, None], [BATCH, 2, 4]]),
     "IdentityN": Line("2* " + TENSOR),
     "AddN": Line("2* " + TENSOR),
-    "AccumulateNV2": Line("2* B,4", shape=[[BATCH, 4], [None, 4]]),
     "BiasAdd": Line("B,4 | B,2,4 | B,4,2,3 | 3,4 | 4,B", "4 | 4 | 4 | 4 | B"),
     "Cast": Line(TENSOR, Truncate=[False, True], DstT=["float32", "int32", "float64", "bool"]),
     "Select": Line("int(0,2):B | int(0,2):B,4 | int(0,2): | int(0,2):4", "B,4 | B,4 | B,4 | 4", "B,4 | B,4 | B,4 | 4"),
@@ -414,12 +410,12 @@ NOT_COVERED: Dict[str, str] = {
         " AssignSub ResourceGather ResourceGatherNd LookupTableFind LookupTableFindV2 LookupTableSize LookupTableSizeV2".split(),
         STATE,
     ),
-    "BatchMatMulV3": "has no kernel for one type of all its operands but those of BatchMatMulV2",
-    "AccumulateNV2": "has no kernel: TensorFlow writes it anew before it runs",
-    "DebugGradientIdentity": "is no op of a step: TensorFlow refuses it in a graph that runs",
+    "BatchMatMulV3": "is BatchMatMulV2 with a type of its own for each operand",
+    "AccumulateNV2": "is AddN of tensors of one shape; the optimizers of TensorFlow make it one",
+    "DebugGradientIdentity": "is Identity, and marks gradients while a graph is built",
     "ParseExample": "test_batches.py",
     "ParseExampleV2": "test_batches.py",
-    "Concat": "its axis comes first, else it is ConcatV2",
+    "Concat": "is ConcatV2 with its axis first",
 }
 # No op of TensorFlow, or an entry of a program's own.
 NO_OPS = re.compile(r"ToReplicasOp|FromReplicasOp|ReduceOp|GatherOp|ScaleOp|Collective\w+|Accumulator\w+Gradient")
