@@ -10,6 +10,13 @@
 
 #include "lib/io/Module.h"
 #include "lib/pass/Registry.h"
+#include "lib/support/InternalError.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
 
 using namespace llvm;
 
@@ -20,7 +27,8 @@ struct TestEditOptions : PassOptions {
   Option<std::string> Node{*this, "node", "The node to edit"};
   Option<std::string> Do{*this, "do",
                          "none, rename, break, lie, fail, silent-fail, warn, "
-                         "unproved or remark",
+                         "unproved, remark, or a fault: abort, segfault, "
+                         "fatal, internal, stack, terminate or no-memory",
                          "none"};
   Option<std::string> To{*this, "to", "The new name, or the device of 'break'",
                          "renamed"};
@@ -31,11 +39,37 @@ public:
   static constexpr PassInfo Info = {"test-edit", "Edit one node, for tests",
                                     "For tests of the pass manager."};
 
+  /// What must not happen, if \p Do asks for it.
+  static void fault(StringRef Do) {
+    if (Do == "abort")
+      std::abort();
+    if (Do == "segfault")
+      raise(SIGSEGV);
+    if (Do == "fatal")
+      report_fatal_error("as asked");
+    if (Do == "internal")
+      internalError("as asked");
+    if (Do == "stack")
+      exhaustStack(1);
+    if (Do == "terminate")
+      std::terminate();
+    if (Do == "no-memory")
+      report_bad_alloc_error("as asked");
+  }
+
+  static unsigned exhaustStack(unsigned Depth) {
+    volatile unsigned At = Depth;
+    volatile char Frame[1 << 16];
+    Frame[Depth & 0xffff] = static_cast<char>(Depth);
+    return At == 0 ? Frame[0] : exhaustStack(Depth + 1) + Frame[1];
+  }
+
   PassResult run(Module &M, DiagnosticEngine &Diags) override {
     StringRef Name = *Options.Node, Do = *Options.Do;
     Graph &G = M.graph();
     NodeId N = G.find(Name);
     ++Statistics["runs"];
+    fault(Do);
     if (Do == "warn")
       Diags.warning(Name, "as asked");
     else if (Do == "unproved")

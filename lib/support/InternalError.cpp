@@ -18,12 +18,11 @@ namespace graft {
 
 void internalError(const Twine &Message) {
   removeTemporaries();
-  errs()
-      << "graft: internal error: " << Message
-      << "\nThis is a fault of graft: please report it, with the command line "
-         "and the input.\n";
+  errs() << "graft: internal error: " << Message
+         << "; this is a fault of graft: please report it, with the command "
+            "line and the input\n";
   // Other threads may be at work on what destructors would take away.
-  std::_Exit(1);
+  std::_Exit(InternalErrorStatus);
 }
 
 } // namespace graft

@@ -12,8 +12,11 @@
 
 namespace graft {
 
-/// Ends the program: graft has a fault. Temporary files are removed, the
-/// outputs stay as they were, and the status is 1.
+/// The exit status of a program that has a fault: EX_SOFTWARE of sysexits.h.
+inline constexpr int InternalErrorStatus = 70;
+
+/// Ends the program: graft has a fault. One line says so, temporary files are
+/// removed, the outputs stay as they were.
 [[noreturn]] void internalError(const llvm::Twine &Message);
 
 /// Holds a fixpoint to the number of turns that the height of its lattice

@@ -41,9 +41,10 @@ TEST_CASE("what does not settle ends the program and names the node") {
   int Status = 0;
   REQUIRE(waitpid(Child, &Status, 0) == Child);
   REQUIRE(WIFEXITED(Status));
-  CHECK(WEXITSTATUS(Status) == 1);
+  CHECK(WEXITSTATUS(Status) == 70);
   CHECK(Said.starts_with(
-      "...graft: internal error: node 'x': types do not settle\n"));
+      "...graft: internal error: node 'x': types do not settle; this is a "));
+  CHECK(Said.find('\n') == Said.size() - 1);
 }
 
 } // namespace

@@ -7,12 +7,16 @@
 #include "Signals.h"
 
 #include "lib/io/read/InputFile.h"
+#include "lib/support/InternalError.h"
 #include "lib/support/Temporaries.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Compiler.h"
 #include "llvm/Support/ErrorHandling.h"
 
 #include <csignal>
+#include <cstring>
+#include <exception>
 #include <new>
 #include <unistd.h>
 
@@ -41,6 +45,29 @@ void endQuietly(int Signal) {
   sigaddset(&This, Signal);
   pthread_sigmask(SIG_UNBLOCK, &This, nullptr);
   raise(Signal);
+}
+
+/// Those that say that the program has a fault. SIGBUS, too, unless it is about
+/// a file that was truncated: see catchLostPages.
+constexpr int FaultSignals[] = {SIGABRT, SIGSEGV, SIGILL, SIGFPE,
+                                SIGBUS,  SIGTRAP, SIGSYS};
+
+/// Nothing is known of the state of the program: no allocation, no stream.
+void endFaulty(int Signal) {
+  // A fault in here ends the program at once.
+  for (int Any : FaultSignals)
+    std::signal(Any, SIG_DFL);
+  const char *What = sigdescr_np(Signal);
+  for (StringRef Part :
+       {StringRef("graft: internal error: "),
+        StringRef(What ? What : "a signal"),
+        StringRef("; this is a fault of graft: please report it, with the "
+                  "command line and the input\n")}) {
+    [[maybe_unused]] ssize_t Ignored =
+        ::write(STDERR_FILENO, Part.data(), Part.size());
+  }
+  removeTemporaries();
+  ::_exit(InternalErrorStatus);
 }
 
 void endWithoutMemory() {
@@ -75,7 +102,19 @@ void SignalHandlers::install() const {
   // end.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+#if !LLVM_ADDRESS_SANITIZER_BUILD
+  // A sanitizer says more.
+  struct sigaction Fault = {};
+  Fault.sa_handler = endFaulty;
+  Fault.sa_flags = SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&Fault.sa_mask);
+  for (int Signal : FaultSignals)
+    sigaction(Signal, &Fault, nullptr);
+#endif
   catchLostPages();
+  install_fatal_error_handler(
+      [](void *, const char *Reason, bool) { internalError(Reason); });
+  std::set_terminate([] { internalError("an exception that nobody catches"); });
   std::set_new_handler(endWithoutMemory);
   install_bad_alloc_error_handler(
       [](void *, const char *, bool) { endWithoutMemory(); });
