@@ -75,7 +75,8 @@ bool Run::load() {
   // at.
   bool OnlyShown = O.Passes.empty() && (O.Format == OutputFormat::Summary ||
                                         O.Format == OutputFormat::Dot);
-  if (!verifyModule(M, Diags, /*Original=*/nullptr, OnlyShown))
+  if (!verifyModule(M, Diags, /*Original=*/nullptr, OnlyShown) ||
+      (!OnlyShown && !verifyImport(M, Diags)))
     return false;
   M.graph().markVerified();
   return true;

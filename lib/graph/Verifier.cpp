@@ -14,12 +14,14 @@
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/InputGraph.h"
+#include "lib/graph/PerOp.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 
 #include <algorithm>
 
@@ -123,10 +125,19 @@ void verifyNames(const Graph &G, DiagnosticEngine &Diags, bool Internal) {
   }
 }
 
+/// A device string of a node: one that parses, in which a device has a number.
+bool isDevice(StringRef Text) {
+  if (!DeviceName::parse(Text))
+    return false;
+  size_t At = Text.find("device:");
+  return At == StringRef::npos ||
+         Text.substr(At + 7).split('/').first.contains(':');
+}
+
 void verifyDevices(const Graph &G, DiagnosticEngine &Diags) {
   SmallVector<bool, 16> Bad(G.numDevices());
   for (uint32_t D = 0; D < G.numDevices(); ++D)
-    Bad[D] = !DeviceName::parse(G.deviceName(D));
+    Bad[D] = !isDevice(G.deviceName(D));
   if (!is_contained(Bad, true))
     return;
   ErrorCap Errors(Diags, "nodes on illegal devices");
@@ -380,25 +391,43 @@ void verifyRanks(const Graph &G, DiagnosticEngine &Diags) {
 // Cycles
 //===----------------------------------------------------------------------===//
 
+/// The edges that may close a loop: from a NextIteration to a Merge.
+class BackEdges {
+public:
+  explicit BackEdges(const Graph &G)
+      : G(G), Roles(G, [](StringRef Op, const OpDef *) {
+          if (Op == op::NextIteration || Op == op::RefNextIteration)
+            return Next;
+          return Op == op::Merge || Op == op::RefMerge ? Merge : Neither;
+        }) {}
+
+  bool contain(NodeId From, NodeId To) const {
+    return Roles[G.node(From)] == Next && Roles[G.node(To)] == Merge;
+  }
+
+private:
+  enum Role : uint8_t { Neither, Next, Merge };
+  const Graph &G;
+  PerOp Roles;
+};
+
 /// For each node the number of its inputs that are on a cycle or behind one.
-std::vector<uint32_t> countWaiting(const Graph &G, ArrayRef<bool> IsBack) {
+std::vector<uint32_t> countWaiting(const Graph &G, const BackEdges &Back) {
   std::vector<uint32_t> Waiting(G.size(), 0);
   std::vector<NodeId> Ready;
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
     for (Endpoint E : G.inputs(N))
-      Waiting[N] += !IsBack[G.node(E.Node).Op];
+      Waiting[N] += !Back.contain(E.Node, N);
     if (Waiting[N] == 0)
       Ready.push_back(N);
   }
   while (!Ready.empty()) {
     NodeId N = Ready.back();
     Ready.pop_back();
-    if (IsBack[G.node(N).Op])
-      continue;
     G.forEachUse(N, [&](Use U) {
-      if (--Waiting[U.User] == 0)
+      if (!Back.contain(N, U.User) && --Waiting[U.User] == 0)
         Ready.push_back(U.User);
     });
   }
@@ -407,10 +436,10 @@ std::vector<uint32_t> countWaiting(const Graph &G, ArrayRef<bool> IsBack) {
 
 /// Prints one cycle among the nodes that have inputs left. Each of them has
 /// such an input, so walking backwards must come round.
-void reportCycle(const Graph &G, ArrayRef<bool> IsBack,
+void reportCycle(const Graph &G, const BackEdges &Back,
                  DiagnosticEngine &Diags) {
   constexpr size_t Shown = 10;
-  std::vector<uint32_t> Waiting = countWaiting(G, IsBack);
+  std::vector<uint32_t> Waiting = countWaiting(G, Back);
   NodeId N = 0;
   while (!G.isLive(N) || Waiting[N] == 0)
     ++N;
@@ -420,7 +449,7 @@ void reportCycle(const Graph &G, ArrayRef<bool> IsBack,
     Path.push_back(N);
     Seen[N] = static_cast<uint32_t>(Path.size());
     for (Endpoint E : G.inputs(N))
-      if (Waiting[E.Node] != 0 && !IsBack[G.node(E.Node).Op]) {
+      if (Waiting[E.Node] != 0 && !Back.contain(E.Node, N)) {
         N = E.Node;
         break;
       }
@@ -436,13 +465,15 @@ void reportCycle(const Graph &G, ArrayRef<bool> IsBack,
     }
     Text += (" -> " + G.name(Step)).str();
   }
-  Diags.error(G.name(N), "is on a cycle: " + Text +
-                             "; only NextIteration may close a loop");
+  Diags.error(G.name(N),
+              "is on a cycle: " + Text +
+                  "; only a NextIteration that a Merge reads may close a "
+                  "loop");
 }
 
-/// Whether no path comes round, edges out of ops that are \p IsBack left out.
+/// Whether no path comes round, \p Back left out.
 /// A node most often comes after its inputs, and is done when it is seen first.
-bool isAcyclic(const Graph &G, ArrayRef<bool> IsBack) {
+bool isAcyclic(const Graph &G, const BackEdges &Back) {
   enum : uint8_t { Unseen, Open, Done };
   struct Frame {
     NodeId Node;
@@ -463,7 +494,7 @@ bool isAcyclic(const Graph &G, ArrayRef<bool> IsBack) {
       auto [N, Next] = Path.back();
       ArrayRef<Endpoint> Inputs = G.inputs(N);
       while (Next < Inputs.size() && (State[Inputs[Next].Node] == Done ||
-                                      IsBack[G.node(Inputs[Next].Node).Op]))
+                                      Back.contain(Inputs[Next].Node, N)))
         ++Next;
       if (Next == Inputs.size()) {
         State[N] = Done;
@@ -482,12 +513,9 @@ bool isAcyclic(const Graph &G, ArrayRef<bool> IsBack) {
 }
 
 void verifyAcyclic(const Graph &G, DiagnosticEngine &Diags) {
-  SmallVector<bool, 0> IsBack(G.numOps());
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    IsBack[Op] = G.opNameOf(Op) == op::NextIteration ||
-                 G.opNameOf(Op) == op::RefNextIteration;
-  if (!isAcyclic(G, IsBack))
-    reportCycle(G, IsBack, Diags);
+  BackEdges Back(G);
+  if (!isAcyclic(G, Back))
+    reportCycle(G, Back, Diags);
 }
 
 //===----------------------------------------------------------------------===//
@@ -516,11 +544,17 @@ void verifyColocation(const Graph &G, DiagnosticEngine &Diags) {
     wire::Field F;
     while (R.next(F)) {
       StringRef Entry = F.Bytes;
-      if (F.Number != ListString || !Entry.consume_front("loc:@"))
+      if (F.Number != ListString)
         continue;
+      if (!Entry.consume_front("loc:@")) {
+        if (!json::isUTF8(Entry))
+          Errors.error(G.name(N),
+                       "an entry of attribute '_class' is not UTF-8");
+        continue;
+      }
       // Nodes are colocated with what their neighbours are colocated with, or
       // with what they read.
-      bool Exists = equalBytes(Entry, Known) ||
+      bool Exists = (!Known.empty() && equalBytes(Entry, Known)) ||
                     (G.node(N).NumData != 0 &&
                      equalBytes(Entry, G.name(G.input(N, 0).Node))) ||
                     G.find(Entry) != NoNode;

@@ -32,6 +32,16 @@ bool verifyOutputCounts(const Graph &G, DiagnosticEngine &Diags);
 /// devices, and every result is read behind a gate that runs all members.
 bool verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
 
+/// What TensorFlow asks of a graph that it imports, beyond verifyGraph, which
+/// found no error in it: versions, the attributes of each node by the
+/// definition of its op, and the types of its inputs. Shape functions, which
+/// TensorFlow runs as well, are not known here.
+bool verifyDefinitions(const Graph &G, DiagnosticEngine &Diags);
+
+/// What is wrong with the AttrValue \p Value of an attribute that is defined by
+/// \p Def, as TensorFlow sees it; "" if nothing is.
+std::string attrFault(const AttrDef &Def, llvm::StringRef Value);
+
 /// The types of edges and the presence of attributes, by the op table. Not part
 /// of verifyGraph: TensorFlow said so of an input, so this is for what was
 /// written, and for what bodies of functions gave, which TensorFlow looks at

@@ -8,6 +8,7 @@
 
 #include "lib/graph/CopyWord.h"
 #include "lib/graph/Verifier.h"
+#include "lib/io/LibraryVerifier.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/control_flow.pb.h"
@@ -267,6 +268,109 @@ void verifyDeclaredInitializers(const Module &M, StringRef Word,
   }
 }
 
+/// What import_meta_graph makes objects of.
+class Declarations {
+public:
+  Declarations(const Module &M, DiagnosticEngine &Diags)
+      : M(M), Errors(Diags, "errors in collections") {}
+
+  void run() {
+    const tensorflow::MetaGraphDef &Meta = *M.metaGraph();
+    if (Meta.has_saver_def())
+      saver("saver_def", Meta.saver_def());
+    std::map<StringRef, const tensorflow::CollectionDef *> Collections;
+    for (const auto &[Key, Value] : Meta.collection_def())
+      Collections[Key] = &Value;
+    for (auto [Key, Value] : Collections)
+      collection(Key, *Value);
+  }
+
+private:
+  void named(StringRef Where, StringRef What, StringRef Name) {
+    if (Name.empty())
+      Errors.error("", Where + ": has an entry without " + What);
+    else if (!resolves(M, Name, ""))
+      Errors.error("", formatv("{0}: names '{1}', which does not exist in the "
+                               "graph",
+                               Where, Name));
+  }
+  void namedIfAny(StringRef Where, StringRef Name) {
+    if (!Name.empty())
+      named(Where, "", Name);
+  }
+
+  void saver(StringRef Where, const tensorflow::SaverDef &S) {
+    if (S.save_tensor_name().empty())
+      Errors.error("", Where + ": has no save_tensor_name");
+    if (S.restore_op_name().empty())
+      Errors.error("", Where + ": has no restore_op_name");
+  }
+
+  template <typename Message, typename Fn>
+  void parsed(StringRef Where, const std::string &Bytes, Fn Do) {
+    Message Entry;
+    if (Entry.ParseFromString(Bytes))
+      Do(Entry);
+    else
+      Errors.error("", Where + ": has an entry that cannot be read as " +
+                           Entry.GetTypeName());
+  }
+
+  void collection(StringRef Key, const tensorflow::CollectionDef &C) {
+    std::string Where = formatv("collection '{0}'", Key);
+    for (const std::string &Name : C.node_list().value())
+      named(Where, "a name", Name);
+    // TensorFlow keeps the bytes of these as they are.
+    bool IsKept = Key == "concatenated_variables" ||
+                  Key == "trainable_resource_variables";
+    if (Key == "unbound_inputs" && C.has_bytes_list())
+      Errors.error("", Where + ": the graph has inputs that are not bound");
+    for (const std::string &Bytes : C.bytes_list().value())
+      switch (IsKept ? BytesKind::Opaque : bytesKind(Key)) {
+      case BytesKind::Opaque:
+        break;
+      case BytesKind::Variable:
+        parsed<tensorflow::VariableDef>(Where, Bytes, [&](const auto &V) {
+          named(Where, "a variable_name", V.variable_name());
+          named(Where, "an initializer_name", V.initializer_name());
+          namedIfAny(Where, V.initial_value_name());
+          if (V.is_resource())
+            namedIfAny(Where, V.snapshot_name());
+          else
+            named(Where, "a snapshot_name", V.snapshot_name());
+        });
+        break;
+      case BytesKind::Saver:
+        parsed<tensorflow::SaverDef>(Where, Bytes,
+                                     [&](const auto &S) { saver(Where, S); });
+        break;
+      case BytesKind::QueueRunner:
+        parsed<tensorflow::QueueRunnerDef>(Where, Bytes, [&](const auto &Q) {
+          named(Where, "a queue_name", Q.queue_name());
+          for (const std::string &Op : Q.enqueue_op_name())
+            named(Where, "an enqueue_op_name", Op);
+          named(Where, "a close_op_name", Q.close_op_name());
+          named(Where, "a cancel_op_name", Q.cancel_op_name());
+        });
+        break;
+      case BytesKind::CondContext:
+        parsed<tensorflow::CondContextDef>(Where, Bytes, [&](const auto &X) {
+          named(Where, "a pred_name", X.pred_name());
+          named(Where, "a pivot_name", X.pivot_name());
+        });
+        break;
+      case BytesKind::WhileContext:
+        parsed<tensorflow::WhileContextDef>(Where, Bytes, [&](const auto &X) {
+          named(Where, "a pivot_name", X.pivot_name());
+        });
+        break;
+      }
+  }
+
+  const Module &M;
+  ErrorCap Errors;
+};
+
 } // namespace
 
 bool holdsVariables(StringRef Collection) {
@@ -282,6 +386,15 @@ StringSet<> findDanglingNames(const Module &M) {
         Result.insert(danglingKey(P, Name));
     }).run();
   return Result;
+}
+
+bool verifyImport(const Module &M, DiagnosticEngine &Diags) {
+  unsigned Before = Diags.errorCount();
+  verifyDefinitions(M.graph(), Diags);
+  verifyLibrary(M.graph(), Diags);
+  if (M.metaGraph() && M.Kind != InputKind::SavedModel)
+    Declarations(M, Diags).run();
+  return Diags.errorCount() == Before;
 }
 
 bool verifyModule(const Module &M, DiagnosticEngine &Diags,

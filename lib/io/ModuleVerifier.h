@@ -21,6 +21,12 @@ namespace graft {
 bool verifyModule(const Module &M, DiagnosticEngine &Diags,
                   const Module *Original = nullptr, bool Internal = false);
 
+/// What TensorFlow asks of a file that it imports beyond verifyModule, which
+/// found no error: nodes as the definitions of their ops want them, functions,
+/// and, unless \p M is a SavedModel, whose functions can be loaded without
+/// them, collections.
+bool verifyImport(const Module &M, DiagnosticEngine &Diags);
+
 /// Whether the entries of \p Collection are VariableDefs.
 bool holdsVariables(llvm::StringRef Collection);
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <tuple>
 
 using namespace llvm;
 
@@ -23,16 +24,24 @@ constexpr ArgDef Args[] = {
 #include "lib/ops/OpTable.inc"
 };
 
+constexpr AttrLimit Limits[] = {
+#define GRAFT_LIMIT(HasMinimum, Minimum, Types, Strings)                       \
+  {HasMinimum, Minimum, Types, Strings},
+#include "lib/ops/OpTable.inc"
+};
+static_assert(std::size(Limits) <= UINT8_MAX + 1);
+
 constexpr AttrDef Attrs[] = {
-#define GRAFT_ATTR(Name, Type, HasDefault, Default)                            \
-  {Name, Type, HasDefault, Default},
+#define GRAFT_ATTR(Name, Type, HasDefault, Limit, Default)                     \
+  {Name, Type, HasDefault, Limit, Default},
 #include "lib/ops/OpTable.inc"
 };
 
 constexpr OpDef Ops[] = {
 #define GRAFT_OP(Name, FirstArg, NumInputs, NumOutputs, FirstAttr, NumAttrs,   \
-                 Flags)                                                        \
-  {Name, FirstArg, NumInputs, NumOutputs, FirstAttr, NumAttrs, Flags},
+                 Flags, RemovedIn)                                             \
+  {Name,      FirstArg, NumInputs, NumOutputs,                                 \
+   FirstAttr, NumAttrs, Flags,     RemovedIn},
 #include "lib/ops/OpTable.inc"
 };
 
@@ -93,7 +102,24 @@ constexpr Traits AllTraits = [] {
 }();
 static_assert(AllTraits.Complete);
 
+constexpr std::pair<unsigned, const char *> TypeNames[] = {
+#define GRAFT_TYPE(Number, Name) {Number, Name},
+#include "lib/ops/OpTable.inc"
+};
+
 } // namespace
+
+const int GraphVersion =
+#define GRAFT_GRAPH_VERSION(Consumer) Consumer;
+#include "lib/ops/OpTable.inc"
+
+    std::string typeName(unsigned Type) {
+  bool IsRef = Type > RefTypeOffset;
+  for (auto [Number, Name] : TypeNames)
+    if (Number == (IsRef ? Type - RefTypeOffset : Type))
+      return IsRef ? std::string(Name) + " ref" : Name;
+  return "type number " + std::to_string(Type);
+}
 
 bool isFloating(unsigned Type) {
   unsigned T = Type > RefTypeOffset ? Type - RefTypeOffset : Type;
@@ -108,6 +134,18 @@ bool isComplex(unsigned Type) {
 bool isVariableOp(StringRef Op) {
   return Op == op::VarHandleOp || Op == op::VariableV2 || Op == op::Variable;
 }
+
+bool AttrLimit::allowsString(StringRef Value) const {
+  for (StringRef Rest = Strings, One; !Rest.empty();) {
+    std::tie(One, Rest) = Rest.split('|');
+    if (One == Value)
+      return true;
+  }
+  // One that is empty may be the last.
+  return !*Strings || (Value.empty() && StringRef(Strings).ends_with("|"));
+}
+
+const AttrLimit &AttrDef::limit() const { return Limits[Limit]; }
 
 ArrayRef<ArgDef> OpDef::inputs() const { return {Args + FirstArg, NumInputs}; }
 

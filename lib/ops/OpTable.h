@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <string>
 
 namespace graft {
 
@@ -41,6 +42,12 @@ enum DataType : uint8_t {
 /// Adding this to a DataType gives the type of a reference to it.
 inline constexpr unsigned RefTypeOffset = 100;
 
+/// The newest version of graphs that TensorFlow reads.
+extern const int GraphVersion;
+
+/// `float` for DT_FLOAT, `float ref` for a reference to one.
+std::string typeName(unsigned Type);
+
 bool isFloating(unsigned Type);
 bool isComplex(unsigned Type);
 
@@ -57,12 +64,25 @@ struct ArgDef {
   bool IsRef;
 };
 
+/// What the values of an attribute may be.
+struct AttrLimit {
+  bool HasMinimum;
+  int8_t Minimum;      ///< Of an int, or of the length of a list.
+  uint64_t Types;      ///< Bit T: DataType T is allowed.
+  const char *Strings; ///< Those that are allowed, separated by |. "": all.
+
+  bool allowsString(llvm::StringRef Value) const;
+};
+
 /// One attribute of an op (OpDef.AttrDef).
 struct AttrDef {
   const char *Name;
   const char *Type; ///< "type", "int", "list(type)", ...
   bool HasDefault;
+  uint8_t Limit;       ///< See limit().
   const char *Default; ///< The default in text form.
+
+  const AttrLimit &limit() const;
 };
 
 /// What an op that changes a variable in place does with it.
@@ -100,6 +120,7 @@ struct OpDef {
   uint32_t FirstAttr;
   uint16_t NumAttrs;
   uint8_t Flags;
+  uint16_t RemovedIn; ///< Graphs of this version or later cannot have it; or 0.
 
   bool isStateful() const { return Flags & Stateful; }
   llvm::ArrayRef<ArgDef> inputs() const;

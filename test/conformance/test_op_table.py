@@ -146,7 +146,7 @@ def test_names_are_sorted_and_indices_run():
     names = [row[0].encode() for row in ops]
     assert names == sorted(set(names))
     first_arg = first_attr = 0
-    for _, arg, inputs, outputs, attr, attrs, _ in ops:
+    for _, arg, inputs, outputs, attr, attrs, _, _ in ops:
         assert (int(arg), int(attr)) == (first_arg, first_attr)
         first_arg += int(inputs) + int(outputs)
         first_attr += int(attrs)

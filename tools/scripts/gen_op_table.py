@@ -79,13 +79,19 @@ NOT_TABLED = {
 STATEFUL, COMMUTATIVE, AGGREGATE, UNINITIALIZED_INPUT, DEPRECATED = 1, 2, 4, 8, 16
 
 SECTIONS = {
+    "GRAPH_VERSION": ("Consumer", "The version of graphs that this TensorFlow reads."),
+    "TYPE": ("Number, Name", "All DataTypes but those of references."),
     "ARG": ("Name, Type, TypeAttr, NumberAttr, TypeListAttr, IsRef", """\
 Arguments of all ops, op by op, inputs before outputs. Type is a DataType number, 0 when attributes decide it;
 the attribute names are "" when absent."""),
-    "ATTR": ("Name, Type, HasDefault, Default", """\
-Attributes of all ops, op by op. Type as in OpDef; Default is an AttrValue in text format on one line, or ""."""),
-    "OP": ("Name, FirstArg, NumInputs, NumOutputs, FirstAttr, NumAttrs, Flags", """\
-FirstArg and FirstAttr count the rows of the sections above from 0. Flags: 1 stateful, 2 commutative, 4 aggregate,
+    "LIMIT": ("HasMinimum, Minimum, Types, Strings", """\
+What attributes may be, each row once; row 0 is anything. Minimum is of an int, or of the length of a list. Types has bit T
+where DataType T is allowed. Strings are separated by |, "" stands for any."""),
+    "ATTR": ("Name, Type, HasDefault, Limit, Default", """\
+Attributes of all ops, op by op. Type as in OpDef; Limit counts the rows above; Default is an AttrValue in text format on
+one line, or ""."""),
+    "OP": ("Name, FirstArg, NumInputs, NumOutputs, FirstAttr, NumAttrs, Flags, RemovedIn", """\
+RemovedIn is the version of graphs from which on the op is refused, 0: none. FirstArg and FirstAttr count the rows of the sections above from 0. Flags: 1 stateful, 2 commutative, 4 aggregate,
 8 allows uninitialized input, 16 deprecated."""),
     "UPDATE": ("OpName, NumVars, Grad, Indices, Kind", """\
 Ops that change variables in place. Inputs 0 to NumVars-1 are the variable and its slots, Grad is the input with the
@@ -181,16 +187,39 @@ def default_text(attr):
     return text_format.MessageToString(attr.default_value, as_one_line=True)
 
 
+def type_name(value):
+    """As TensorFlow's messages and docs have it: `float`, not the `float32` of Python."""
+    return value.name.removeprefix("DT_").lower()
+
+
+# In the order of their numbers; a reference has that of its type and 100 more.
+TYPES = sorted((value.number, type_name(value)) for value in types_pb2.DataType.DESCRIPTOR.values if 0 < value.number < 64)
+ALL_TYPES = sum(1 << number for number, _ in TYPES)
+
+
+def limit(attr):
+    """The row of section LIMIT that `attr` has."""
+    allowed = attr.allowed_values.list
+    types = sum(1 << kind for kind in set(allowed.type)) or ALL_TYPES
+    strings = [value.decode("ascii") for value in allowed.s]
+    assert types < 1 << 64 and not any("|" in value for value in strings), attr.name
+    # The text of no string at all is that of one that is empty.
+    assert strings != [""] and len(strings) == len(set(strings)), attr.name
+    return int(attr.has_minimum), attr.minimum, f"{types:#x}", "|".join(strings)
+
+
 def table(ops):
     """The rows of each section: lists of tuples, strings not yet quoted."""
     rows = {section: [] for section in SECTIONS}
+    limits = {(0, 0, f"{ALL_TYPES:#x}", ""): 0}
     for op in ops:
         rows["OP"].append((op.name, len(rows["ARG"]), len(op.input_arg), len(op.output_arg),
-                           len(rows["ATTR"]), len(op.attr), flags(op)))
+                           len(rows["ATTR"]), len(op.attr), flags(op), op.deprecation.version))
         for arg in [*op.input_arg, *op.output_arg]:
             rows["ARG"].append((arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, int(arg.is_ref)))
         for attr in op.attr:
-            rows["ATTR"].append((attr.name, attr.type, int(attr.HasField("default_value")), default_text(attr)))
+            row = limits.setdefault(limit(attr), len(limits))
+            rows["ATTR"].append((attr.name, attr.type, int(attr.HasField("default_value")), row, default_text(attr)))
 
         update = find_update(op)
         read = not update and is_read(op)
@@ -202,6 +231,9 @@ def table(ops):
             rows["READ"].append((op.name, 0))
         if any(attr.name == "shared_name" for attr in op.attr):
             rows["SHARED_NAME"].append((op.name,))
+    rows["LIMIT"] = list(limits)
+    rows["TYPE"] = TYPES
+    rows["GRAPH_VERSION"] = [(tf.version.GRAPH_DEF_VERSION,)]
     return rows
 
 
@@ -209,6 +241,8 @@ def render_row(section, row):
     cells = [c_string(cell) if isinstance(cell, str) else str(cell) for cell in row]
     if section == "UPDATE":
         cells[-1] = row[-1]  # the kind is an enumerator, not a string
+    if section == "LIMIT":
+        cells[2] = row[2]  # a number
     return f"GRAFT_{section}({', '.join(cells)})"
 
 

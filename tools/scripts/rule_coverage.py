@@ -36,7 +36,7 @@ RESOURCE = "20"  # DT_RESOURCE
 KINDS = ("rule", "variable", "once", "source", "end")
 ARG_ROW = re.compile(r'^GRAFT_ARG\("[^"]*", (\d+), "[^"]*", "[^"]*", "[^"]*", (\d)\)', re.M)
 ATTR_ROW = re.compile(r'^GRAFT_ATTR\("([^"]*)"', re.M)
-OP_ROW = re.compile(r'^GRAFT_OP\("([^"]+)", (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)', re.M)
+OP_ROW = re.compile(r'^GRAFT_OP\("([^"]+)", (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), \d+\)', re.M)
 VARIABLE_ROW = re.compile(r'^GRAFT_(?:UPDATE|READ)\("([^"]+)"', re.M)
 # Entries of ops in lib/infer/rules: {.Op = op::Abs, ...}, or entry(op::Abs, Like, {...}), where Like is a constant.
 CONSTANT = re.compile(r"constexpr OpRule (\w+) = \{([^{}]*)\}")

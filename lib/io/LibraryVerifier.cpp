@@ -1,0 +1,282 @@
+//===- lib/io/LibraryVerifier.cpp - are these functions legal? --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorFlow keeps the functions of a graph as they are and looks into a body
+// when it infers shapes through a call. So what is wrong with a body counts
+// where a node of the graph calls it, be it through other functions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/io/LibraryVerifier.h"
+
+#include "lib/graph/Verifier.h"
+#include "lib/io/Serialize.h"
+#include "lib/ops/Ops.h"
+#include "lib/support/Wire.h"
+
+#include "tensorflow/core/framework/function.pb.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+using tensorflow::FunctionDef;
+
+class LibraryVerifier {
+public:
+  LibraryVerifier(const Graph &G, DiagnosticEngine &Diags)
+      : G(G), Diags(Diags), Errors(Diags, "errors in functions") {}
+
+  void run() {
+    if (!read())
+      return;
+    for (const FunctionDef *Def : InOrder)
+      signature(*Def);
+    gradients();
+    circles();
+    calls();
+  }
+
+private:
+  /// Nothing more can be said of a library that cannot be read.
+  bool read() {
+    constexpr unsigned LibraryField = 2;
+    std::string Bytes;
+    for (StringRef Field : G.otherFields()) {
+      wire::Reader R(Field);
+      wire::Field F;
+      if (R.next(F) && F.Number == LibraryField &&
+          F.WireType == wire::Type::Bytes)
+        Bytes += F.Bytes;
+    }
+    if (!Library.ParseFromString(Bytes)) {
+      Diags.error("", "the function library of the graph cannot be read");
+      return false;
+    }
+    for (const FunctionDef &Def : Library.function()) {
+      const std::string &Name = Def.signature().name();
+      auto [It, New] = ByName.try_emplace(Name, &Def);
+      if (New)
+        InOrder.push_back(&Def);
+      else if (serialize(*It->second) != serialize(Def))
+        Errors.error("", "there are two functions '" + Name +
+                             "' that are not the same: rename one");
+    }
+    return true;
+  }
+
+  void fault(const FunctionDef &Def, const Twine &What) {
+    Errors.error("", "function '" + Def.signature().name() + "' " + What);
+  }
+
+  void signature(const FunctionDef &Def) {
+    const tensorflow::OpDef &Sig = Def.signature();
+    if (findOp(Sig.name()))
+      fault(Def, "has the name of an op of TensorFlow: rename it");
+    auto Typed = [&](const auto &Args, const char *What) {
+      for (const auto &A : Args)
+        if (A.type() == 0 && A.type_attr().empty() &&
+            A.type_list_attr().empty())
+          fault(Def, formatv("has {0} '{1}' without a type", What, A.name()));
+    };
+    Typed(Sig.input_arg(), "an argument");
+    Typed(Sig.output_arg(), "a result");
+  }
+
+  void gradients() {
+    StringMap<StringRef> Of;
+    for (const tensorflow::GradientDef &D : Library.gradient()) {
+      for (const std::string &Name : {D.function_name(), D.gradient_func()})
+        if (!ByName.contains(Name))
+          Errors.error("", "the library has a gradient with function '" + Name +
+                               "', which does not exist");
+      auto [It, New] = Of.try_emplace(D.function_name(), D.gradient_func());
+      if (!New && It->second != D.gradient_func())
+        Errors.error("", "function '" + D.function_name() +
+                             "' has two gradients, '" + It->second + "' and '" +
+                             D.gradient_func() + "'");
+    }
+  }
+
+  /// The function that \p Node, which any node may be, calls, or null.
+  const FunctionDef *callee(const tensorflow::NodeDef &Node) const {
+    if (auto It = ByName.find(Node.op()); It != ByName.end())
+      return It->second;
+    if (Node.op() != op::PartitionedCall &&
+        Node.op() != op::StatefulPartitionedCall)
+      return nullptr;
+    auto F = Node.attr().find("f");
+    if (F == Node.attr().end())
+      return nullptr;
+    auto It = ByName.find(F->second.func().name());
+    return It == ByName.end() ? nullptr : It->second;
+  }
+
+  /// TensorFlow follows calls for ever, and its stack is not as long.
+  void circles() {
+    enum State : uint8_t { Unseen, Open, Done };
+    struct Frame {
+      const FunctionDef *Def;
+      int Next;
+    };
+    DenseMap<const FunctionDef *, State> States;
+    std::vector<Frame> Path;
+    for (const FunctionDef *Root : InOrder) {
+      if (States.lookup(Root) != Unseen)
+        continue;
+      Path.push_back({Root, 0});
+      States[Root] = Open;
+      while (!Path.empty()) {
+        auto &[Def, Next] = Path.back();
+        if (Next == Def->node_def_size()) {
+          States[Def] = Done;
+          Path.pop_back();
+          continue;
+        }
+        const FunctionDef *Callee = callee(Def->node_def(Next++));
+        if (!Callee || States.lookup(Callee) == Done)
+          continue;
+        if (States.lookup(Callee) == Open) {
+          std::string Text;
+          auto It =
+              find_if(Path, [&](const Frame &F) { return F.Def == Callee; });
+          for (size_t Shown = 0; It != Path.end() && Shown < 10; ++It, ++Shown)
+            Text += It->Def->signature().name() + " -> ";
+          fault(*Callee, "calls itself: " + Text +
+                             (It == Path.end() ? "" : "... -> ") +
+                             Callee->signature().name() +
+                             "; TensorFlow imports no such graph");
+          return;
+        }
+        States[Callee] = Open;
+        Path.push_back({Callee, 0});
+      }
+    }
+  }
+
+  /// Goes from the graph to all functions that are called, each once.
+  void calls() {
+    if (InOrder.empty())
+      return;
+    SmallVector<bool, 0> MayCall(G.numOps());
+    for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+      MayCall[Op] = !G.opDefOf(Op) || G.opNameOf(Op) == op::PartitionedCall ||
+                    G.opNameOf(Op) == op::StatefulPartitionedCall;
+    for (NodeId N = 0; N < G.size(); ++N) {
+      if (!G.isLive(N) || !MayCall[G.node(N).Op])
+        continue;
+      auto It = ByName.find(G.opName(N));
+      if (It != ByName.end()) {
+        call(N, *It->second);
+        reach(*It->second);
+      } else if (auto F = G.attr(N, "f")) {
+        tensorflow::AttrValue V;
+        if (V.ParseFromArray(F->data(), static_cast<int>(F->size())))
+          if (auto Callee = ByName.find(V.func().name());
+              Callee != ByName.end())
+            reach(*Callee->second);
+      }
+    }
+    while (!Work.empty()) {
+      const FunctionDef *Def = Work.pop_back_val();
+      for (const tensorflow::NodeDef &Node : Def->node_def())
+        if (const FunctionDef *Callee = callee(Node))
+          reach(*Callee);
+      body(*Def);
+    }
+  }
+
+  void reach(const FunctionDef &Def) {
+    if (Reached.insert(Def.signature().name()).second)
+      Work.push_back(&Def);
+  }
+
+  /// A node whose op is a function has its arguments.
+  void call(NodeId N, const FunctionDef &Def) {
+    const tensorflow::OpDef &Sig = Def.signature();
+    for (const auto &A : Sig.input_arg())
+      if (!A.number_attr().empty() || !A.type_list_attr().empty())
+        return;
+    auto Count = static_cast<unsigned>(Sig.input_arg_size());
+    if (G.node(N).NumData != Count)
+      Errors.error(G.name(N),
+                   formatv("function '{0}' takes {1} argument{2} and "
+                           "the call has {3}",
+                           Sig.name(), Count, Count == 1 ? "" : "s",
+                           G.node(N).NumData)
+                       .str());
+  }
+
+  void body(const FunctionDef &Def) {
+    StringSet<> Names;
+    for (const auto &A : Def.signature().input_arg())
+      if (!Names.insert(A.name()).second)
+        fault(Def, "has two arguments '" + A.name() + "'");
+    for (const tensorflow::NodeDef &Node : Def.node_def())
+      if (!Names.insert(Node.name()).second)
+        fault(Def, "has '" + Node.name() + "' twice");
+    auto Resolves = [&](StringRef Text) {
+      Text.consume_front("^");
+      return Names.contains(Text.split(':').first);
+    };
+    for (const tensorflow::NodeDef &Node : Def.node_def()) {
+      for (const std::string &Input : Node.input())
+        if (!Resolves(Input))
+          fault(Def, "has no '" + Input + "', which its node '" + Node.name() +
+                         "' reads");
+      const OpDef *Op = findOp(Node.op());
+      if (!Op)
+        continue;
+      for (const AttrDef &A : Op->attrs()) {
+        auto It = Node.attr().find(A.Name);
+        if (It != Node.attr().end()) {
+          // What a placeholder stands for, the call says.
+          if (It->second.placeholder().empty())
+            if (std::string Fault = attrFault(A, serialize(It->second));
+                !Fault.empty())
+              fault(Def, "has node '" + Node.name() + "', whose attribute '" +
+                             A.Name + "' " + Fault);
+        } else if (!A.HasDefault) {
+          fault(Def, "has node '" + Node.name() + "' without attribute '" +
+                         A.Name + "', which " + Node.op() + " needs");
+        }
+      }
+    }
+    for (const auto &A : Def.signature().output_arg()) {
+      auto It = Def.ret().find(A.name());
+      if (It == Def.ret().end())
+        fault(Def, "does not say what its result '" + A.name() + "' is");
+      else if (!Resolves(It->second))
+        fault(Def, "returns '" + It->second + "', which it does not have");
+    }
+  }
+
+  const Graph &G;
+  DiagnosticEngine &Diags;
+  ErrorCap Errors;
+  tensorflow::FunctionDefLibrary Library;
+  std::vector<const FunctionDef *> InOrder;
+  StringMap<const FunctionDef *> ByName;
+  StringSet<> Reached;
+  SmallVector<const FunctionDef *, 8> Work;
+};
+
+} // namespace
+
+bool verifyLibrary(const Graph &G, DiagnosticEngine &Diags) {
+  unsigned Before = Diags.errorCount();
+  // A graph of version 1 most often has no library.
+  if (!G.otherFields().empty())
+    LibraryVerifier(G, Diags).run();
+  return Diags.errorCount() == Before;
+}
+
+} // namespace graft
