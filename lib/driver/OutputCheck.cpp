@@ -48,7 +48,8 @@ Error checkWritten(const Module &M, ArrayRef<std::string> Files,
   if (!Written)
     return Written.takeError();
   Diags.setPass("verify-output");
-  bool Good = verifyModule(*Written, Diags, &M);
+  bool Good =
+      verifyModule(*Written, Diags, &M) && verifyImport(*Written, Diags);
   // The certificate again, on what was written instead of on the program. What
   // no lowering wrote need not be the step: a worker has a part of it.
   const Graph &Out = Written->graph();

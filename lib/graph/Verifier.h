@@ -43,8 +43,8 @@ bool verifyDefinitions(const Graph &G, DiagnosticEngine &Diags);
 std::string attrFault(const AttrDef &Def, llvm::StringRef Value);
 
 /// The types of edges and the presence of attributes, by the op table. Not part
-/// of verifyGraph: TensorFlow said so of an input, so this is for what was
-/// written, and for what bodies of functions gave, which TensorFlow looks at
+/// of verifyGraph: verifyDefinitions says so of an input, so this is for what
+/// was written, and for what bodies of functions gave, which TensorFlow looks at
 /// when they are called.
 bool verifyTypes(const Graph &G, DiagnosticEngine &Diags);
 

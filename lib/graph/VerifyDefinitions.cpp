@@ -24,6 +24,7 @@
 #include "tensorflow/core/framework/versions.pb.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/ConvertUTF.h"
@@ -98,6 +99,13 @@ std::string shapeFault(StringRef Shape, int64_t &Elements) {
   unsigned Rank = 0;
   bool UnknownRank = false;
   Elements = 1;
+  // Dimensions of one byte, as most are: tag and length, tag and size.
+  while (Shape.size() >= 4 && Shape.starts_with("\x12\x02\x08") &&
+         static_cast<uint8_t>(Shape[3]) < 0x80 && Rank < 8) {
+    Elements *= Shape[3];
+    ++Rank;
+    Shape = Shape.drop_front(4);
+  }
   wire::Reader R(Shape);
   for (wire::Field F; R.next(F);) {
     if (F.Number == 3) {
@@ -765,14 +773,9 @@ private:
       wrong(N, A.Key, "cannot be read");
     else if (A.Key == ClassKey && !isStrings(A.Value))
       wrong(N, A.Key, "must be a list of strings");
-    // Readers of protobuf take the last of two, and passes the first. Most
-    // nodes have one at most, and nobody has hundreds.
-    Foreign.push_back(A.Key);
-    if (Foreign.size() > 1) {
-      bool Sorted = Foreign[Foreign.size() - 2] < A.Key;
-      if (!Sorted && is_contained(ArrayRef(Foreign).drop_back(), A.Key))
-        wrong(N, A.Key, "is there twice");
-    }
+    // Readers of protobuf take the last of two, and passes the first.
+    if (!Foreign.insert(A.Key).second)
+      wrong(N, A.Key, "is there twice");
   }
 
   void constant(NodeId N, unsigned Type) {
@@ -907,7 +910,7 @@ private:
   std::vector<Signature> All;
   SmallString<0> Pool;
   DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> ByKey;
-  SmallVector<StringRef, 4> Foreign;
+  SmallDenseSet<StringRef, 8> Foreign;
 };
 
 //===----------------------------------------------------------------------===//

@@ -14,11 +14,12 @@
 
 #include "lib/certify/Certify.h"
 #include "lib/driver/BuildPipeline.h"
-#include "lib/graph/Verifier.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
 #include "lib/pass/PassManager.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 using namespace graft;
 
@@ -60,9 +61,10 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
   DiagnosticEngine Diags;
   require(verifyModule(M, Diags), "a graph is legal: " + text(Diags));
   M.graph().markVerified();
-  // An input whose types are wrong is refused by the certificate at the end.
+  // What TensorFlow does not import no pipeline sees.
   DiagnosticEngine Ignored;
-  bool IsTyped = verifyTypes(M.graph(), Ignored);
+  if (!verifyImport(M, Ignored))
+    return;
   PassManager Manager;
   std::string Text = buildPipeline(Options).str();
   auto Parsed = Pipeline::parse(Text, registry());
@@ -79,11 +81,13 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
   if (!Again)
     return require(false,
                    "a result is read: " + llvm::toString(Again.takeError()));
-  require(verifyModule(*Again, Diags, &M), "a result is legal: " + text(Diags));
+  bool IsLegal = verifyModule(*Again, Diags, &M) && verifyImport(*Again, Diags);
+  require(IsLegal, "a result is legal: " + text(Diags));
   Module Input;
   requireSuccess(Input.graph().parse(M.graphBytes()),
                  "reading the input again");
-  bool Holds = !IsTyped || certify::check(Input, Again->graph(), Diags);
+  bool Holds = Options.To == Lowering::Tpu ||
+               certify::check(Input, Again->graph(), Diags);
   require(Holds, "a result is certified: " + text(Diags));
 }
 
@@ -91,11 +95,20 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *Data, size_t Size) {
   llvm::StringRef Bytes(reinterpret_cast<const char *>(Data), Size);
-  // The last byte chooses the pipeline: text and files have it too.
+  // The last bytes choose the pipeline: text and files have them too.
   unsigned Way = Size == 0 ? 0 : Data[Size - 1];
-  StrategyOptions Options(Way & 2 ? "ps" : "all-reduce");
+  unsigned Name = Size < 2 ? 0 : Data[Size - 2];
+  static const std::vector<std::string> Names = [] {
+    // One graph for each process is not what a file can be checked for.
+    std::vector<std::string> Names = strategyNames();
+    llvm::erase(Names, "ipu-multi-worker");
+    return Names;
+  }();
+  StrategyOptions Options(Names[Name % Names.size()]);
   Options.Replicas = 2 + Way % 2;
-  Options.DeviceType = "CPU";
+  Options.DeviceType = Options.To == Lowering::Tpu ? "" : "CPU";
+  // Variables of random graphs are small.
+  Options.Assign.MinShardSize = 8;
   Options.Collectives.How =
       Way & 4 ? ReductionKind::Add : ReductionKind::Collective;
   Options.CheckCopies = Way & 8;

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Graph bytes go to the output and nowhere else; all messages go to stderr.
-// Exit status 0, or 1 after any error, with the output untouched.
+// Exit status 0, or 1 after any error, with the output untouched; 70 after a
+// fault of graft.
 //
 //===----------------------------------------------------------------------===//
 
