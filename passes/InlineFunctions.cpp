@@ -73,7 +73,7 @@ PassResult InlineFunctions::run(Module &M, DiagnosticEngine &Diags) {
       Statistics[What] = Count;
   if (!Done.changed())
     return PassResult::Unchanged;
-  if (!verifyTypes(G, Diags))
+  if (!verifyTypes(G, Diags) || !verifyDefinitions(G, Diags))
     return PassResult::Failure;
   pruneContexts(M);
   return PassResult::Changed;

@@ -102,6 +102,9 @@ parseMessage(StringRef Bytes, StringRef File,
         Bytes.data(), static_cast<int>(Bytes.size()));
     if (!Parser.Parse(&Stream, &Message))
       return failure(File + ":" + Errors.Message);
+    // Text may have strings that no other file can.
+    if (pb::Strategy Again; !Again.ParseFromString(Message.SerializeAsString()))
+      return failure(File + ": a string is not UTF-8");
     return Message;
   }
   if (!Message.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())))

@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *Data, size_t Size) {
   }
   std::string Text = printRecord(*Record, Spec, /*AsText=*/true);
   for (bool AsText : {true, false}) {
-    auto Again = parseRecord(printRecord(*Record, Spec, AsText), "again");
+    auto Again = parseRecord(printRecord(*Record, Spec, AsText),
+                             AsText ? "again.pbtxt" : "again");
     if (!Again)
       requireSuccess(Again.takeError(), "a record is read again");
     requireSuccess(resolveDevices(*Again, Spec, "again"), "its devices");
