@@ -100,8 +100,15 @@ parseMessage(StringRef Bytes, StringRef File,
     Parser.SetRecursionLimit(TextDepth);
     google::protobuf::io::ArrayInputStream Stream(
         Bytes.data(), static_cast<int>(Bytes.size()));
-    if (!Parser.Parse(&Stream, &Message))
+    if (!Parser.Parse(&Stream, &Message)) {
+      // Short bytes may all be letters.
+      pb::Strategy Binary;
+      if (!File.ends_with(".pbtxt") &&
+          Binary.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())) &&
+          !hasUnknownFields(Binary))
+        return Binary;
       return failure(File + ":" + Errors.Message);
+    }
     // Text may have strings that no other file can.
     if (pb::Strategy Again; !Again.ParseFromString(Message.SerializeAsString()))
       return failure(File + ": a string is not UTF-8");

@@ -228,6 +228,9 @@ void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
 void ProxyCheck::checkLookups(const ProgramFacts &Facts) const {
   std::vector<NodeId> Lookups, Updates;
   for (const Proxy &P : Proxies) {
+    // One of nothing was told before.
+    if (P.Var == NoNode)
+      continue;
     size_t Before = Lookups.size();
     G.forEachUse(P.Node, [&](Use U) {
       if (looksUpRows(G, U.User))
