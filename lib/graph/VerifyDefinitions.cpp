@@ -711,7 +711,9 @@ private:
     bool Good = true;
     size_t Next = 0;
     StringRef Value;
-    Foreign.clear();
+    Few.clear();
+    if (!Foreign.empty())
+      Foreign.clear();
     wire::Reader R({This.AttrData, This.AttrSize});
     AttrEntry A;
     for (wire::Field F; R.next(F);) {
@@ -774,7 +776,13 @@ private:
     else if (A.Key == ClassKey && !isStrings(A.Value))
       wrong(N, A.Key, "must be a list of strings");
     // Readers of protobuf take the last of two, and passes the first.
-    if (!Foreign.insert(A.Key).second)
+    bool IsNew = Few.size() == MaxFew ? Foreign.insert(A.Key).second
+                                      : !is_contained(Few, A.Key);
+    if (Few.size() < MaxFew)
+      Few.push_back(A.Key);
+    else
+      IsNew &= !is_contained(Few, A.Key);
+    if (!IsNew)
       wrong(N, A.Key, "is there twice");
   }
 
@@ -910,7 +918,10 @@ private:
   std::vector<Signature> All;
   SmallString<0> Pool;
   DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> ByKey;
-  SmallDenseSet<StringRef, 8> Foreign;
+  /// Keys that the definition does not have: the first ones, and all others.
+  static constexpr size_t MaxFew = 8;
+  SmallVector<StringRef, MaxFew> Few;
+  DenseSet<StringRef> Foreign;
 };
 
 //===----------------------------------------------------------------------===//
