@@ -79,7 +79,10 @@ Flag PassesMarkdown("print-passes-md", cl::Hidden, cl::cat(Pipelines),
 Flag Strict("strict", cl::cat(Checking), cl::desc("Refuse what is not proved"));
 Flag VerifyOutput("verify-output", cl::cat(Checking),
                   cl::desc("Read the written file again and check it against "
-                           "the input"));
+                           "the input; done anyway for inputs of up to 1 MiB "
+                           "that are replicated"));
+Flag NoVerifyOutput("no-verify-output", cl::cat(Checking),
+                    cl::desc("Do not read the written file again"));
 TextList Explain("explain", cl::value_desc("node"), cl::cat(Checking),
                  cl::desc("Say how the replication type of a node follows "
                           "from the feeds that are split"));
@@ -235,6 +238,8 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.InPlace = InPlace;
   O.Strict = Strict;
   O.VerifyOutput = VerifyOutput;
+  if (VerifyOutput && NoVerifyOutput)
+    return failure("--verify-output and --no-verify-output: give only one");
   O.VerifyDiagnostics = VerifyDiagnostics;
   O.SplitInput = SplitInput;
   O.Remarks = given(Remarks);
@@ -269,6 +274,11 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         O.Format == OutputFormat::Types, Output})
               .moveInto(O.Passes))
     return E;
+  O.VerifyIfSmall = !NoVerifyOutput && Output != "-" && !SplitInput &&
+                    (O.Format == OutputFormat::Binary ||
+                     O.Format == OutputFormat::Text) &&
+                    O.Passes.Strategy &&
+                    O.Passes.Strategy->To == Lowering::Replicas;
   return O;
 }
 

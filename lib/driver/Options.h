@@ -34,6 +34,7 @@ struct ToolOptions {
   bool InPlace = false; ///< The output may be the input.
   bool Strict = false;
   bool VerifyOutput = false;
+  bool VerifyIfSmall = false; ///< The same where it costs little.
   bool VerifyDiagnostics = false;
   bool SplitInput = false;
   bool Remarks = false;

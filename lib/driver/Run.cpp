@@ -199,6 +199,15 @@ std::string Run::outputPath(OutputFormat Format) const {
   return Path.str().str();
 }
 
+/// Small files are read again in some milliseconds.
+bool Run::verifiesOutput() const {
+  static constexpr size_t MaxSmall = size_t(1) << 20;
+  size_t Size = 0;
+  for (StringRef Part : M.graphBytes())
+    Size += Part.size();
+  return O.VerifyOutput || (O.VerifyIfSmall && Size <= MaxSmall);
+}
+
 Error Run::writeSideFiles() {
   WriteOptions Plain{.Format = OutputFormat::Text};
   for (const auto &[Path, Bytes] : M.SideFiles)
@@ -248,7 +257,7 @@ void Run::write(std::string *Text) {
     if (LateDiags.hasErrors())
       return createStringError(inconvertibleErrorCode(),
                                "the output is not kept");
-    if (O.VerifyOutput)
+    if (verifiesOutput())
       if (Error E = checkWritten(M, Files, Format, O.Output, Diags))
         return E;
     if (Error E = writeSideFiles())
