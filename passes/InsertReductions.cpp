@@ -199,7 +199,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   std::vector<std::pair<std::string, std::string>> Causes;
   if (Options.What == Fallback::Once && Replicas > 1) {
-    Causes = keepOnce(M, *Options.Fetch, D);
+    Causes = keepOnce(M, *Options.Fetch, Options.LocalBatchNorm, D);
     Changed |= !Causes.empty();
     Facts = &programFacts(M);
   }

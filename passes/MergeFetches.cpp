@@ -62,7 +62,7 @@ private:
   bool isGlobalName(NodeId N) const;
   Endpoint merge(Endpoint E, bool Picked);
   void nameMerged(NodeId N);
-  void warnVarying(Endpoint E, StringRef What);
+  void refuseVarying(Endpoint E, StringRef What);
 
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
@@ -98,10 +98,11 @@ bool MergeFetches::isGlobalName(NodeId N) const {
   return true;
 }
 
-void MergeFetches::warnVarying(Endpoint E, StringRef What) {
+void MergeFetches::refuseVarying(Endpoint E, StringRef What) {
   ReplicationType Type = Facts->Types.number(E);
+  bool New = Type.Cause == NoNode || Causes.insert(Type.Cause).second;
   if (hasNoAggregate(*G, *Facts, E)) {
-    if (Causes.insert(Type.Cause).second)
+    if (New)
       Diags->error(G->name(Type.Cause),
                    ("Could not convert from `tf.VariableAggregation` "
                     "VariableAggregation.NONE to `tf.distribute.ReduceOp` "
@@ -110,12 +111,13 @@ void MergeFetches::warnVarying(Endpoint E, StringRef What) {
                        .str());
     return;
   }
-  if (Type.Cause != NoNode && !Causes.insert(Type.Cause).second)
+  if (!New)
     return;
-  Diagnostic &D = Diags->unproved(
-      "fetch", originName(*G, E.Node),
-      (What + " gets the value of replica 0, which is not proved to be the "
-              "value of the single-device step")
+  Diagnostic &D = Diags->error(
+      originName(*G, E.Node),
+      (What + " needs the value of the single-device step, and it is not "
+              "proved what the replicas' values make; --fallback=once computes "
+              "it once")
           .str());
   if (Type.Cause != NoNode)
     D.Notes.push_back(
@@ -180,8 +182,10 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
       if (!G->isPerReplica(E.Node))
         continue;
       ReplicationType Type = Facts->Types.number(E);
-      if (Type.isVarying())
-        warnVarying(E, ("'" + G->name(User) + "'").str());
+      if (Type.isVarying() && !Facts->Types.isByPolicy(Type)) {
+        refuseVarying(E, ("'" + G->name(User) + "'").str());
+        continue;
+      }
       if (Diags->wantsRemarks() && Facts->Vars.isUpdate(*G, User) &&
           Type.isPartial())
         Diags
@@ -212,8 +216,12 @@ bool MergeFetches::mergeFetched(const Fetches &Found, bool &Reached) {
     bool Picked = Found.isPicked(E);
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
-    if (Type.isVarying())
-      warnVarying(E, "this fetch");
+    if (Type.isVarying() && !Facts->Types.isByPolicy(Type)) {
+      // A name that nobody gave has no value.
+      if (Named || hasNoAggregate(*G, *Facts, E))
+        refuseVarying(E, "this fetch");
+      continue;
+    }
     merge(E, Picked);
     if (!Type.isVarying() && Diags->wantsRemarks())
       Diags->remark("fetch", G->name(E.Node), Type.str() + " is merged");

@@ -111,6 +111,9 @@ struct InsertReductionsOptions : PassOptions {
       *this, "min-spread",
       "Percentage of the step's work that has to be spread over the replicas; "
       "less is an error"};
+  Option<bool> LocalBatchNorm{
+      *this, "local-batch-norm",
+      "A fused batch norm takes the statistics of one replica's rows"};
   Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
   Option<Strings> Grad{*this, "grad",
                        "VAR=TENSOR,mean|sum: the gradient of a variable, to be "

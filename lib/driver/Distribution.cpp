@@ -338,6 +338,8 @@ Error checkReduction(StrategyOptions &S) {
     return E;
   if (BatchNorm != "local")
     S.BatchNorm.emplace().How.parse(BatchNorm);
+  if (BatchNorm != "sync")
+    S.Reduce.LocalBatchNorm = true;
   return Error::success();
 }
 

@@ -170,17 +170,14 @@ void Fetches::addSinks() {
   }
 }
 
-/// Whether \p E, which no replica reads, is a result that is merged. A shape
-/// vector that is part batch, or rows that no rule relates, or a tensor of
-/// which not even the rank is known, or that others only wait for, has no value
-/// to give: it loses its name, and whoever asks for it is told.
+/// Whether \p E, which no replica reads, is a result that is merged. What no
+/// rule relates has no value to give: it loses its name, and whoever asks for
+/// it is told.
 bool Fetches::isResult(Endpoint E) const {
   ReplicationType Number = Facts.Types.number(E);
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
-         (!Number.isVarying() ||
-          (!Facts.Types.type(E).Symbolic && Facts.Dims.shape(E) &&
-           Facts.Dims.batchAxis(E) < 0 && !G.hasUses(E.Node)));
+         (!Number.isVarying() || Facts.Types.isByPolicy(Number));
 }
 
 void Fetches::addHeads() {

@@ -175,8 +175,9 @@ void OnceRewriter::run() {
 }
 
 /// Whether there may be something that no rule relates.
-bool mayBeUnrelated(const ProgramFacts &Facts) {
-  if (!Facts.Types.unprovedWrites().empty() ||
+bool mayBeUnrelated(const ProgramFacts &Facts, bool LocalBatchNorm) {
+  if ((!LocalBatchNorm && !Facts.Types.assumptions().empty()) ||
+      !Facts.Types.unprovedWrites().empty() ||
       !Facts.Dims.conflicts().empty() || !Facts.Types.localEffects().empty())
     return true;
   for (NodeId N : Facts.Order)
@@ -190,7 +191,8 @@ bool mayBeUnrelated(const ProgramFacts &Facts) {
 } // namespace
 
 std::vector<std::pair<std::string, std::string>>
-keepOnce(Module &M, ArrayRef<std::string> Fetched, DiagnosticEngine &Diags) {
+keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
+         DiagnosticEngine &Diags) {
   std::vector<std::pair<std::string, std::string>> Causes;
   Graph &G = M.graph();
   std::vector<NodeId> Wanted;
@@ -201,10 +203,10 @@ keepOnce(Module &M, ArrayRef<std::string> Fetched, DiagnosticEngine &Diags) {
   static constexpr unsigned MaxTurns = 32;
   for (unsigned Turn = 0; Turn < MaxTurns; ++Turn) {
     const ProgramFacts &Facts = programFacts(M);
-    if (!mayBeUnrelated(Facts))
+    if (!mayBeUnrelated(Facts, LocalBatchNorm))
       break;
-    TypeAnalysis Types(G, Facts.Order, Facts.Dims, Facts.Vars,
-                       ArrayRef(Wanted));
+    KeepOptions Options{Wanted, LocalBatchNorm};
+    TypeAnalysis Types(G, Facts.Order, Facts.Dims, Facts.Vars, &Options);
     const TypeAnalysis::KeptNodes &Kept = Types.kept();
     if (Diags.wantsRemarks())
       for (const auto &[N, Why] : Kept.Refused)

@@ -25,10 +25,11 @@
 namespace graft {
 
 /// Has what is not proved of \p M computed once, as far as that can be; \p
-/// Fetched are names of tensors whose value is wanted. Returns where nothing
+/// Fetched are names of tensors whose value is wanted; \p LocalBatchNorm: as in
+/// KeepOptions. Returns where nothing
 /// related replicas, by name, and why.
 std::vector<std::pair<std::string, std::string>>
-keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
+keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched, bool LocalBatchNorm,
          DiagnosticEngine &Diags);
 
 } // namespace graft

@@ -165,7 +165,7 @@ def test_batch_that_does_not_divide():
 def test_axis_that_is_not_clear():
     """Steps of time and the batch are both unknown: splitting the wrong one is refused, and a remark says what to do."""
     path = compare.export(Spec("time_major"), SOURCES["time_major"].build)
-    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--remarks", "--strict")).arguments()], check=False)
+    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--remarks", "--strict", "--fallback=mean")).arguments()], check=False)
     assert done.returncode == 1 and "adds a per-replica shard to a replicated value along the batch axis" in done.stderr, done.stderr
     assert "node 'x': split along axis 0 over 2 replicas; axis 1 is unknown too: if that is the batch, give --feed=x=split(1)" in done.stderr
 
@@ -173,5 +173,5 @@ def test_axis_that_is_not_clear():
 def test_sparse_parts_without_a_name():
     """embedding_lookup_sparse takes the parts one by one: unless they are named, that is not proved, and is said."""
     path = compare.export(Spec("sparse_lookup"), SOURCES["sparse_lookup"].build)
-    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--strict",)).arguments()], check=False)
+    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--strict", "--fallback=mean")).arguments()], check=False)
     assert done.returncode == 1 and "is not proved" in done.stderr, done.stderr

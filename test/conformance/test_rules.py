@@ -356,7 +356,7 @@ def check_unrelated(make, path):
     """Each fetch of the graph of `make` is refused, or warned of."""
     _, names, step, init = export(make, path)
     # Of warnings alike, --strict names all nodes.
-    flags = ["--emit=none", "--strict", *options(3, [*names.values(), step, init])]
+    flags = ["--emit=none", "--strict", "--fallback=mean", *options(3, [*names.values(), step, init])]
     done = harness.run_graft([path, *flags], check=False)
     warned = said_of(done.stderr)
     missed = [key for key, name in names.items() if name.split(":")[0] not in warned]

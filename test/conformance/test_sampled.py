@@ -109,7 +109,7 @@ def test_own_sizes_are_read_elsewhere():
         models_habits.descend(b, b.loss(b.total(tf.reduce_sum(own * true, axis=1))))
 
     path = compare.export(Spec("shared_size"), build)
-    out, said = harness.rewrite(path, Options(2))
+    out, said = harness.rewrite(path, Options(2, extra=("--fallback=mean",)))
     assert "is not proved to be the value of the single-device step" in said, said
     data = models_habits.batches(classes(1), 1)
     assert np.isfinite(compare.run(path, data, ["train_op"])[-1][0][0])
@@ -129,7 +129,7 @@ def test_what_is_not_proved_has_the_sizes_that_ops_want():
 
     path = compare.export(Spec("sorted_rows"), build)
     for reduction in ("add", "collective"):
-        out, said = harness.rewrite(path, Options(2, reduction=reduction, extra=("--verify-output",)))
+        out, said = harness.rewrite(path, Options(2, reduction=reduction, extra=("--verify-output", "--fallback=mean")))
         assert "is not proved to be the value of the single-device step" in said, said
         with harness.Session(out, 2) as session:
             compare.advance(session, models_habits.batches(data, 1), ["train_op"], [], [])

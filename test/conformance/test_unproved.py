@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no rule relates runs and leaves all copies of variables equal, or is refused by the name of its node.
+"""Under --fallback=mean, what no rule relates runs and leaves all copies of variables equal, or is refused by the name of its node.
 
 Each model has something that graft cannot prove. RUNS are warned of, make three steps in TensorFlow, and the copies of
 every variable are equal after them. REFUSED could not run, or would let copies drift apart.
@@ -261,10 +261,10 @@ def data(kind):
 
 
 WAYS = [
-    Options(2, "all-reduce", "add"),
-    Options(3, "all-reduce", "collective"),
-    Options(2, "ps", "add", ("--verify-output",)),
-    Options(3, "all-reduce", "add", ("--verify-output",)),
+    Options(2, "all-reduce", "add", ("--fallback=mean",)),
+    Options(3, "all-reduce", "collective", ("--fallback=mean",)),
+    Options(2, "ps", "add", ("--verify-output", "--fallback=mean")),
+    Options(3, "all-reduce", "add", ("--verify-output", "--fallback=mean")),
 ]
 
 
@@ -307,7 +307,7 @@ def test_mean(name, reduction):
     share = BATCH // replicas
     parts = [(x[i * share : (i + 1) * share], y[i * share : (i + 1) * share]) for i in range(replicas)]
     each = [compare.run(path, [part], ["train_op"])[-1][1] for part in parts]
-    out, _ = harness.rewrite(path, Options(replicas, "all-reduce", reduction))
+    out, _ = harness.rewrite(path, Options(replicas, "all-reduce", reduction, ("--fallback=mean",)))
     with harness.Session(out, replicas) as session:
         got = compare.advance(session, [(x, y)], ["train_op"], (), ())[-1][1]
         session.check_copies("after the step")

@@ -34,10 +34,12 @@ using namespace llvm;
 
 namespace graft {
 
-/// Marks what leads to a reduction that was asked for: the user says what its
-/// value is.
-void TypeInference::findSpared() {
+/// Marks what leads to a reduction that was asked for, and batch norms of one
+/// replica's rows: the user says what its value is.
+void TypeInference::findSpared(bool LocalBatchNorm) {
   Spared.resize(G.size());
+  for (auto [Node, Bits] : T.Sources)
+    Spared[Node] = LocalBatchNorm && Bits & AssumesLocalBatchNorm;
   std::vector<NodeId> Work;
   for (NodeId Node : Order)
     if (Inserted Kind = G.node(Node).Kind;
@@ -61,12 +63,6 @@ bool TypeInference::isOfReplicas(Endpoint E) const {
   return G.node(E.Node).Count == Copies::PerReplica && !isKept(E.Node);
 }
 
-/// Whether \p Type is Varying since a variable's policy says so.
-bool TypeInference::isByPolicy(ReplicationType Type) const {
-  return HasStates && Type.isVarying() && Type.Cause != NoNode &&
-         (T.States.contains(Type.Cause) || T.usesState(Type.Cause));
-}
-
 /// Whether nothing relates a result of the node at hand although all that it
 /// reads is related, or is indices of a replica.
 bool TypeInference::isUnrelated() {
@@ -75,7 +71,7 @@ bool TypeInference::isUnrelated() {
   bool Any = false;
   for (unsigned Port = 0; Port < numResults(); ++Port) {
     ReplicationType X = result(Port);
-    if (isByPolicy(X))
+    if (T.isByPolicy(X))
       return false;
     Any |= X.isVarying() && X.Indices == LocalIndices::None;
   }
@@ -102,7 +98,7 @@ const char *TypeInference::whyNotKept(NodeId Node) const {
       (This.Kind != Inserted::No && This.Kind != Inserted::Definition))
     return "graft added it";
   if (Spared[Node])
-    return "--grad says what its value is";
+    return "the user says what its value is";
   return nullptr;
 }
 
@@ -181,7 +177,7 @@ bool TypeInference::keepOperand(unsigned I) {
                       ? T.sizePowers(E).has_value() || !T.number(E).isVarying()
                       : !X.isVarying() && !X.isJoined() && !X.isNothing() &&
                             G.outputType(E) != DT_VARIANT;
-  if (HasValue || isByPolicy(X))
+  if (HasValue || T.isByPolicy(X))
     return false;
   if (auto Predicate = When ? localPredicate(E.Node) : std::nullopt)
     return isOfReplicas(*Predicate) && keep(Predicate->Node);
@@ -198,7 +194,7 @@ bool TypeInference::keepMerged() {
       Last = {U.User, 0};
   });
   ReplicationType X = T.natural(Last);
-  if (X.Whole || X.isTrue() || X.Assumes & AssumesReduction || isByPolicy(X) ||
+  if (X.Whole || X.isTrue() || X.Assumes & AssumesReduction || T.isByPolicy(X) ||
       !isOfReplicas(E) || whyNotKept(E.Node))
     return false;
   // Where that began, if it did not begin here.
@@ -265,12 +261,19 @@ void TypeInference::inferKept() {
   }
 }
 
-bool TypeInference::keepUnrelated(ArrayRef<NodeId> Fetched) {
+bool TypeInference::keepUnrelated(const KeepOptions &Options) {
   if (Kept.empty()) {
-    findSpared();
+    findSpared(Options.LocalBatchNorm);
     Kept.resize(G.size());
   }
   bool Any = false;
+  for (auto [Node, Bits] : std::vector(T.Sources))
+    if (Bits & AssumesLocalBatchNorm && isOfReplicas({Node, 0}) &&
+        !whyNotKept(Node) && keep(Node)) {
+      Found.Causes.push_back(
+          {Node, "takes the statistics of one replica's rows"});
+      Any = true;
+    }
   for (NodeId Node : Order) {
     at(Node);
     if (isUnrelated())
@@ -314,7 +317,7 @@ bool TypeInference::keepUnrelated(ArrayRef<NodeId> Fetched) {
     at(Node);
     for (unsigned Port = 0; Port < numResults(); ++Port)
       if (ReplicationType X = T.number(out(Port));
-          X.isVarying() && !isByPolicy(X) && !T.type(out(Port)).Symbolic &&
+          X.isVarying() && !T.isByPolicy(X) && !T.type(out(Port)).Symbolic &&
           G.outputType(out(Port)) != DT_VARIANT) {
         if (keep(Node)) {
           Found.Causes.push_back({Node, T.reason(Node)});
@@ -326,7 +329,7 @@ bool TypeInference::keepUnrelated(ArrayRef<NodeId> Fetched) {
   for (NodeId Node : Order)
     if (!G.hasUses(Node))
       KeepResult(Node);
-  for (NodeId Node : Fetched)
+  for (NodeId Node : Options.Fetched)
     KeepResult(Node);
   return Any;
 }

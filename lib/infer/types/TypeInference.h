@@ -29,9 +29,9 @@ public:
   void settle() { Defined.assign(Defined.size(), true); }
 
   /// When nothing else moves: has what no rule relates computed once, and what
-  /// that takes; of \p Fetched the value is wanted. False if there is nothing
+  /// that takes. False if there is nothing
   /// of the kind (KeptNodes.cpp).
-  bool keepUnrelated(llvm::ArrayRef<NodeId> Fetched);
+  bool keepUnrelated(const KeepOptions &Options);
   TypeAnalysis::KeptNodes takeKept();
 
   /// The reductions that the last round asked for, by source; of those for one
@@ -63,8 +63,7 @@ private:
   void writeState(const TypeAnalysis::VariableState &S, const UpdateDef &U);
   void diverge(NodeId Var, TypeAnalysis::VariableState &S);
   bool isKept(NodeId Node) const { return !Kept.empty() && Kept[Node]; }
-  void findSpared();
-  bool isByPolicy(ReplicationType Type) const;
+  void findSpared(bool LocalBatchNorm);
   bool isUnrelated();
   bool isOfReplicas(Endpoint E) const;
   const char *whyNotKept(NodeId Node) const;

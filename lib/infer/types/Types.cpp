@@ -49,7 +49,7 @@ std::string ReplicationType::str() const {
 
 TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
                            const DimAnalysis &Dims, const VariableIndex &Vars,
-                           std::optional<ArrayRef<NodeId>> KeepOnce)
+                           const KeepOptions *KeepOnce)
     : G(G), Dims(Dims), Vars(Vars) {
   Types.resize(Dims.totalOutputs());
   Reduced.resize(Dims.totalOutputs());

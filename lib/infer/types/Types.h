@@ -180,15 +180,21 @@ struct Demand {
   NodeId Because = NoNode; ///< The node whose rule asked.
 };
 
+/// Of what is computed once.
+struct KeepOptions {
+  llvm::ArrayRef<NodeId> Fetched; ///< Nodes whose value is wanted.
+  /// A batch norm takes the statistics of one replica's rows, as the user says.
+  bool LocalBatchNorm = false;
+};
+
 class TypeAnalysis {
 public:
   /// Infers all types of \p G. Demands are collected to a fixpoint and taken to
   /// be met. \p Order is topologicalOrder(G). With \p KeepOnce nodes that no
-  /// rule relates are taken to be computed once, on the rows of all replicas;
-  /// its elements are nodes that are fetched.
+  /// rule relates are taken to be computed once, on the rows of all replicas.
   TypeAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order,
                const DimAnalysis &Dims, const VariableIndex &Vars,
-               std::optional<llvm::ArrayRef<NodeId>> KeepOnce = std::nullopt);
+               const KeepOptions *KeepOnce = nullptr);
 
   /// Nodes to be computed once so that everything is related.
   struct KeptNodes {
@@ -242,6 +248,11 @@ public:
   /// may write what the policy asks for, be it the value of the single-device
   /// step or not.
   bool usesState(NodeId N) const { return anyStates() && stateOf(N); }
+  /// Whether \p Type is Varying since a variable's policy says so.
+  bool isByPolicy(const ReplicationType &Type) const {
+    return anyStates() && Type.isVarying() && Type.Cause != NoNode &&
+           (States.contains(Type.Cause) || stateOf(Type.Cause));
+  }
   /// Whether a variable has a policy of its own.
   bool anyStates() const { return !States.empty(); }
   /// Whether \p N reads a variable of which the copies have no value together:
