@@ -37,6 +37,79 @@ void restoreSizes(Graph &G, NodeId N) {
     }
 }
 
+/// Gives the constant \p N the sizes of one replica that it holds as things
+/// are now: what was the batch through a node that is kept is that no longer.
+/// False if it holds them.
+bool updateSizes(Graph &G, NodeId N, const DimAnalysis &Dims,
+                 unsigned Replicas) {
+  auto Original = G.attr(N, OriginalAttr);
+  if (!Original || Dims.batchAxis({N, 0}) >= 0)
+    return false;
+  std::string Bytes(*Original);
+  auto Was = tensorValue(Bytes), Now = constValue(G, N);
+  auto Sizes = Dims.value({N, 0});
+  if (Was && Now && Sizes && Was->Shape.Dims == Now->Shape.Dims &&
+      Was->Ints.size() == Sizes->size() && Now->Ints.size() == Sizes->size()) {
+    bool IsLocal = false;
+    auto Local = Was->Ints;
+    for (size_t I = 0; I < Local.size(); ++I) {
+      int64_t Times = timesLarger(Dims.table(), (*Sizes)[I], Replicas);
+      if (Local[I] % Times != 0)
+        return false;
+      Local[I] /= Times;
+      IsLocal |= Times != 1;
+    }
+    if (Local == Now->Ints)
+      return false;
+    if (IsLocal) {
+      SmallVector<int64_t, 1> Shape(Was->Shape.Dims.begin(),
+                                    Was->Shape.Dims.end());
+      G.setAttr(N, "value", encodeIntTensor(Was->Type, Shape, Local));
+      return true;
+    }
+  }
+  G.setAttr(N, "value", Bytes);
+  G.removeAttr(N, OriginalAttr);
+  return true;
+}
+
+/// Whether a constant, or the shape of an array's elements, holds others than
+/// the sizes of one replica, and has them now.
+bool updateSizes(Graph &G, const ProgramFacts &Facts) {
+  bool Any = false;
+  unsigned Replicas = readMesh(G).replicas();
+  for (NodeId N : Facts.Order)
+    if (G.node(N).Count == Copies::PerReplica && G.isOp(N, op::Const))
+      Any |= updateSizes(G, N, Facts.Dims, Replicas);
+  if (Any)
+    G.markModified();
+  return Any;
+}
+
+/// `_output_shapes` of rows that are the batch since they are split from what
+/// is kept would contradict what replicas have; TensorFlow compares them.
+void dropStaleShapes(Graph &G, const ProgramFacts &Facts) {
+  auto IsStale = [&](const ShapeValue &Told, ArrayRef<DimId> Sizes) {
+    if (Told.UnknownRank || Told.Dims.size() != Sizes.size())
+      return false;
+    for (size_t I = 0; I < Sizes.size(); ++I)
+      if (Told.Dims[I] >= 0 && !Facts.Dims.table().isSame(Sizes[I]))
+        return true;
+    return false;
+  };
+  for (NodeId N : Facts.Order) {
+    if (G.node(N).Count != Copies::PerReplica)
+      continue;
+    auto Told = G.shapeListAttr(N, "_output_shapes");
+    for (uint32_t Port = 0; Told && Port < Told->size(); ++Port)
+      if (auto Sizes = Facts.Dims.shape({N, Port});
+          Sizes && IsStale((*Told)[Port], *Sizes)) {
+        G.removeAttr(N, "_output_shapes");
+        break;
+      }
+  }
+}
+
 /// One turn: some nodes become unreplicated.
 class OnceRewriter {
 public:
@@ -203,6 +276,8 @@ keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
   static constexpr unsigned MaxTurns = 32;
   for (unsigned Turn = 0; Turn < MaxTurns; ++Turn) {
     const ProgramFacts &Facts = programFacts(M);
+    if (Turn > 0 && updateSizes(G, Facts))
+      continue;
     if (!mayBeUnrelated(Facts, LocalBatchNorm))
       break;
     KeepOptions Options{Wanted, LocalBatchNorm};
@@ -222,6 +297,8 @@ keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
     }
     OnceRewriter(G, Facts, Types).run();
   }
+  if (!Causes.empty())
+    dropStaleShapes(G, programFacts(M));
   return Causes;
 }
 

@@ -112,6 +112,39 @@ def shuffled_matrix(b: Builder):
     finish(b, tf.reduce_sum(turned_over + h, 1), y)
 
 
+def eye_labels(b: Builder):
+    """The labels are as wide as the batch: a constant says so of what is computed once."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    queries = tf.tanh(tf.matmul(x, b.variable("v", [SIZE, SIZE])))
+    scores = tf.matmul(queries, queries, transpose_b=True)
+    labels = tf.eye(x.shape.as_list()[0] or tf.shape(x)[0], dtype=b.dtype)
+    losses = tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=scores)
+    weights = tf.cast(y, b.dtype) + 1.0
+    loss = b.loss(tf.reduce_sum(losses * weights) / tf.reduce_sum(weights))
+    tf1.train.GradientDescentOptimizer(0.05).minimize(loss, name="train_op")
+
+
+def weights_of_rows(b: Builder):
+    """A variable with a row for each example: its gradient is the batch where nothing but a product says so."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    w = b.variable("w", [BATCH, SIZE])
+    h = tf.matmul(tf.matmul(x, x, transpose_b=True), w)
+    loss = b.loss(tf.reduce_mean(tf.square(tf.reduce_sum(h, 1) - tf.cast(y, b.dtype))))
+    optimizer = tf1.train.GradientDescentOptimizer(0.001)
+    (grad,) = tf.gradients(loss, [w])
+    (grad,), _ = tf.clip_by_global_norm(tf.tuple([grad]), 1.0)
+    optimizer.apply_gradients([(grad, w)], name="train_op")
+
+
+def fixed_rows(b: Builder):
+    """The batch is not known but for a reshape, which joins rows."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    h = tf.reshape(x, [BATCH // 2, 2 * SIZE])
+    wide = tf.matmul(h, b.variable("v", [2 * SIZE, 1]))
+    loss = b.loss(tf.reduce_mean(tf.square(wide)) * tf.reduce_mean(tf.cast(y, b.dtype)))
+    tf1.train.GradientDescentOptimizer(0.001).minimize(loss, name="train_op")
+
+
 MORE = {
     "in_batch_negatives": (in_batch_negatives, "rows"),
     "hard_examples": (hard_examples, "rows"),
@@ -121,6 +154,9 @@ MORE = {
     "normalized": (normalized, "rows"),
     "pairs": (pairs, "rows"),
     "scanned": (scanned, "rows"),
+    "eye_labels": (eye_labels, "rows"),
+    "weights_of_rows": (weights_of_rows, "rows"),
+    "fixed_rows": (fixed_rows, "rows"),
 }
 # Data that a refused model takes.
 KINDS = {"global_numbers": "series", "fixed_shape": "series", "own_loop": "series"}
@@ -130,6 +166,7 @@ MODELS = {
     **MORE,
 }
 STATIC = {"fixed_shape"}  # that say the batch themselves
+UNKNOWN = {"weights_of_rows"}  # that a static batch has refused: the variable's rows are the batch
 NUMBERED = {"global_numbers", "fixed_shape"}
 
 WAYS = [
@@ -162,6 +199,8 @@ def train(name, kind, batch, options):
 def test_once(name, batch, options):
     if name in NUMBERED and batch is None:
         batch = BATCH if name == "global_numbers" else None
+    if name in UNKNOWN:
+        batch = None
     if batch:
         options = dataclasses.replace(options, extra=(*options.extra, "--feed=x=split", "--feed=y=split"))
     said = train(name, "resource", batch, options)

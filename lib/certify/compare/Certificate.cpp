@@ -60,6 +60,7 @@ private:
     return BatchNorms && BatchNorms->mayChange(I, Key);
   }
   bool isOpenFeed(NodeId I) const;
+  bool isOfWholeBatch(const ProgramFacts &Facts, NodeId N) const;
   void checkDemands(const ProgramFacts &Facts);
   void checkLocalRuns(const ProgramFacts &Facts);
   void checkForeignOps(const ProgramFacts &Facts);
@@ -274,6 +275,16 @@ void Checker::compareNode(NodeId I, NodeId P) {
     error(P, "has different control inputs than in the input");
 }
 
+/// Whether \p N takes what it does in the input, so that sizes that are equal
+/// there are equal here. (Nothing follows from sizes that do not agree.)
+bool Checker::isOfWholeBatch(const ProgramFacts &Facts, NodeId N) const {
+  return G.node(N).Count == Copies::Once &&
+         all_of(G.dataInputs(N), [&](Endpoint E) {
+           return G.node(E.Node).Count == Copies::Once &&
+                  Facts.Types.number(E).isTrue();
+         });
+}
+
 /// A finished program demands nothing more.
 void Checker::checkDemands(const ProgramFacts &Facts) {
   for (const Demand &D : Facts.Types.demands()) {
@@ -287,7 +298,9 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
                   originName(G, D.Because))
               .str());
   }
-  for (const DimAnalysis::Conflict &C : Facts.Dims.conflicts())
+  for (const DimAnalysis::Conflict &C : Facts.Dims.conflicts()) {
+    if (isOfWholeBatch(Facts, C.Node))
+      continue;
     if (C.Why)
       error(
           C.Node,
@@ -300,6 +313,7 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
       error(C.Node, "two sizes that must be equal are not: " +
                         Facts.Dims.describe(C.A) + " and " +
                         Facts.Dims.describe(C.B));
+  }
   for (auto [N, I] : Facts.Types.unprovedWrites()) {
     NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
     // What the input itself leaves open was warned of; what was inserted has
