@@ -239,13 +239,15 @@ class Context:
         resource = g.chance(0.5) if kind == "mixed" else kind == "resource"
         name = f"v{g.number}_{self.variables}"
         self.variables += 1
-        return tf1.get_variable(
-            name,
-            initializer=tf.constant(value, dtype or self.dtype),
-            trainable=trainable,
-            use_resource=resource,
-            collections=collections,
-        )
+        # (An initial value that waits for the step would race with it.)
+        with tf.control_dependencies(None):
+            return tf1.get_variable(
+                name,
+                initializer=tf.constant(value, dtype or self.dtype),
+                trainable=trainable,
+                use_resource=resource,
+                collections=collections,
+            )
 
 
 @dataclasses.dataclass

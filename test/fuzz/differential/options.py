@@ -38,8 +38,10 @@ def draw(built: Built, seed: int, number: int) -> List[str]:
         flags.append("--fetch=none")
     if chance(0.1):
         flags.append("--strict")
-    if has_option("--fallback") and chance(0.15):
-        flags.append("--fallback=" + rng.choice(["mean", "once"]))
+    if has_option("--fallback") and chance(0.2):
+        flags.append("--fallback=" + rng.choice(["mean", "once", "refuse"]))
+    if has_option("--min-spread") and chance(0.05):
+        flags.append(f"--min-spread={rng.choice([0, 5, 50, 90])}")
     if strategy == "tpu":
         return flags
     if chance(0.3):
