@@ -186,6 +186,8 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   unsigned Replicas = readMesh(*G).replicas();
   if (Replicas == 0)
     return PassResult::Unchanged;
+  if (Options.What == Fallback::Refuse)
+    D.refuseUnproved();
   if (!userGradients())
     return PassResult::Failure;
   ProgramFacts *Facts = &programFacts(M);

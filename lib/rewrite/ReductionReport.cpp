@@ -57,7 +57,7 @@ void ReductionReport::refuseDrifts(const ProgramFacts &Facts) const {
   MapVector<NodeId, std::pair<SetVector<NodeId>, std::pair<NodeId, unsigned>>>
       Writes;
   for (auto [N, I] : Types.unprovedWrites())
-    if (!Types.usesState(N) && Local.drifts(N, I)) {
+    if (!Types.usesState(N, I) && Local.drifts(N, I)) {
       auto &[Variables, First] = Writes[Types.type(G.input(N, I)).Cause];
       if (Variables.empty())
         First = {N, I};
@@ -113,7 +113,8 @@ void ReductionReport::remarkDemands(const TypeAnalysis &Types) const {
 /// A write that leaves the copies of a variable as its policy asks.
 void ReductionReport::warnAsked(const ProgramFacts &Facts, NodeId N,
                                 unsigned I) const {
-  NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
+  bool IsSlot = I < Facts.Vars.update(G, N).NumVars;
+  NodeId Var = Facts.Vars.variableOf(G.input(N, IsSlot ? I : 0));
   if (G.node(G.input(N, I).Node).Kind == Inserted::Merge)
     return; // aggregateWrites() told
   bool OnRead = G.node(Var).Plan == Policy::SyncOnRead;
@@ -142,7 +143,7 @@ void ReductionReport::warnWrites(const ProgramFacts &Facts) const {
   SmallVector<NodeId, 4> Causes;
   for (auto [N, I] : Facts.Types.unprovedWrites()) {
     NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
-    if (Facts.Types.usesState(N)) {
+    if (Facts.Types.usesState(N, I)) {
       warnAsked(Facts, N, I);
       continue;
     }

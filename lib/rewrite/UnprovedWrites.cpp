@@ -219,7 +219,7 @@ std::vector<Repair> RepairFinder::find(bool OnlyNamed) {
   for (auto [N, I] : Types.unprovedWrites()) {
     if (isNamed(Facts.Vars.variableOf(G.input(N, 0))))
       continue;
-    if (OnlyNamed || Types.usesState(N) || !Local.differs(G.input(N, I)))
+    if (OnlyNamed || Types.usesState(N, I) || !Local.differs(G.input(N, I)))
       continue;
     if (auto Predicate = Types.localPredicate(N);
         Predicate && Local.differs(*Predicate))

@@ -6,6 +6,7 @@
 
 #include "lib/support/Diagnostics.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 
@@ -52,7 +53,9 @@ Diagnostic &DiagnosticEngine::warning(StringRef Id, StringRef Node,
 Diagnostic &DiagnosticEngine::unproved(StringRef Id, StringRef Node,
                                        std::string Message) {
   Diagnostic &D = add(Severity::Warning, Id, Node, std::move(Message));
-  if (Strict) {
+  static constexpr StringLiteral OfNumbers[] = {"fallback", "write", "effect",
+                                                "fetch"};
+  if (Strict || (RefusesUnproved && is_contained(OfNumbers, Id))) {
     D.Level = Severity::Error;
     ++Refused;
   }

@@ -49,6 +49,10 @@ public:
   /// stop the passes, so that one run says all of it.
   void setStrict(bool On) { Strict = On; }
 
+  /// From here on it is an error if the numbers of a step are not proved, as
+  /// with --fallback=refuse.
+  void refuseUnproved() { RefusesUnproved = true; }
+
   /// Remarks that nobody will see need not be made: most are of thousands of
   /// nodes, so passes ask before they build one.
   void setRemarks(bool On) { Remarks = On; }
@@ -77,6 +81,7 @@ public:
   void configureLike(const DiagnosticEngine &Other) {
     Locate = Other.Locate;
     Strict = Other.Strict;
+    RefusesUnproved = Other.RefusesUnproved;
     Remarks = Other.Remarks;
   }
 
@@ -99,6 +104,7 @@ private:
   unsigned Errors = 0;
   unsigned Refused = 0; ///< What is not proved, under --strict.
   bool Strict = false;
+  bool RefusesUnproved = false;
   bool Remarks = true;
 };
 

@@ -318,7 +318,7 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
     NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
     // What the input itself leaves open was warned of; what was inserted has
     // no excuse.
-    if (Facts.Types.usesState(N))
+    if (Facts.Types.usesState(N, I))
       continue;
     if (Cause == NoNode || G.node(Cause).Kind != Inserted::No)
       error(N,

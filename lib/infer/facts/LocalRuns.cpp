@@ -14,6 +14,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 
@@ -437,6 +438,22 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
   return "";
 }
 
+/// Whether what a replica has of \p E may be whole rows of \p Target, one size
+/// of which is open.
+bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
+  auto Shape = Facts.Dims.shape(E);
+  int64_t Elements = 1, Row = 1;
+  for (DimId D : Shape ? *Shape : ArrayRef<DimId>())
+    if (int64_t Size = Facts.Dims.localNumber(D);
+        Size < 0 || MulOverflow(Elements, Size, Elements))
+      return true;
+  for (DimId D : Target)
+    if (int64_t Size = Facts.Dims.localNumber(D);
+        Size != -1 && (Size <= 0 || MulOverflow(Row, Size, Row)))
+      return true;
+  return !Shape || Elements % Row == 0;
+}
+
 /// Sizes that are given beside a tensor that must have them.
 std::string LocalRuns::faultOfShape(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
@@ -448,7 +465,8 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
                 any_of(*Target, [&](DimId D) { return Table.number(D) == -1; });
     uint8_t To = in(N, 1) & (OwnNumber | AllNumber);
     // A vector that is not tracked may have a -1.
-    if (in(N, 0) & Rows && Target && !Open && To == 0)
+    if (in(N, 0) & Rows && Target && To == 0 &&
+        (!Open || !fillsRows(G.input(N, 0), *Target)))
       return Fixed.str();
   }
   // What gives the sizes of the rows in its last operand.

@@ -92,6 +92,7 @@ private:
   std::string fault(NodeId N) const;
   std::string faultOfLookup(NodeId N) const;
   std::string faultOfPart(NodeId N) const;
+  bool fillsRows(Endpoint E, llvm::ArrayRef<DimId> Target) const;
   std::string faultOfShape(NodeId N) const;
   uint8_t comparedSizes(NodeId N) const;
   bool comparesLengths(NodeId N) const;

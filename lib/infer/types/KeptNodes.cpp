@@ -302,7 +302,7 @@ bool TypeInference::keepUnrelated(const KeepOptions &Options) {
     }
   for (auto [Node, I] : std::vector(T.Unproved)) {
     at(Node);
-    if (!T.usesState(Node))
+    if (!T.usesState(Node, I))
       Any |= keepOperand(I);
   }
   for (auto [Node, Predicate] : std::vector(T.LocalEffects))

@@ -253,6 +253,11 @@ public:
     return anyStates() && Type.isVarying() && Type.Cause != NoNode &&
            (States.contains(Type.Cause) || stateOf(Type.Cause));
   }
+  /// The same of what unprovedWrites() says: input \p I of \p N.
+  bool usesState(NodeId N, unsigned I) const {
+    return anyStates() && (stateOf(N) || (I < Vars.update(G, N).NumVars &&
+                                          stateOf(G.input(N, I))));
+  }
   /// Whether a variable has a policy of its own.
   bool anyStates() const { return !States.empty(); }
   /// Whether \p N reads a variable of which the copies have no value together:
@@ -325,7 +330,10 @@ private:
   const VariableState *stateOf(NodeId N) const {
     if (G.node(N).NumData == 0)
       return nullptr;
-    NodeId Var = Vars.variableOf(G.input(N, 0));
+    return stateOf(G.input(N, 0));
+  }
+  const VariableState *stateOf(Endpoint E) const {
+    NodeId Var = Vars.variableOf(E);
     auto It = Var == NoNode ? States.end() : States.find(Var);
     return It == States.end() ? nullptr : &It->second;
   }

@@ -67,10 +67,21 @@ TypeAnalysis::VariableState *TypeInference::stateOf(Endpoint E) {
 bool TypeInference::usesState() {
   if (const UpdateDef &U = T.Vars.update(G, N); U.Kind != UpdateKind::None) {
     const TypeAnalysis::VariableState *S = stateOf(input(0));
-    if (!S || !S->OnRead)
-      return false;
-    writeState(*S, U);
-    return true;
+    if (S && S->OnRead) {
+      writeState(*S, U);
+      return true;
+    }
+    // Each copy of a slot is what the whole should be.
+    bool Any = false;
+    for (unsigned I = 1; I < U.NumVars && I < numData(); ++I)
+      if (const TypeAnalysis::VariableState *Slot = stateOf(input(I));
+          Slot && Slot->OnRead && !Slot->Type.isReplicated()) {
+        T.Unproved.push_back({N, I});
+        Any = true;
+      }
+    if (Any)
+      update(U);
+    return Any;
   }
   if (T.Vars.variableOf(out()) != NoNode)
     return false;
