@@ -28,8 +28,8 @@ from tensorflow.python.framework import op_def_library, op_def_registry
 
 tf1 = tf.compat.v1
 
-# Every call of graft-opt has these. `--fetch=none`: what is not proved is no warning, and stays as it is.
-FLAGS = ("--device-type=CPU", "--fetch=none", "--reduction=add")
+# Every call of graft-opt has these: what is not proved is computed by replicas and is no warning, and stays as it is.
+FLAGS = ("--device-type=CPU", "--fetch=none", "--reduction=add", "--fallback=mean", "--batch-norm=local")
 AT_ONCE = 100  # instances in a graph
 REPLICAS = (2, 3)
 OUTCOMES = ("held", "varying", "refused", "invalid", "known", "failed")
