@@ -206,6 +206,12 @@ static void expandDims(SizeContext &C) {
   C.setShape(0, List);
 }
 
+/// Whether \p Size follows the batch, and a replica may have one of it.
+static bool mayBeOneRow(const SizeContext &C, DimId Size) {
+  return C.Known.replicas() > 1 && C.Table.hasSym(Size) &&
+         C.Known.mayBeOneRow(Size);
+}
+
 static void squeeze(SizeContext &C) {
   Dims X = C.in(0);
   if (!X)
@@ -217,7 +223,7 @@ static void squeeze(SizeContext &C) {
     if (Axes && !Axes->empty())
       Drop = is_contained(*Axes, int64_t(I)) ||
              is_contained(*Axes, int64_t(I) - int64_t(X->size()));
-    else if (!C.Table.isKnown((*X)[I]))
+    else if (!C.Table.isKnown((*X)[I]) || mayBeOneRow(C, (*X)[I]))
       return;
     if (!Drop)
       List.push_back((*X)[I]);

@@ -425,7 +425,6 @@ KNOWN: Dict[str, str] = {
     r"(MatMul|BatchMatMul|BatchMatMulV2|Einsum)\(.*TensorFlow does not load it: Cannot reshape":
         "the shape of a tensor that all replicas have is cut to the rows of one, where an op takes its axis for the batch",
     r"^(Equal|NotEqual)\(.*incompatible_shape_error=False": "operands of other sizes are taken to fit, which they need not",
-    r"^Squeeze\(.*squeeze_dims=\[\].*, [23] rows: .*rank": "takes the axis of the batch away where a replica has one row",
     r"^FusedBatchNormGrad.*is_training=True.*claimed Replicated": "what the forward op keeps is not looked at where it trains",
     r"^DecodeRaw\(selected": "no rows have another rank or length than some",
 }  # fmt: skip

@@ -355,6 +355,23 @@ TEST_CASE("ops unify sizes", "[dims]") {
   CHECK(B.shape("tiled") == "1*b,8");
 }
 
+TEST_CASE("all axes of one element, and what may be one", "[dims]") {
+  Builder B;
+  B.feed("x", {-1, 1, 4});
+  B.op("Squeeze", "any", {"x/split"});
+  NodeId One = B.op("Squeeze", "one", {"x/split"});
+  B.G.setAttr(One, "squeeze_dims", encodeIntListAttr({1}));
+  B.feed("few", {4, 1});
+  B.op("Squeeze", "row", {"few/split"});
+  CHECK(B.shape("any") == "unknown");
+  CHECK(B.shape("one") == "1*b,4");
+  CHECK(B.shape("row") == "unknown");
+  Builder Many;
+  Many.feed("x", {8, 1});
+  Many.op("Squeeze", "rows", {"x/split"});
+  CHECK(Many.shape("rows") == "1*b");
+}
+
 TEST_CASE("two different symbols are a conflict", "[dims]") {
   Builder B;
   B.feed("x", {-1, 4});
