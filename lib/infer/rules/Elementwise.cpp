@@ -87,6 +87,28 @@ void broadcast(SizeContext &C) {
   C.setShape(0, Result);
 }
 
+/// Whether these sizes, aligned at the right, go together whatever the batch
+/// is.
+static bool mustFit(const DimTable &Table, ArrayRef<DimId> X,
+                    ArrayRef<DimId> Y) {
+  return all_of(zip(reverse(X), reverse(Y)), [&](auto Pair) {
+    auto [A, B] = Pair;
+    auto S = Table.sym(A);
+    return Table.isOne(A) || Table.isOne(B) || Table.find(A) == Table.find(B) ||
+           (S && S == Table.sym(B));
+  });
+}
+
+/// Sizes that do not go together are no error if the op says so: the result is
+/// one element then.
+static void compare(SizeContext &C) {
+  if (C.G.boolAttr(C.N, "incompatible_shape_error").value_or(true))
+    return broadcast(C);
+  Dims X = C.in(0), Y = C.in(1);
+  if (X && Y && mustFit(C.Table, *X, *Y))
+    broadcast(C);
+}
+
 void select(SizeContext &C) {
   Dims Cond = C.in(0), X = C.in(1), Y = C.in(2);
   if (X && Y)
@@ -446,6 +468,17 @@ static void nonLinear(TypeContext &C) {
   C.setAll(elementwise(C, allOperands(C)));
 }
 
+static void compare(TypeContext &C) {
+  ReplicationType Type = elementwise(C, allOperands(C));
+  if (Type.isSharded() &&
+      !C.G.boolAttr(C.N, "incompatible_shape_error").value_or(true)) {
+    auto X = C.shape(0), Y = C.shape(1);
+    if (!X || !Y || !sizes::mustFit(C.D.table(), *X, *Y))
+      Type = C.varying("takes operands of sizes that need not go together");
+  }
+  C.setAll(Type);
+}
+
 static void add(TypeContext &C) {
   C.setAll(addsChannels(C) ? C.varying("adds a bias along the batch axis")
                            : sumOf(C, allOperands(C)));
@@ -515,6 +548,8 @@ constexpr OpRule NonLinear = {
     .Sizes = sizes::same, .Type = types::nonLinear, .Is = Elementwise};
 constexpr OpRule NonLinearBroadcast = {
     .Sizes = sizes::broadcast, .Type = types::nonLinear, .Is = Elementwise};
+constexpr OpRule Compare = {
+    .Sizes = sizes::compare, .Type = types::compare, .Is = Elementwise};
 constexpr OpRule LinearFirst = {.Sizes = sizes::sameAll,
                                 .Type = types::linearFirst,
                                 .Is = KeepsZeros | Elementwise};
@@ -666,7 +701,7 @@ ArrayRef<OpRule> families::elementwise() {
       entry(op::BitwiseXor, NonLinearBroadcast),
       entry(op::ClipByValue, NonLinearBroadcast),
       entry(op::Complex, NonLinearBroadcast),
-      entry(op::Equal, NonLinearBroadcast),
+      entry(op::Equal, Compare),
       entry(op::FakeQuantWithMinMaxVars, NonLinearBroadcast),
       entry(op::FloorDiv, NonLinearBroadcast,
             {.Values = values::arithmetic, .Is = ComparesSizes}),
@@ -687,7 +722,7 @@ ArrayRef<OpRule> families::elementwise() {
             {.Values = values::arithmetic, .Is = ComparesSizes}),
       entry(op::Mod, NonLinearBroadcast, {.Values = values::arithmetic}),
       entry(op::NextAfter, NonLinearBroadcast),
-      entry(op::NotEqual, NonLinearBroadcast),
+      entry(op::NotEqual, Compare),
       entry(op::Polygamma, NonLinearBroadcast),
       entry(op::Pow, NonLinearBroadcast),
       entry(op::RandomGammaGrad, NonLinearBroadcast),

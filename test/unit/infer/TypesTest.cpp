@@ -324,6 +324,23 @@ TEST_CASE("types: batch normalisation", "[types]") {
   CHECK(B.facts().Types.type(B.end("infer")).Assumes == 0);
 }
 
+TEST_CASE("types: sizes that need not go together are compared", "[types]") {
+  Basics B;
+  auto Equal = [&](const char *Name, const char *With) {
+    B.G.setBoolAttr(B.op("Equal", Name, {"s", With}),
+                    "incompatible_shape_error", false);
+    return B.type(Name);
+  };
+  B.op("Tanh", "tanh", {"s"});
+  CHECK(Equal("function", "tanh") == "Sharded(0)");
+  CHECK(B.shape("function") == "1*b,4");
+  CHECK(Equal("parameter", "r") == "Sharded(0)");
+  CHECK(Equal("others", "t") == "Varying");
+  CHECK(B.shape("others") == "unknown");
+  B.op("Equal", "must", {"s", "t"});
+  CHECK(B.type("must") == "Sharded(0)");
+}
+
 TEST_CASE("types: branches and selections", "[types]") {
   Basics B;
   B.placeholder("once", {}, DT_BOOL);
