@@ -23,6 +23,9 @@ static void decode(SizeContext &C) {
   if (!X)
     return;
   DimList List(X->begin(), X->end());
+  // Of no records it makes no such axis.
+  if (any_of(List, [&](DimId D) { return C.Table.isRagged(D); }))
+    return;
   auto Hints = C.shapeListAttr("_output_shapes");
   bool Known = Hints && !Hints->empty() &&
                (*Hints)[0].Dims.size() == List.size() + 1 &&
@@ -77,6 +80,14 @@ static void parseExample(TypeContext &C) {
   }
 }
 
+/// Records have one length, but for none at all.
+static void decode(TypeContext &C) {
+  perExample(C);
+  ReplicationType X = C.result(0);
+  if (X.isSharded() && C.D.isUneven(C.input(0), X.Axis))
+    C.setAll(C.varying("decodes a data-dependent number of records"));
+}
+
 /// The table is the same for all, and is only read.
 static void lookup(TypeContext &C) {
   if (ReplicationType Default = C.plain(2); !Default.isReplicated())
@@ -104,7 +115,7 @@ ArrayRef<OpRule> families::records() {
   static const OpRule Rules[] = {
       entry(op::DecodeCSV, PerExample, {.Sizes = sizes::same}),
       entry(op::DecodePaddedRaw, PerExample),
-      entry(op::DecodeRaw, PerExample),
+      entry(op::DecodeRaw, PerExample, {.Type = types::decode}),
       entry(op::LookupTableFind, Lookup),
       entry(op::LookupTableFindV2, Lookup),
       {.Op = op::LookupTableSize, .Sizes = sizes::scalar},

@@ -425,7 +425,6 @@ KNOWN: Dict[str, str] = {
     r"(MatMul|BatchMatMul|BatchMatMulV2|Einsum)\(.*TensorFlow does not load it: Cannot reshape":
         "the shape of a tensor that all replicas have is cut to the rows of one, where an op takes its axis for the batch",
     r"^FusedBatchNormGrad.*is_training=True.*claimed Replicated": "what the forward op keeps is not looked at where it trains",
-    r"^DecodeRaw\(selected": "no rows have another rank or length than some",
 }  # fmt: skip
 
 PREFERRED = [

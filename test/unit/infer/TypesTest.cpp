@@ -341,6 +341,22 @@ TEST_CASE("types: sizes that need not go together are compared", "[types]") {
   CHECK(B.type("must") == "Sharded(0)");
 }
 
+TEST_CASE("types: records that are selected may be none", "[types]") {
+  Basics B;
+  B.op("AsString", "text", {"row"});
+  B.op("DecodeRaw", "all", {"text"});
+  B.op("IsNan", "nan", {"row"});
+  B.op("Where", "where", {"nan"}, DT_BOOL);
+  B.ints("flat", {-1});
+  B.op("Reshape", "numbers", {"where", "flat"}, DT_INT64);
+  B.op("GatherV2", "some", {"text", "numbers", "axis0"});
+  B.op("DecodeRaw", "decoded", {"some"});
+  CHECK(B.type("some") == "Sharded(0)");
+  CHECK(B.type("all") == "Sharded(0)");
+  CHECK(B.type("decoded") == "Varying");
+  CHECK(B.shape("decoded") == "unknown");
+}
+
 TEST_CASE("types: branches and selections", "[types]") {
   Basics B;
   B.placeholder("once", {}, DT_BOOL);
