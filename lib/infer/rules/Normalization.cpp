@@ -71,6 +71,21 @@ bool isOneRow(const TypeContext &C, unsigned I) {
   return Shape && Shape->size() == 2 && C.D.table().isOne(Shape->front());
 }
 
+/// Whether operand \p I of a gradient is what its batch norm kept for it.
+bool isKept(const TypeContext &C, unsigned I) {
+  auto Value = [&](Endpoint E) {
+    while (C.G.isOp(E.Node, op::Identity))
+      E = C.G.input(E.Node, 0);
+    return E;
+  };
+  Endpoint E = Value(C.input(I));
+  StringRef Op = C.G.opName(E.Node);
+  return E.Port == I && Op.starts_with(op::FusedBatchNorm) &&
+         !Op.starts_with(op::FusedBatchNormGrad) &&
+         C.G.boolAttr(E.Node, "is_training").value_or(true) &&
+         Value(C.G.input(E.Node, 0)) == Value(C.input(1));
+}
+
 ReplicationType xentType(TypeContext &C) {
   ReplicationType X = C.plain(0), L = C.plain(1);
   if (X.isVarying() || L.isVarying())
@@ -129,8 +144,9 @@ static void batchNormGrad(TypeContext &C) {
   ReplicationType Dy = C.numeric(0), X = C.plain(1);
   SmallVector<ReplicationType, 3> PerChannel{C.plain(2)};
   // Those of the whole batch; in training they are what the forward op kept.
-  for (unsigned I = 3; !Training && I < 5; ++I)
-    PerChannel.push_back(C.plain(I));
+  for (unsigned I = 3; I < 5; ++I)
+    if (!Training || !isKept(C, I))
+      PerChannel.push_back(C.plain(I));
   SmallVector<ReplicationType, 5> All{Dy, X};
   append_range(All, PerChannel);
   for (const ReplicationType &Type : All)

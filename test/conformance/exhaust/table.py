@@ -424,7 +424,6 @@ NO_OPS = re.compile(r"ToReplicasOp|FromReplicasOp|ReduceOp|GatherOp|ScaleOp|Coll
 KNOWN: Dict[str, str] = {
     r"(MatMul|BatchMatMul|BatchMatMulV2|Einsum)\(.*TensorFlow does not load it: Cannot reshape":
         "the shape of a tensor that all replicas have is cut to the rows of one, where an op takes its axis for the batch",
-    r"^FusedBatchNormGrad.*is_training=True.*claimed Replicated": "what the forward op keeps is not looked at where it trains",
 }  # fmt: skip
 
 PREFERRED = [

@@ -357,6 +357,29 @@ TEST_CASE("types: records that are selected may be none", "[types]") {
   CHECK(B.shape("decoded") == "unknown");
 }
 
+TEST_CASE("types: a gradient takes what its batch norm kept", "[types]") {
+  Builder B;
+  B.feed("x", {-1, 2, 2, 3});
+  B.floats("scale", {3}, 1);
+  B.ints("axes", {0, 1, 2});
+  B.op("Prod", "own", {"x/split", "axes"});
+  B.op("Sum", "sum", {"x/split", "axes"});
+  B.op("FusedBatchNormV2", "train",
+       {"x/split", "scale", "scale", "scale", "scale"});
+  auto Grad = [&](const char *Name, std::string Mean, std::string Variance) {
+    B.op("FusedBatchNormGradV2", Name,
+         {"train", "x/split", "scale", std::move(Mean), std::move(Variance)});
+    return B.type(Name);
+  };
+  CHECK(Grad("kept", "train:3", "train:4") == "Sharded(0)");
+  B.op("Identity", "mean", {"train:3"});
+  CHECK(Grad("copied", "mean", "train:4") == "Sharded(0)");
+  CHECK(Grad("turned", "train:4", "train:3") == "Varying");
+  CHECK(Grad("another", "scale", "own") == "Varying");
+  CHECK(Grad("true", "scale", "sum") == "Sharded(0)");
+  CHECK(B.demands().size() == 1);
+}
+
 TEST_CASE("types: branches and selections", "[types]") {
   Basics B;
   B.placeholder("once", {}, DT_BOOL);
