@@ -101,7 +101,8 @@ class Result:
 def kinds_of(what: table.Alternative, line: table.Line) -> List[str]:
     if what.shape is None:
         return ["given"]
-    return list(operands.KINDS) if line.checked else operands.OF_THAT_SIZE["B" in what.shape]
+    kinds = list(operands.KINDS) if line.checked else operands.OF_THAT_SIZE["B" in what.shape]
+    return [kind for kind in kinds if not re.search(line.without, kind)]
 
 
 def base_of(what: table.Alternative) -> str:
@@ -157,7 +158,7 @@ class Recipes:
                     kinds = [*base[:slot], kind, *base[slot + 1 :]]
                     result.append(self._recipe(row, kinds))
             # All operands of one kind, as elements of one tensor would be.
-            for kind in operands.KINDS if self.line.checked else []:
+            for kind in kinds_of(table.Alternative(()), self.line) if self.line.checked else []:
                 kinds = ["given" if b == "given" else kind for b in base]
                 if kinds.count(kind) > 1:
                     result.append(self._recipe(row, kinds))
@@ -511,7 +512,7 @@ def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_pro
                 sys.stderr.flush()
             finally:
                 os._exit(status)
-        status = wait(child, 20 + len(recipes) * 0.4)
+        status = wait(child, 20 + len(recipes) * 0.1)
         answer.seek(0)
         if status == 0:
             return pickle.load(answer)
