@@ -18,6 +18,7 @@ def main():
     parser.add_argument("--family", action="append", default=[], help="the ops of a file of lib/infer/rules")
     parser.add_argument("--seed", type=int, default=0, help="of the recipes that are drawn")
     parser.add_argument("--budget", type=int, default=report.BUDGET, help="recipes of each op")
+    parser.add_argument("--drawn", action="store_true", help="of these ops, those that the default tier draws by the seed")
     parser.add_argument("--full", action="store_true", help="all recipes")
     parser.add_argument("--flag", action="append", default=[], help="one more flag of graft-opt")
     parser.add_argument("--proofs", metavar="FILE", help="write what is Varying and need not be")
@@ -30,6 +31,8 @@ def main():
         parser.error(f"no family: {', '.join(sorted(unknown))}; there are {', '.join(families)}")
     ops = options.op + [op for family in options.family for op in families[family]]
     ops = ops or [op for family in families.values() for op in family]
+    if options.drawn:
+        ops = report.drawn(ops, options.seed)
     start = time.time()
     result = driver.run(
         ops,

@@ -512,7 +512,7 @@ def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_pro
                 sys.stderr.flush()
             finally:
                 os._exit(status)
-        status = wait(child, 20 + len(recipes) * 0.1)
+        status = wait(child, 30 + len(recipes) * 0.2)
         answer.seek(0)
         if status == 0:
             return pickle.load(answer)

@@ -2,12 +2,19 @@
 """What a run found, as text, and the record of the last full run."""
 
 import os
-from typing import Dict, List
+import random
+from typing import Dict, List, Sequence
 
 from exhaust import driver
 
 BUDGET = 16  # instances of each op in the default tier
+SHARE = 2  # one of so many ops is in it, which ones is drawn by the seed
 RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.txt")
+
+
+def drawn(ops: Sequence[str], seed: int) -> List[str]:
+    """The ops of the default tier: after some days each was in it."""
+    return [op for op in ops if random.Random(f"{seed} {op} drawn").randrange(SHARE) == 0]
 
 
 def table(result: driver.Result) -> List[str]:
