@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every rule of lib/infer/rules against TensorFlow, by enumeration: operands of every type, attributes of every value.
 
-The package `exhaust` has the machinery. A run draws half of the ops, and some recipes of each, by a seed, which it prints and
+The package `exhaust` has the machinery. A run draws a quarter of the ops, and some recipes of each, by a seed, which it prints and
 which is another one each day; `--full` runs all, and writes how many held to exhaust/results.txt, from which docs/Coverage.md is made.
 """
 

@@ -8,7 +8,7 @@ from typing import Dict, List, Sequence
 from exhaust import driver
 
 BUDGET = 16  # instances of each op in the default tier
-SHARE = 2  # one of so many ops is in it, which ones is drawn by the seed
+SHARE = 4  # one of so many ops is in it, which ones is drawn by the seed
 RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.txt")
 
 
