@@ -18,6 +18,7 @@
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/InputGraph.h"
 #include "lib/ops/Ops.h"
+#include "lib/support/Bytes.h"
 
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -32,6 +33,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <array>
 
 using namespace llvm;
 
@@ -69,6 +71,41 @@ Kind kindCalled(StringRef Name) {
       .Default(Kind::Unknown);
 }
 
+/// An entry that was found to be good, as bytes. What has the same is good,
+/// too: most nodes have the attributes of one before.
+class GoodEntry {
+public:
+  /// Whether the bytes at \p P, which go up to \p End, begin with it.
+  bool isAt(const char *P, const char *End) const {
+    return Size != 0 && Size <= static_cast<size_t>(End - P) &&
+           equalBytes(P, Data, Size);
+  }
+  const char *begin() const { return Data; }
+  size_t size() const { return Size; }
+  /// Keeps \p Whole unless it is so long that to compare it is no gain. False
+  /// if it was not kept.
+  bool keep(StringRef Whole) {
+    constexpr size_t MaxSize = 128;
+    if (Whole.size() > MaxSize)
+      return false;
+    Data = Whole.data();
+    Size = Whole.size();
+    return true;
+  }
+  /// Of equal bytes the latest are those that are in memory.
+  void moveTo(const char *P) { Data = P; }
+
+private:
+  const char *Data = nullptr;
+  size_t Size = 0;
+};
+
+/// One that the definition does not have.
+struct GoodForeign {
+  GoodEntry Entry;
+  StringRef Key;
+};
+
 /// An attribute that a definition has.
 struct Wanted {
   StringRef Name;
@@ -76,7 +113,9 @@ struct Wanted {
   const AttrLimit *Limit;
   Kind Is;
   bool IsList;
-  uint8_t Slot; ///< Where its value is kept, if types depend on it.
+  uint8_t Slot;        ///< Where its value is kept, if types depend on it.
+  GoodEntry Good = {}; ///< Not of lists of types that are kept.
+  int64_t Number = 0;  ///< What the slot has with it.
 };
 constexpr uint8_t NoSlot = UINT8_MAX;
 
@@ -87,9 +126,15 @@ struct Slot {
 };
 
 bool isUtf8(StringRef Text) {
+  constexpr uint64_t HighBits = 0x8080808080808080;
+  StringRef Rest = Text;
+  for (; Rest.size() >= 8; Rest = Rest.drop_front(8))
+    if (load64(Rest.data()) & HighBits)
+      break;
+  if (Rest.size() < 8 && all_of(Rest, [](char C) { return isASCII(C); }))
+    return true;
   const UTF8 *Begin = Text.bytes_begin();
-  return all_of(Text, [](char C) { return isASCII(C); }) ||
-         isLegalUTF8String(&Begin, Text.bytes_end());
+  return isLegalUTF8String(&Begin, Text.bytes_end());
 }
 
 /// Why \p Shape, a TensorShapeProto, is none, or "". Sets \p Elements to the
@@ -177,6 +222,38 @@ unsigned elementSize(unsigned Type) {
   }
 }
 
+/// Calls \p F with each varint of \p Packed; false when the last one is cut
+/// off.
+template <typename Fn> bool eachPacked(StringRef Packed, Fn F) {
+  wire::Reader R(Packed);
+  for (uint64_t V; R.position() != Packed.end();) {
+    if (!R.varint(V))
+      return false;
+    F(static_cast<int64_t>(V));
+  }
+  return true;
+}
+
+/// Whether the elements of a TensorProto in \p F, of a field of bytes, can be
+/// told apart.
+bool isPacked(const wire::Field &F) {
+  switch (F.Number) {
+  case 5: // float_val
+  case 9: // scomplex_val
+    return F.Bytes.size() % 4 == 0;
+  case 6:  // double_val
+  case 12: // dcomplex_val
+    return F.Bytes.size() % 8 == 0;
+  case 7:  // int_val
+  case 10: // int64_val
+  case 11: // bool_val
+  case 13: // half_val
+    return eachPacked(F.Bytes, [](int64_t) {});
+  default:
+    return true;
+  }
+}
+
 /// Why \p Tensor, a TensorProto, is none, or "". \p Type is the one that it has
 /// to have, 0: any. \p Strict: it is the value of a constant.
 std::string tensorFault(StringRef Tensor, unsigned Type, bool Strict) {
@@ -198,6 +275,8 @@ std::string tensorFault(StringRef Tensor, unsigned Type, bool Strict) {
       Content = F.Bytes;
     } else if (F.Number >= Handles) {
       Unusual = true;
+    } else if (Bytes && !isPacked(F)) {
+      return "cannot be read";
     }
   }
   if (R.failed())
@@ -226,18 +305,6 @@ std::string tensorFault(StringRef Tensor, unsigned Type, bool Strict) {
                    "content",
                    Elements, typeName(Has), Content.size());
   return "";
-}
-
-/// Calls \p F with each varint of \p Packed; false when the last one is cut
-/// off.
-template <typename Fn> bool eachPacked(StringRef Packed, Fn F) {
-  wire::Reader R(Packed);
-  for (uint64_t V; R.position() != Packed.end();) {
-    if (!R.varint(V))
-      return false;
-    F(static_cast<int64_t>(V));
-  }
-  return true;
 }
 
 /// Looks at values of attributes.
@@ -298,6 +365,11 @@ public:
     return false;
   }
 
+  /// The bytes of the tensor that \p Value is, if it has the usual form.
+  static std::optional<StringRef> tensor(StringRef Value) {
+    return only(Value, AttrTensor);
+  }
+
   /// What is wrong with \p Value, of any form; "" if nothing is.
   std::string fault(StringRef Value) const {
     tensorflow::AttrValue V;
@@ -342,6 +414,12 @@ private:
     if (wire::takeBytes(P, Value.end(), wire::bytesTag(Number), Contents) &&
         P == Value.end())
       return Contents;
+    // The length may have more bytes than two.
+    wire::Reader R(Value);
+    wire::Field F;
+    if (R.next(F) && F.Number == Number && F.WireType == wire::Type::Bytes &&
+        F.Whole.size() == Value.size())
+      return F.Bytes;
     return std::nullopt;
   }
 
@@ -572,6 +650,13 @@ struct OpCheck {
   bool Usual = true;     ///< No lists of types, few attributes and slots.
   bool Removed = false;
   bool IsConst = false;
+  /// Attributes that the definition does not have, by their place among those
+  /// of a node.
+  std::array<GoodForeign, 3> Foreign;
+  /// Whether the name of an attribute begins with `_`, as no definition of
+  /// TensorFlow has it.
+  bool HasHidden = false;
+  unsigned ConstType = DT_INVALID; ///< With the good value of a constant.
   uint64_t LastKey = 0;
   uint32_t LastSignature = NoSignature;
 };
@@ -621,6 +706,8 @@ OpCheck takeApart(const OpDef &Def, int Producer) {
              [](const Wanted &A, const Wanted &B) { return A.Name < B.Name; });
   for (size_t I = 0; I < C.Attrs.size() && I < 64; ++I)
     C.Required |= uint64_t(!C.Attrs[I].Def->HasDefault) << I;
+  C.HasHidden =
+      any_of(C.Attrs, [](const Wanted &W) { return W.Name.starts_with("_"); });
   auto Add = [&](ArrayRef<ArgDef> Args, SmallVectorImpl<Arg> &To) {
     for (const ArgDef &A : Args) {
       Arg X = {A.Type, slotOf(C, A.TypeAttr), slotOf(C, A.NumberAttr),
@@ -682,6 +769,8 @@ private:
   static size_t findAttr(const OpCheck &C, StringRef Key, size_t Next) {
     if (Next < C.Attrs.size() && equalBytes(C.Attrs[Next].Name, Key))
       return Next;
+    if (!C.HasHidden && Key.starts_with("_"))
+      return C.Attrs.size();
     auto It = llvm::lower_bound(
         C.Attrs, Key, [](const Wanted &W, StringRef K) { return W.Name < K; });
     return It != C.Attrs.end() && It->Name == Key ? It - C.Attrs.begin()
@@ -710,31 +799,74 @@ private:
     uint64_t Seen = 0;
     bool Good = true;
     size_t Next = 0;
-    StringRef Value;
     Few.clear();
     if (!Foreign.empty())
       Foreign.clear();
-    wire::Reader R({This.AttrData, This.AttrSize});
+    StringRef Run(This.AttrData, This.AttrSize);
+    StringRef Entry, Value; // Of the tensor of a constant.
+    std::optional<StringRef> Tensor;
+    Wanted *ValueAttr = nullptr;
+    bool IsSame = false; // It is that of a constant before.
+    size_t NumFast = std::min<size_t>(C.Attrs.size(), 64);
     AttrEntry A;
-    for (wire::Field F; R.next(F);) {
+    while (!Run.empty()) {
+      if (Next < NumFast && !(Seen >> Next & 1))
+        if (Wanted &W = C.Attrs[Next]; W.Good.isAt(Run.begin(), Run.end())) {
+          W.Good.moveTo(Run.begin());
+          Run = Run.drop_front(W.Good.size());
+          Seen |= uint64_t(1) << Next++;
+          if (W.Slot != NoSlot)
+            C.Slots[W.Slot].Number = W.Number;
+          IsSame |= W.Is == Kind::Tensor;
+          continue;
+        }
+      if (Few.size() < C.Foreign.size())
+        if (GoodForeign &X = C.Foreign[Few.size()];
+            X.Entry.isAt(Run.begin(), Run.end())) {
+          X.Key = {Run.begin() + (X.Key.begin() - X.Entry.begin()),
+                   X.Key.size()};
+          X.Entry.moveTo(Run.begin());
+          Run = Run.drop_front(X.Entry.size());
+          addForeign(N, X.Key);
+          continue;
+        }
+      wire::Reader R(Run);
+      wire::Field F;
+      if (!R.next(F))
+        break;
+      Run = Run.drop_front(F.Whole.size());
       if (!parseEntry(F, A)) {
         Good &= otherField(N, F);
         continue;
       }
       size_t I = Known ? findAttr(C, A.Key, Next) : 0;
       if (I == C.Attrs.size()) {
-        foreign(N, A);
+        foreign(N, C, F, A);
         continue;
       }
       Next = I + 1;
-      const Wanted &W = C.Attrs[I];
+      Wanted &W = C.Attrs[I];
       if (I < 64 && Seen >> I & 1)
         wrong(N, A.Key, "is there twice");
       if (I < 64)
         Seen |= uint64_t(1) << I;
-      ValueCheck V(W, W.Slot == NoSlot ? nullptr : &C.Slots[W.Slot]);
-      if (V.isGood(A.Value))
+      // The tensor of a constant is looked at when its type is known.
+      if (C.IsConst && W.Is == Kind::Tensor && !Entry.data())
+        if ((Tensor = ValueCheck::tensor(A.Value))) {
+          Entry = F.Whole;
+          Value = A.Value;
+          ValueAttr = &W;
+          continue;
+        }
+      Slot *Kept = W.Slot == NoSlot ? nullptr : &C.Slots[W.Slot];
+      ValueCheck V(W, Kept);
+      if (V.isGood(A.Value)) {
+        if (I < 64 && !(Kept && W.IsList)) {
+          W.Good.keep(F.Whole);
+          W.Number = Kept ? Kept->Number : 0;
+        }
         continue;
+      }
       if (std::string Fault = V.fault(A.Value); !Fault.empty()) {
         wrong(N, A.Key, Fault);
         Good = false;
@@ -742,7 +874,11 @@ private:
     }
     if (!Known)
       return;
-    if (uint64_t Missing = C.Required & ~Seen) {
+    uint64_t Missing = C.Required & ~Seen;
+    if (Tensor)
+      Good &= constant(N, C, *ValueAttr, Entry, Value, *Tensor,
+                       Good && Missing == 0);
+    if (Missing != 0) {
       for (size_t I = 0; I < C.Attrs.size(); ++I)
         if (Missing >> I & 1)
           Attrs.error(G.name(N), "has no attribute '" + C.Attrs[I].Name +
@@ -751,39 +887,77 @@ private:
     }
     if (!Good)
       return;
-    if (C.IsConst)
+    if (C.IsConst && !Tensor &&
+        !(IsSame && C.ConstType == static_cast<unsigned>(C.Slots[0].Number)))
       constant(N, static_cast<unsigned>(C.Slots[0].Number));
     Signatures[N] = signature(N, C);
   }
 
   /// A field of a node that is no attribute.
   bool otherField(NodeId N, const wire::Field &F) {
+    if (GoodOther.size() == F.Whole.size() &&
+        GoodOther.isAt(F.Whole.begin(), F.Whole.end())) {
+      GoodOther.moveTo(F.Whole.begin());
+      return true;
+    }
     // What protobuf makes of it is all that counts.
     tensorflow::NodeDef Parsed;
-    if (Parsed.ParseFromArray(F.Whole.data(), static_cast<int>(F.Whole.size())))
+    if (Parsed.ParseFromArray(F.Whole.data(),
+                              static_cast<int>(F.Whole.size()))) {
+      GoodOther.keep(F.Whole);
       return true;
+    }
     Others.error(G.name(N),
                  formatv("field {0} cannot be read", F.Number).str());
     return false;
   }
 
   /// An attribute that the definition does not have.
-  void foreign(NodeId N, const AttrEntry &A) {
+  void foreign(NodeId N, OpCheck &C, const wire::Field &F, const AttrEntry &A) {
+    if (shortClass(F.Bytes).empty() && isGoodForeign(N, A) &&
+        Few.size() < C.Foreign.size() &&
+        C.Foreign[Few.size()].Entry.keep(F.Whole))
+      C.Foreign[Few.size()].Key = A.Key;
+    addForeign(N, A.Key);
+  }
+
+  /// Readers of protobuf take the last of two, and passes the first.
+  void addForeign(NodeId N, StringRef Key) {
+    bool IsNew = none_of(Few, [&](StringRef K) { return equalBytes(K, Key); });
+    if (Few.size() < MaxFew)
+      Few.push_back(Key);
+    else
+      IsNew &= Foreign.insert(Key).second;
+    if (!IsNew)
+      wrong(N, Key, "is there twice");
+  }
+
+  bool isGoodForeign(NodeId N, const AttrEntry &A) {
     if (!isUtf8(A.Key))
       Others.error(G.name(N), "the name of an attribute is not UTF-8");
     else if (!isReadable(A.Value))
       wrong(N, A.Key, "cannot be read");
     else if (A.Key == ClassKey && !isStrings(A.Value))
       wrong(N, A.Key, "must be a list of strings");
-    // Readers of protobuf take the last of two, and passes the first.
-    bool IsNew = Few.size() == MaxFew ? Foreign.insert(A.Key).second
-                                      : !is_contained(Few, A.Key);
-    if (Few.size() < MaxFew)
-      Few.push_back(A.Key);
     else
-      IsNew &= !is_contained(Few, A.Key);
-    if (!IsNew)
-      wrong(N, A.Key, "is there twice");
+      return true;
+    return false;
+  }
+
+  /// False if \p Tensor, in \p Value of \p Entry, is none; that it is none for
+  /// the type of the constant does not count, and is told if \p Strict.
+  bool constant(NodeId N, OpCheck &C, Wanted &W, StringRef Entry,
+                StringRef Value, StringRef Tensor, bool Strict) {
+    auto Type = static_cast<unsigned>(C.Slots[0].Number);
+    std::string Fault = tensorFault(Tensor, Type, Strict);
+    if (Fault.empty()) {
+      if (Strict && W.Good.keep(Entry))
+        C.ConstType = Type;
+      return true;
+    }
+    std::string OfAny = ValueCheck(W, nullptr).fault(Value);
+    wrong(N, W.Name, OfAny.empty() ? Fault : OfAny);
+    return OfAny.empty();
   }
 
   void constant(NodeId N, unsigned Type) {
@@ -922,6 +1096,7 @@ private:
   static constexpr size_t MaxFew = 8;
   SmallVector<StringRef, MaxFew> Few;
   DenseSet<StringRef> Foreign;
+  GoodEntry GoodOther; ///< A field that is no attribute.
 };
 
 //===----------------------------------------------------------------------===//

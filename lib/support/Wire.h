@@ -149,7 +149,7 @@ public:
         return true;
       }
     }
-    return nextUnusual(F);
+    return Cursor != End && nextUnusual(F);
   }
 
   /// Reads one varint (for packed fields).
@@ -170,10 +170,8 @@ public:
   }
 
 private:
-  /// Any legal field.
+  /// Any legal field; there are bytes left.
   LLVM_ATTRIBUTE_NOINLINE bool nextUnusual(Field &F) {
-    if (Cursor == End)
-      return false;
     const char *Start = Cursor;
     uint64_t Tag;
     if (!varint(Tag) || Tag >> 3 == 0 || Tag >> 3 > 0x1fffffff)
