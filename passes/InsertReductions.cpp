@@ -217,7 +217,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     insert(Needed);
   Facts->adoptInserted(*G);
   keepFacts(M);
-  Spread Work = spreadOf(*G, *Facts);
+  Spread Work = spreadOf(*G, *Facts, Options.MinSpread != 0);
   Statistics["nodes computed once"] += Work.OnceNodes;
   if (!Report.sayOfSpread(Work, Causes, Options.MinSpread))
     return PassResult::Failure;

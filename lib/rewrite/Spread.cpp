@@ -80,9 +80,18 @@ double Counter::operations(NodeId N) const {
   return Count;
 }
 
+bool isKeptOnce(const Graph &G, NodeId N) {
+  const Node &This = G.node(N);
+  return This.Count == Copies::Once && This.Flags & NF_MayHaveGraft &&
+         G.hasAttr(N, OnceAttr);
+}
+
 } // namespace
 
-Spread spreadOf(const Graph &G, const ProgramFacts &Facts) {
+Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted) {
+  if (!IsWanted &&
+      none_of(Facts.Order, [&](NodeId N) { return isKeptOnce(G, N); }))
+    return {};
   std::vector<bool> IsNeeded(G.size());
   bool Any = false;
   for (NodeId N : Facts.Order)
@@ -99,7 +108,7 @@ Spread spreadOf(const Graph &G, const ProgramFacts &Facts) {
     if (This.Kind != Inserted::No || Facts.Dims.numOutputs(N) == 0)
       continue;
     if (This.Count == Copies::Once) {
-      if (This.Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr)) {
+      if (isKeptOnce(G, N)) {
         Result.Once += Work.operations(N);
         ++Result.OnceNodes;
       }

@@ -23,7 +23,9 @@ struct Spread {
   double share() const { return Split + Once > 0 ? Split / (Split + Once) : 1; }
 };
 
-Spread spreadOf(const Graph &G, const ProgramFacts &Facts);
+/// Unless it \p IsWanted in any case, nothing is counted where nothing is
+/// computed once.
+Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted);
 
 } // namespace graft
 

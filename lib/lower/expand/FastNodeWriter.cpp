@@ -30,7 +30,10 @@ struct FastNodeWriter::DualCursor {
     Text += Size;
     return Text <= MaxText;
   }
-  static char *put(char *P, StringRef Text) {
+  // A call would cost more than the copy; hardened code is long, so that the
+  // compiler would make one.
+  LLVM_ATTRIBUTE_ALWAYS_INLINE __attribute__((flatten)) static char *
+  put(char *P, StringRef Text) {
     return copyBytes(P, Text.data(), Text.size());
   }
   static char *head(char *P, unsigned Field, uint64_t Length) {
