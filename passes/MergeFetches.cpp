@@ -182,7 +182,8 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
       if (!G->isPerReplica(E.Node))
         continue;
       ReplicationType Type = Facts->Types.number(E);
-      if (Type.isVarying() && !Facts->Types.isByPolicy(Type)) {
+      if (Type.isVarying() && (!Facts->Types.isByPolicy(Type) ||
+                               hasNoAggregate(*G, *Facts, E))) {
         refuseVarying(E, ("'" + G->name(User) + "'").str());
         continue;
       }
@@ -209,14 +210,19 @@ bool MergeFetches::mergeFetched(const Fetches &Found, bool &Reached) {
   bool Any = false;
   for (const auto &[Tensor, Named] : Found.tensors()) {
     Endpoint E{Tensor.first, Tensor.second};
-    if (!G->isPerReplica(E.Node))
+    if (!G->isPerReplica(E.Node)) {
+      // What is computed once reads what replicas have, or the whole feed.
+      Reached |= G->node(E.Node).Flags & NF_MayHaveGraft &&
+                 G->hasAttr(E.Node, OnceAttr);
       continue;
+    }
     Reached = true;
     ReplicationType Type = Facts->Types.number(E);
     bool Picked = Found.isPicked(E);
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
-    if (Type.isVarying() && !Facts->Types.isByPolicy(Type)) {
+    if (Type.isVarying() && (!Facts->Types.isByPolicy(Type) ||
+                             hasNoAggregate(*G, *Facts, E))) {
       // A name that nobody gave has no value.
       if (Named || hasNoAggregate(*G, *Facts, E))
         refuseVarying(E, "this fetch");

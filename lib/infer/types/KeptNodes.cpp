@@ -315,6 +315,11 @@ bool TypeInference::keepUnrelated(const KeepOptions &Options) {
         whyNotKept(Node) || G.node(Node).Kind != Inserted::No)
       return;
     at(Node);
+    // What it reads may vary as the user says.
+    for (unsigned I = 0; I < numData(); ++I)
+      if (ReplicationType X = T.natural(input(I));
+          X.isVarying() && X.Indices == LocalIndices::None)
+        return;
     for (unsigned Port = 0; Port < numResults(); ++Port)
       if (ReplicationType X = T.number(out(Port));
           X.isVarying() && !T.isByPolicy(X) && !T.type(out(Port)).Symbolic &&
