@@ -64,4 +64,4 @@ def test_what_mixes_rows_is_refused():
     """A shuffle moves rows between replicas."""
     path = compare.export(Spec("shuffled"), models_random.shuffled)
     done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--strict", "--fallback=mean")).arguments()], check=False)
-    assert done.returncode == 1 and "is not proved to be the value of the single-device step" in done.stderr, done.stderr
+    assert done.returncode == 1 and "is not proved" in done.stderr, done.stderr

@@ -110,7 +110,7 @@ def test_own_sizes_are_read_elsewhere():
 
     path = compare.export(Spec("shared_size"), build)
     out, said = harness.rewrite(path, Options(2, extra=("--fallback=mean",)))
-    assert "is not proved to be the value of the single-device step" in said, said
+    assert "is not proved" in said, said
     data = models_habits.batches(classes(1), 1)
     assert np.isfinite(compare.run(path, data, ["train_op"])[-1][0][0])
 
@@ -130,6 +130,6 @@ def test_what_is_not_proved_has_the_sizes_that_ops_want():
     path = compare.export(Spec("sorted_rows"), build)
     for reduction in ("add", "collective"):
         out, said = harness.rewrite(path, Options(2, reduction=reduction, extra=("--verify-output", "--fallback=mean")))
-        assert "is not proved to be the value of the single-device step" in said, said
+        assert "is not proved" in said, said
         with harness.Session(out, 2) as session:
             compare.advance(session, models_habits.batches(data, 1), ["train_op"], [], [])

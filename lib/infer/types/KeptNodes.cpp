@@ -48,6 +48,21 @@ void TypeInference::findSpared(bool LocalBatchNorm) {
         (G.hasAttr(Node, AssumedAttr) || G.hasAttr(Node, CombineAttr)) &&
         T.natural({Node, 0}).Assumes & AssumesReduction)
       Work.push_back(Node);
+  // What is written to a variable with an aggregation.
+  for (NodeId Node : Order) {
+    if (!T.Vars.isUpdate(G, Node) || !T.usesState(Node))
+      continue;
+    for (Endpoint E :
+         G.dataInputs(Node).drop_front(T.Vars.update(G, Node).NumVars)) {
+      Inserted Kind = G.node(E.Node).Kind;
+      if (Kind == Inserted::Merge || Kind == Inserted::Reduce)
+        Work.push_back(E.Node);
+      else if (isOfReplicas(E) && T.natural(E).isVarying()) {
+        Spared[E.Node] = true;
+        Work.push_back(E.Node);
+      }
+    }
+  }
   while (!Work.empty()) {
     NodeId Node = Work.back();
     Work.pop_back();
@@ -66,7 +81,8 @@ bool TypeInference::isOfReplicas(Endpoint E) const {
 /// Whether nothing relates a result of the node at hand although all that it
 /// reads is related, or is indices of a replica.
 bool TypeInference::isUnrelated() {
-  if (Kept[N] || Spared[N] || node().Count != Copies::PerReplica)
+  if (Kept[N] || Spared[N] || node().Count != Copies::PerReplica ||
+      node().Kind != Inserted::No)
     return false;
   bool Any = false;
   for (unsigned Port = 0; Port < numResults(); ++Port) {
