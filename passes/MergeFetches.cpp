@@ -182,8 +182,8 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
       if (!G->isPerReplica(E.Node))
         continue;
       ReplicationType Type = Facts->Types.number(E);
-      if (Type.isVarying() && (!Facts->Types.isByPolicy(Type) ||
-                               hasNoAggregate(*G, *Facts, E))) {
+      if (Type.isVarying() &&
+          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E))) {
         refuseVarying(E, ("'" + G->name(User) + "'").str());
         continue;
       }
@@ -221,8 +221,8 @@ bool MergeFetches::mergeFetched(const Fetches &Found, bool &Reached) {
     bool Picked = Found.isPicked(E);
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
-    if (Type.isVarying() && (!Facts->Types.isByPolicy(Type) ||
-                             hasNoAggregate(*G, *Facts, E))) {
+    if (Type.isVarying() &&
+        (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E))) {
       // A name that nobody gave has no value.
       if (Named || hasNoAggregate(*G, *Facts, E))
         refuseVarying(E, "this fetch");

@@ -274,11 +274,10 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         O.Format == OutputFormat::Types, Output})
               .moveInto(O.Passes))
     return E;
-  O.VerifyIfSmall = !NoVerifyOutput && Output != "-" && !SplitInput &&
-                    (O.Format == OutputFormat::Binary ||
-                     O.Format == OutputFormat::Text) &&
-                    O.Passes.Strategy &&
-                    O.Passes.Strategy->To == Lowering::Replicas;
+  O.VerifyIfSmall =
+      !NoVerifyOutput && Output != "-" && !SplitInput &&
+      (O.Format == OutputFormat::Binary || O.Format == OutputFormat::Text) &&
+      O.Passes.Strategy && O.Passes.Strategy->To == Lowering::Replicas;
   return O;
 }
 

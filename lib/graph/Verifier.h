@@ -44,8 +44,8 @@ std::string attrFault(const AttrDef &Def, llvm::StringRef Value);
 
 /// The types of edges and the presence of attributes, by the op table. Not part
 /// of verifyGraph: verifyDefinitions says so of an input, so this is for what
-/// was written, and for what bodies of functions gave, which TensorFlow looks at
-/// when they are called.
+/// was written, and for what bodies of functions gave, which TensorFlow looks
+/// at when they are called.
 bool verifyTypes(const Graph &G, DiagnosticEngine &Diags);
 
 /// Every copy `<variable>/replica_<i>` of a lowered graph must be assigned by a

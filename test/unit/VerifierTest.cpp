@@ -42,8 +42,10 @@ TEST_CASE("edited graphs are verified like read ones", "[verifier]") {
     G.addControlInput(X, Z);
     std::vector<std::string> Errors = verify(G);
     REQUIRE(Errors.size() == 1);
-    CHECK(Errors[0] == "x: is on a cycle: x -> y -> z -> x; only a NextIteration that a Merge "
-                       "reads may close a loop");
+    CHECK(
+        Errors[0] ==
+        "x: is on a cycle: x -> y -> z -> x; only a NextIteration that a Merge "
+        "reads may close a loop");
   }
   SECTION("a port that does not exist") {
     G.setInput(Y, 0, {X, 1});

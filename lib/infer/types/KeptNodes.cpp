@@ -50,7 +50,9 @@ void TypeInference::findSpared(bool LocalBatchNorm) {
       Work.push_back(Node);
   // What is written to a variable with an aggregation.
   for (NodeId Node : Order) {
-    if (!T.Vars.isUpdate(G, Node) || !T.usesState(Node))
+    NodeId Var =
+        T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
+    if (Var == NoNode || (!T.usesState(Node) && !aggregationOf(G, Var)))
       continue;
     for (Endpoint E :
          G.dataInputs(Node).drop_front(T.Vars.update(G, Node).NumVars)) {
@@ -210,8 +212,8 @@ bool TypeInference::keepMerged() {
       Last = {U.User, 0};
   });
   ReplicationType X = T.natural(Last);
-  if (X.Whole || X.isTrue() || X.Assumes & AssumesReduction || T.isByPolicy(X) ||
-      !isOfReplicas(E) || whyNotKept(E.Node))
+  if (X.Whole || X.isTrue() || X.Assumes & AssumesReduction ||
+      T.isByPolicy(X) || !isOfReplicas(E) || whyNotKept(E.Node))
     return false;
   // Where that began, if it did not begin here.
   ReplicationType From = T.natural(E);
