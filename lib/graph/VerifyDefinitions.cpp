@@ -129,7 +129,7 @@ bool isUtf8(StringRef Text) {
   constexpr uint64_t HighBits = 0x8080808080808080;
   StringRef Rest = Text;
   for (; Rest.size() >= 8; Rest = Rest.drop_front(8))
-    if (load64(Rest.data()) & HighBits)
+    if (load64(Rest.begin()) & HighBits)
       break;
   if (Rest.size() < 8 && all_of(Rest, [](char C) { return isASCII(C); }))
     return true;
@@ -851,13 +851,15 @@ private:
       if (I < 64)
         Seen |= uint64_t(1) << I;
       // The tensor of a constant is looked at when its type is known.
-      if (C.IsConst && W.Is == Kind::Tensor && !Entry.data())
-        if ((Tensor = ValueCheck::tensor(A.Value))) {
+      if (C.IsConst && W.Is == Kind::Tensor && !Entry.data()) {
+        Tensor = ValueCheck::tensor(A.Value);
+        if (Tensor) {
           Entry = F.Whole;
           Value = A.Value;
           ValueAttr = &W;
           continue;
         }
+      }
       Slot *Kept = W.Slot == NoSlot ? nullptr : &C.Slots[W.Slot];
       ValueCheck V(W, Kept);
       if (V.isGood(A.Value)) {
