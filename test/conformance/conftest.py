@@ -12,6 +12,10 @@ import cases
 import harness
 import summary
 
+# These fork, and a child of a process in which TensorFlow has threads may wait for these for ever: each is run alone, by its
+# name.
+collect_ignore = ["test_damage.py", "test_exhaust.py"]
+
 RESULTS = collections.defaultdict(lambda: [0, 0])  # a case's text: checks passed, checks made
 
 
@@ -29,11 +33,6 @@ def pytest_addoption(parser):
         default=5,
         help="of the recipes that test_exhaust.py draws",
     )
-
-
-def pytest_collection_modifyitems(items):
-    """What forks comes first: a child of a process in which TensorFlow has threads may wait for these for ever."""
-    items.sort(key=lambda item: not item.path.name.startswith(("test_damage", "test_exhaust")))
 
 
 def pytest_report_header(config):
