@@ -66,9 +66,6 @@ class Options:
 
     def arguments(self) -> List[str]:
         flags = [f"--replicas={self.replicas}", "--device-type=CPU", f"--strategy={self.strategy}"]
-        # What a graph with batch norms is compared with takes the statistics of each replica's rows (oracle).
-        if not any(flag.startswith("--batch-norm") for flag in self.extra):
-            flags.append("--batch-norm=local")
         return flags + [f"--reduction={self.reduction}", *self.extra]
 
 
@@ -76,9 +73,16 @@ class Options:
 UNVERIFIED = {"--strategy=tpu", "--strategy=ipu-multi-worker"}
 
 
+DISTRIBUTES = ("--replicas", "--devices", "--strategy", "--cluster", "--resources")
+SAYS_STATISTICS = ("--batch-norm", "--passes", "--certify")
+
+
 def run_graft(arguments: Sequence[str], check: bool = True, verify: bool = True) -> subprocess.CompletedProcess:
     """Runs graft-opt; with `verify`, what it writes is read again and checked against the input."""
     command = [graft_opt(), *arguments]
+    # What a graph with batch norms is compared with takes the statistics of each replica's rows (oracle).
+    if any(a.startswith(DISTRIBUTES) for a in arguments) and not any(a.startswith(SAYS_STATISTICS) for a in arguments):
+        command.append("--batch-norm=local")
     if verify and "-o" in command and not UNVERIFIED & set(command) and "--verify-output" not in command:
         command.append("--verify-output")
     if not os.path.exists(command[0]):
