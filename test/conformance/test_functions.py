@@ -70,11 +70,7 @@ def test_normal_form(name):
             harness.assert_close(a, b, f"{name} of step {i}")
 
 
-# What is warned of: the list of tensors that While keeps for its gradient has no type.
-LISTS = pytest.mark.xfail(strict=True, reason="ops TensorListPushBack and TensorListPopBack have no rule")
-
-
 @pytest.mark.parametrize("options,batch,loss", VARIANTS, ids=["collective", "ps"])
-@pytest.mark.parametrize("name", ["looped_loss", pytest.param("looped_layer", marks=LISTS)])
+@pytest.mark.parametrize("name", ["looped_loss", "looped_layer"])
 def test_functional_loops(name, options, batch, loss):
     run(name, LOOPS[name], True, options, batch, loss)
