@@ -141,10 +141,8 @@ bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
 }
 
 void InsertReductions::insert(const Demand &D, bool Assumed) {
-  static constexpr StringLiteral Names[] = {
-      combine::Sum, combine::Min, combine::Max, combine::And, combine::Or};
   if (D.Kind == Demand::Reduce) {
-    reduce(D.Source, Names[static_cast<int>(D.Op)], D.Power, false);
+    reduce(D.Source, combineName(D.Op), D.Power, false);
     return;
   }
   Endpoint Source = G->input(D.User, D.Index);
@@ -199,10 +197,10 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   }
   if (D.errorCount() != Errors)
     return PassResult::Failure;
-  std::vector<std::pair<std::string, std::string>> Causes;
+  KeptOnce Kept;
   if (Options.What == Fallback::Once && Replicas > 1) {
-    Causes = keepOnce(M, *Options.Fetch, Options.LocalBatchNorm, D);
-    Changed |= !Causes.empty();
+    Kept = keepOnce(M, *Options.Fetch, Options.LocalBatchNorm, D);
+    Changed |= Kept.Any;
     Facts = &programFacts(M);
   }
   // What is settled may show what else is not.
@@ -219,7 +217,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   keepFacts(M);
   Spread Work = spreadOf(*G, *Facts, Options.MinSpread != 0);
   Statistics["nodes computed once"] += Work.OnceNodes;
-  if (!Report.sayOfSpread(Work, Causes, Options.MinSpread))
+  if (!Report.sayOfSpread(Work, Kept.Causes, Options.MinSpread))
     return PassResult::Failure;
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }

@@ -55,6 +55,7 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
+  bool hasNoValue(Endpoint E, ReplicationType Type) const;
   bool mergeForOnce(const Fetches &Found);
   bool mergeFetched(const Fetches &Found, bool &Reached);
   bool nameLocals(const Fetches &Found, NodeId End);
@@ -172,6 +173,12 @@ void MergeFetches::nameMerged(NodeId N) {
 }
 
 /// Merges what ops take that exist once. Returns whether there was anything.
+/// Whether nothing says what the replicas have together of \p E, of \p Type.
+bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
+  return Type.isVarying() &&
+         (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E));
+}
+
 bool MergeFetches::mergeForOnce(const Fetches &Found) {
   bool Any = false;
   for (NodeId User : Facts->Order) {
@@ -182,8 +189,7 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
       if (!G->isPerReplica(E.Node))
         continue;
       ReplicationType Type = Facts->Types.number(E);
-      if (Type.isVarying() &&
-          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E))) {
+      if (hasNoValue(E, Type)) {
         refuseVarying(E, ("'" + G->name(User) + "'").str());
         continue;
       }
@@ -212,8 +218,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found, bool &Reached) {
     Endpoint E{Tensor.first, Tensor.second};
     if (!G->isPerReplica(E.Node)) {
       // What is computed once reads what replicas have, or the whole feed.
-      Reached |= G->node(E.Node).Flags & NF_MayHaveGraft &&
-                 G->hasAttr(E.Node, OnceAttr);
+      Reached |= isMarkedOnce(*G, E.Node);
       continue;
     }
     Reached = true;
@@ -221,8 +226,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found, bool &Reached) {
     bool Picked = Found.isPicked(E);
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
-    if (Type.isVarying() &&
-        (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E))) {
+    if (hasNoValue(E, Type)) {
       // A name that nobody gave has no value.
       if (Named || hasNoAggregate(*G, *Facts, E))
         refuseVarying(E, "this fetch");

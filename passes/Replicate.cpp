@@ -314,6 +314,8 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   Diags = &D;
   if (!refuseDistributed() || !makeMesh())
     return PassResult::Failure;
+  if (Options.Once)
+    return PassResult::Changed;
   auto Chosen = chooseFeeds(*G, *Options.Feed, D);
   if (!Chosen)
     return PassResult::Failure;

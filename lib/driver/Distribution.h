@@ -50,8 +50,12 @@ struct ChosenPasses {
   bool dependOnInput() const {
     return Strategy && Strategy->InputChoosesDevices;
   }
-  Pipeline pipeline(bool OnGpus) const {
-    return Strategy ? buildPipeline(*Strategy, OnGpus) : Own.clone();
+  Pipeline pipeline(bool OnGpus, bool Once = false) const {
+    if (!Strategy)
+      return Own.clone();
+    StrategyOptions S = *Strategy;
+    S.Replicate.Once = Once;
+    return buildPipeline(S, OnGpus);
   }
 };
 

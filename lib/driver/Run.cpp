@@ -102,7 +102,7 @@ bool Run::transform(const std::string *Text) {
   bool OnGpus = O.Passes.dependOnInput() && namesGpu(M.graph());
   if (O.Passes.dependOnInput())
     sayDevices(OnGpus);
-  Manager.add(O.Passes.pipeline(OnGpus));
+  Manager.add(O.Passes.pipeline(OnGpus, Once));
   // Timing and printing want every pass at its place.
   Late = Text == nullptr && O.Write.Threads > 1 && O.Output != "-" &&
          !O.Show.VerifyEach && !O.Show.TimePasses && !O.Show.Statistics &&
@@ -318,11 +318,11 @@ Error Run::writeRemarks(const DiagnosticEngine &All) {
   });
 }
 
-bool Run::run(std::string *Text) {
+void Run::process(std::string *Text) {
   // Under --strict the passes run on, so that all that is not proved is said.
   bool Loaded = load(), Good = Loaded && transform(Text);
   // What is refused for its types is explained, too.
-  if (Loaded && (Good || readMesh(M.graph()).Node != NoNode))
+  if (Loaded && !Once && (Good || readMesh(M.graph()).Node != NoNode))
     Good &= explain();
   if (Good)
     Good = listTypes();
@@ -330,6 +330,64 @@ bool Run::run(std::string *Text) {
     write(Text);
   if (!Manager.empty())
     Manager.report(O.Show);
+}
+
+/// What the certificate has against the step as it is spread, if it is nothing
+/// that the user has to see to: the step of a single device is none to refuse.
+const Diagnostic *Run::whyOnce() const {
+  if (!O.Passes.Strategy || O.Strict || O.VerifyDiagnostics ||
+      !Diags.hasErrors())
+    return nullptr;
+  const StrategyOptions &S = *O.Passes.Strategy;
+  if (S.To != Lowering::Replicas || *S.Reduce.What != Fallback::Once ||
+      S.Reduce.MinSpread != 0 || !S.Reduce.Grad->empty() ||
+      !S.Replicate.Feed->empty() || !S.Mirror.Rules->empty())
+    return nullptr;
+  const Diagnostic *First = nullptr;
+  for (const Diagnostic &D : Diags.all()) {
+    if (D.Level != Severity::Error)
+      continue;
+    if (D.Id != "unproved" && D.Pass != "check-replication" &&
+        D.Pass != "verify-output")
+      return nullptr;
+    if (!First)
+      First = &D;
+  }
+  return First;
+}
+
+/// Forgets all that was done, and says why the step is computed once.
+void Run::restart(const Diagnostic &Why) {
+  Diagnostic Said = Why;
+  Diags.clear();
+  Manager = PassManager();
+  M = Module();
+  Once = true;
+  auto Again = Bytes.empty() ? openInput(O.Input)
+                             : Expected<std::unique_ptr<MemoryBuffer>>(
+                                   MemoryBuffer::getMemBufferCopy(Bytes, File));
+  if (!Again) {
+    Diags.error("", toString(Again.takeError()));
+    return;
+  }
+  Buffer = std::move(*Again);
+  Diags.setPass(Said.Pass);
+  Diagnostic &D = Diags.unproved("spread", Said.Node,
+                                 "the step is computed once, and not spread: " +
+                                     Said.Message);
+  D.Line = Said.Line;
+  D.Column = Said.Column;
+  D.Notes = Said.Notes;
+  Diags.setPass("");
+}
+
+bool Run::run(std::string *Text) {
+  process(Text);
+  if (const Diagnostic *Why = whyOnce()) {
+    restart(*Why);
+    if (!Diags.hasErrors())
+      process(Text);
+  }
   return finish();
 }
 

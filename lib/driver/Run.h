@@ -25,6 +25,8 @@ public:
       : O(O), Buffer(std::move(Buffer)),
         File(this->Buffer->getBufferIdentifier()),
         Source(O.VerifyDiagnostics ? this->Buffer->getBuffer().str() : "") {
+    if (O.Passes.Strategy && (O.SplitInput || O.Input == "-"))
+      Bytes = this->Buffer->getBuffer().str();
     Diags.setStrict(O.Strict);
     Diags.setRemarks(O.Remarks || O.VerifyDiagnostics);
   }
@@ -36,6 +38,9 @@ public:
   bool finish();
 
 private:
+  void process(std::string *Text);
+  const Diagnostic *whyOnce() const;
+  void restart(const Diagnostic &Why);
   bool load();
   bool mayWrite(llvm::StringRef Output, llvm::ArrayRef<std::string> Graph);
   void sayDevices(bool OnGpus);
@@ -55,6 +60,7 @@ private:
   PassManager Manager;
   std::unique_ptr<llvm::MemoryBuffer> Buffer;
   std::string File;
+  std::string Bytes;  ///< Of an input that is no file, to read it again.
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
   std::string Explained;   ///< What --explain asked for.
@@ -62,7 +68,9 @@ private:
   bool HasDepfile = false; ///< It is written.
   bool HasRemarks = false;
   bool MayWrite = true; ///< No output is an input.
-  bool Late = false;    ///< Checks run while the output is written.
+  /// Nothing is split: what is could not be proved.
+  bool Once = false;
+  bool Late = false; ///< Checks run while the output is written.
   DiagnosticEngine::Locator Locate;
   Module M;
 };

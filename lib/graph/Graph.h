@@ -181,6 +181,9 @@ public:
   /// Fields of the GraphDef other than nodes (versions, library, unknown), as
   /// read.
   llvm::ArrayRef<llvm::StringRef> otherFields() const { return Others; }
+  /// Of these, the contents of field \p Number, a message: its parts one after
+  /// the other, as protobuf joins them.
+  std::string otherField(unsigned Number) const;
 
   /// Says that the bytes that were parsed are mapped from files and large: see
   /// FileWalk.

@@ -382,4 +382,15 @@ void Graph::linkInputs() {
       link(Nodes[N].FirstEdge + I, N);
 }
 
+std::string Graph::otherField(unsigned Number) const {
+  std::string Contents;
+  for (StringRef Field : Others) {
+    wire::Reader R(Field);
+    wire::Field F;
+    if (R.next(F) && F.Number == Number && F.WireType == wire::Type::Bytes)
+      Contents += F.Bytes;
+  }
+  return Contents;
+}
+
 } // namespace graft

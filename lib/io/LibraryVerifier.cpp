@@ -49,15 +49,7 @@ private:
   /// Nothing more can be said of a library that cannot be read.
   bool read() {
     constexpr unsigned LibraryField = 2;
-    std::string Bytes;
-    for (StringRef Field : G.otherFields()) {
-      wire::Reader R(Field);
-      wire::Field F;
-      if (R.next(F) && F.Number == LibraryField &&
-          F.WireType == wire::Type::Bytes)
-        Bytes += F.Bytes;
-    }
-    if (!Library.ParseFromString(Bytes)) {
+    if (!Library.ParseFromString(G.otherField(LibraryField))) {
       Diags.error("", "the function library of the graph cannot be read");
       return false;
     }

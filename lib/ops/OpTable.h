@@ -33,10 +33,13 @@ enum DataType : uint8_t {
   DT_INT64 = 9,
   DT_BOOL = 10,
   DT_BFLOAT16 = 14,
+  DT_UINT16 = 17,
   DT_COMPLEX128 = 18,
   DT_HALF = 19,
   DT_RESOURCE = 20,
   DT_VARIANT = 21,
+  DT_UINT32 = 22,
+  DT_UINT64 = 23,
 };
 
 /// Adding this to a DataType gives the type of a reference to it.

@@ -7,7 +7,9 @@
 #include "lib/rewrite/KeepOnce.h"
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/PerOp.h"
 #include "lib/infer/batch/LocalSizes.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/SeedOffset.h"
@@ -15,7 +17,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
@@ -68,13 +70,12 @@ bool updateSizes(Graph &G, NodeId N, const DimAnalysis &Dims,
       return true;
     }
   }
-  G.setAttr(N, "value", Bytes);
-  G.removeAttr(N, OriginalAttr);
+  restoreSizes(G, N);
   return true;
 }
 
-/// Whether a constant, or the shape of an array's elements, holds others than
-/// the sizes of one replica, and has them now.
+/// Whether a constant held other sizes than those of one replica, which it has
+/// now.
 bool updateSizes(Graph &G, const ProgramFacts &Facts) {
   bool Any = false;
   unsigned Replicas = readMesh(G).replicas();
@@ -131,7 +132,6 @@ private:
     Endpoint From;
   };
 
-  bool isKept(NodeId N) const { return N < IsKept.size() && IsKept[N]; }
   Endpoint whole(NodeId User, Endpoint E);
   Endpoint wholeSizes(Endpoint E, ArrayRef<int64_t> Powers);
   Endpoint rows(Endpoint E, int Axis);
@@ -247,9 +247,55 @@ void OnceRewriter::run() {
   G.markModified();
 }
 
+/// Whether an op may begin a recurrence with a state that it reads.
+bool beginsWith(StringRef Op) {
+  return StringSwitch<bool>(Op)
+      .Cases(op::Enter, op::RefEnter, op::While, op::StatelessWhile, true)
+      .Cases(op::Mul, op::MatMul, op::ConcatV2, op::Identity, true)
+      .Default(false);
+}
+
+/// The zeros that recurrences begin with, a row for each example. Arithmetic
+/// with zeros would be pointless if nobody ever fed anything else: the state
+/// where the last step ended.
+std::vector<NodeId> initialStates(const Graph &G, const ProgramFacts &Facts) {
+  std::vector<NodeId> Found;
+  PerOp IsFill(G, [](StringRef Op, const OpDef *) { return Op == op::Fill; });
+  if (!IsFill.any())
+    return Found;
+  for (NodeId N : Facts.Order) {
+    const Node &This = G.node(N);
+    if (!IsFill[This] || This.Count != Copies::PerReplica ||
+        This.Kind != Inserted::No || G.inputs(N).size() != This.NumData ||
+        !isFloating(G.outputType({N, 0})))
+      continue;
+    ReplicationType Type = Facts.Types.natural({N, 0});
+    auto Shape = Facts.Dims.shape({N, 0});
+    if (!Type.Zero || !Type.isSharded() || !Shape || Shape->size() < 2)
+      continue;
+    bool Any = false, All = true;
+    G.forEachUse(N, [&](Use U) {
+      Any = true;
+      All &= G.isData(U) && beginsWith(G.opName(U.User));
+    });
+    if (Any && All)
+      Found.push_back(N);
+  }
+  if (Found.empty())
+    return Found;
+  // What runs in a loop is no state that it begins with.
+  if (std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G))
+    erase_if(Found, [&](NodeId N) { return !Loops->nest(N).empty(); });
+  return Found;
+}
+
 /// Whether there may be something that no rule relates.
 bool mayBeUnrelated(const ProgramFacts &Facts, bool LocalBatchNorm) {
-  if ((!LocalBatchNorm && !Facts.Types.assumptions().empty()) ||
+  auto IsLocalBatchNorm = [](auto Assumption) {
+    return Assumption.second & AssumesLocalBatchNorm;
+  };
+  if ((!LocalBatchNorm &&
+       any_of(Facts.Types.assumptions(), IsLocalBatchNorm)) ||
       !Facts.Types.unprovedWrites().empty() ||
       !Facts.Dims.conflicts().empty() || !Facts.Types.localEffects().empty())
     return true;
@@ -263,10 +309,9 @@ bool mayBeUnrelated(const ProgramFacts &Facts, bool LocalBatchNorm) {
 
 } // namespace
 
-std::vector<std::pair<std::string, std::string>>
-keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
-         DiagnosticEngine &Diags) {
-  std::vector<std::pair<std::string, std::string>> Causes;
+KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
+                  DiagnosticEngine &Diags) {
+  KeptOnce Result;
   Graph &G = M.graph();
   std::vector<NodeId> Wanted;
   for (const std::string &Name : Fetched)
@@ -278,9 +323,12 @@ keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
     const ProgramFacts &Facts = programFacts(M);
     if (Turn > 0 && updateSizes(G, Facts))
       continue;
-    if (!mayBeUnrelated(Facts, LocalBatchNorm))
+    std::vector<NodeId> States;
+    if (Turn == 0)
+      States = initialStates(G, Facts);
+    if (States.empty() && !mayBeUnrelated(Facts, LocalBatchNorm))
       break;
-    KeepOptions Options{Wanted, LocalBatchNorm};
+    KeepOptions Options{Wanted, States, LocalBatchNorm};
     TypeAnalysis Types(G, Facts.Order, Facts.Dims, Facts.Vars, &Options);
     const TypeAnalysis::KeptNodes &Kept = Types.kept();
     if (Diags.wantsRemarks())
@@ -289,17 +337,26 @@ keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
                      "cannot be computed once: " + Why);
     if (Kept.Nodes.empty())
       break;
+    Result.Any = true;
+    for (NodeId N : States)
+      if (is_contained(Kept.Nodes, N)) {
+        G.setBoolAttr(N, StateAttr, true);
+        if (Diags.wantsRemarks())
+          Diags.remark("feed", originName(G, N),
+                       "a recurrence begins with these zeros: who feeds them "
+                       "feeds the rows of all replicas");
+      }
     for (const auto &[N, Why] : Kept.Causes) {
-      Causes.push_back({originName(G, N).str(), Why});
+      Result.Causes.push_back({originName(G, N).str(), Why});
       if (Diags.wantsRemarks())
         Diags.remark("once", originName(G, N),
                      "is computed once, on the whole batch: " + Why);
     }
     OnceRewriter(G, Facts, Types).run();
   }
-  if (!Causes.empty())
+  if (Result.Any)
     dropStaleShapes(G, programFacts(M));
-  return Causes;
+  return Result;
 }
 
 } // namespace graft

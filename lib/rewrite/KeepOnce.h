@@ -24,13 +24,18 @@
 
 namespace graft {
 
-/// Has what is not proved of \p M computed once, as far as that can be; \p
-/// Fetched are names of tensors whose value is wanted; \p LocalBatchNorm: as in
-/// KeepOptions. Returns where nothing
-/// related replicas, by name, and why.
-std::vector<std::pair<std::string, std::string>>
-keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched, bool LocalBatchNorm,
-         DiagnosticEngine &Diags);
+struct KeptOnce {
+  bool Any = false;
+  /// Where nothing related replicas, by name, and why.
+  std::vector<std::pair<std::string, std::string>> Causes;
+};
+
+/// Has what is not proved of \p M computed once, as far as that can be, and the
+/// states that recurrences begin with, which are often fed; \p Fetched are
+/// names of tensors whose value is wanted; \p LocalBatchNorm: as in
+/// KeepOptions.
+KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
+                  bool LocalBatchNorm, DiagnosticEngine &Diags);
 
 } // namespace graft
 

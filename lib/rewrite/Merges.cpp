@@ -15,11 +15,9 @@ namespace graft {
 
 Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type, StringRef Base,
                      bool Picked) {
-  static constexpr StringLiteral Names[] = {
-      combine::Sum, combine::Min, combine::Max, combine::And, combine::Or};
   StringRef Combine = combine::Pick;
   if (Type.isPartial())
-    Combine = Names[static_cast<int>(Type.Op)];
+    Combine = combineName(Type.Op);
   else if (Type.isSharded())
     Combine = combine::Concat;
   unsigned DataType = G.outputType(E);

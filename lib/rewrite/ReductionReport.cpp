@@ -68,24 +68,24 @@ void ReductionReport::refuseDrifts(const ProgramFacts &Facts) const {
     auto [N, I] = First;
     Endpoint E = G.input(N, I);
     bool Locally = Types.localPredicate(N).has_value();
-    note(Diags.error(
-             G.name(N),
-             formatv(
-                 "{0}, so the copies of variable '{1}'{2} would not stay "
-                 "equal; {3}",
-                 Locally ? "runs under a predicate that replicas may disagree "
-                           "on"
-                         : "writes a different value on each replica",
-                 G.name(Variables.front()),
-                 Variables.size() == 1
-                     ? ""
-                     : formatv(" and of {0} more", Variables.size() - 1).str(),
-                 !Locally && isFloating(G.outputType(E))
-                     ? "reduce the written value by hand"
-                     : "write a value that is equal on all replicas, or give "
-                       "its policy with --variable")
-                 .str()),
-         Facts, Cause);
+    Diagnostic &D = Diags.error(
+        G.name(N),
+        formatv("{0}, so the copies of variable '{1}'{2} would not stay "
+                "equal; {3}",
+                Locally ? "runs under a predicate that replicas may disagree "
+                          "on"
+                        : "writes a different value on each replica",
+                G.name(Variables.front()),
+                Variables.size() == 1
+                    ? ""
+                    : formatv(" and of {0} more", Variables.size() - 1).str(),
+                !Locally && isFloating(G.outputType(E))
+                    ? "reduce the written value by hand"
+                    : "write a value that is equal on all replicas, or give "
+                      "its policy with --variable")
+            .str());
+    D.Id = "unproved";
+    note(D, Facts, Cause);
   }
 }
 
@@ -233,8 +233,7 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
     if (This.Kind == Inserted::Reduce || This.Kind == Inserted::Gather)
       return;
     // A part of the step is computed once.
-    if (This.Count == Copies::Once && This.Flags & NF_MayHaveGraft &&
-        G.hasAttr(N, OnceAttr))
+    if (isKeptOnce(G, N))
       return;
     IsSpread |= This.Count == Copies::PerReplica;
     // A shared variable takes the sum, or the rows of a sparse gradient, from

@@ -80,12 +80,6 @@ double Counter::operations(NodeId N) const {
   return Count;
 }
 
-bool isKeptOnce(const Graph &G, NodeId N) {
-  const Node &This = G.node(N);
-  return This.Count == Copies::Once && This.Flags & NF_MayHaveGraft &&
-         G.hasAttr(N, OnceAttr);
-}
-
 } // namespace
 
 Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted) {

@@ -53,8 +53,7 @@ Diagnostic &DiagnosticEngine::warning(StringRef Id, StringRef Node,
 Diagnostic &DiagnosticEngine::unproved(StringRef Id, StringRef Node,
                                        std::string Message) {
   Diagnostic &D = add(Severity::Warning, Id, Node, std::move(Message));
-  static constexpr StringLiteral OfNumbers[] = {"fallback", "write", "effect",
-                                                "fetch"};
+  static constexpr StringLiteral OfNumbers[] = {"fallback", "write", "effect"};
   if (Strict || (RefusesUnproved && is_contained(OfNumbers, Id))) {
     D.Level = Severity::Error;
     ++Refused;

@@ -155,6 +155,93 @@ def test_named_feeds_beside_others():
     compare.same_steps(path, options, with_shapes([5], [], []))
 
 
+# --- Which static feeds hold the batch. ---
+
+
+def validated(b: Builder):
+    """What is fed to validate has another number of rows, and the noise as many as the batch."""
+    x, y = tf1.placeholder(b.dtype, [BATCH, 4], "x"), tf1.placeholder(b.dtype, [BATCH, 3], "y")
+    valid = tf1.placeholder(b.dtype, [10, 4], "lengths")
+    w = b.variable("w", [4, 3])
+    tf.reduce_mean(tf.square(tf.matmul(valid, w)), name="validation")
+    descend(b, b.loss(b.total(tf.matmul(x, w)[:, 0]) + b.total(tf.reduce_sum(tf.square(y * w[0]), axis=1))))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_most_work_is_spread(replicas):
+    def data(rng, dtype):
+        return tuple(rng.normal(size=shape).astype(dtype) for shape in ([BATCH, 4], [BATCH, 3], [10, 4]))
+
+    path = compare.export(Spec("validated"), validated)
+    batches = models_habits.batches(data, 3)
+    out = compare.same_steps(path, Options(replicas), batches, fetches=("loss:0", "validation:0"))
+    names = {node.name for node in harness.read_graph_def(out).node}
+    assert "replica_1/y/split" in names or any(name.startswith("y/split") for name in names), sorted(names)
+
+
+# --- Sizes in shapes, beside others that are not known. ---
+
+
+def mixed_shape(b: Builder):
+    """A shape of what is known of the sizes, and of the graph's own where it is not, as GPT-2 and BERT have it."""
+    x = tf1.placeholder(b.dtype, [b.spec.batch, None, 4], "x")
+    y = tf1.placeholder(b.dtype, [b.spec.batch, None, 6], "y")
+    sizes = [known or tf.shape(x)[i] for i, known in enumerate(x.shape.as_list())]
+    flat = tf.tanh(tf.matmul(tf.reshape(x, [-1, 4]), b.variable("w", [4, 6])))
+    heads = tf.transpose(tf.reshape(flat, [sizes[0], sizes[1], 2, 3]), [0, 2, 1, 3])
+    scores = tf.nn.softmax(tf.matmul(heads, heads, transpose_b=True))
+    rows = tf.reshape(tf.transpose(tf.matmul(scores, heads), [0, 2, 1, 3]), [sizes[0], sizes[1], 6])
+    error = tf.reshape(tf.square(rows - y), [-1, 6])
+    descend(b, b.loss(tf.reduce_mean(error)))
+
+
+@pytest.mark.parametrize("replicas", [2, 3, BATCH])
+@pytest.mark.parametrize("batch", [None, BATCH])
+def test_shape_of_numbers_and_sizes(batch, replicas):
+    path = compare.export(Spec("mixed_shape", batch=batch), mixed_shape)
+    compare.same_steps(path, Options(replicas, extra=("--min-spread=95",)), with_shapes([5, 4], [5, 6]))
+
+
+# --- States that are fed. ---
+
+
+def recurrent(dynamic):
+    def fill(b: Builder):
+        x, y = b.inputs([5, 4], [])
+        rows = b.spec.batch or tf.shape(x)[0]
+        state = tf.zeros([rows, 3], b.dtype, name="lengths")
+        w, v = b.variable("w", [7, 3]), b.variable("v", [3, 1])
+
+        def cell(h, x):
+            return tf.tanh(tf.matmul(tf.concat([x, h], 1), w)) + 0.5 * h
+
+        if dynamic:
+            h = tf1.while_loop(lambda t, h: t < 5, lambda t, h: (t + 1, cell(h, x[:, t])), (0, state))[1]
+        else:
+            h = state
+            for t in range(5):
+                h = cell(h, x[:, t])
+        tf.identity(h, "final")
+        descend(b, b.loss(b.total(tf.square(tf.matmul(h, v)[:, 0] - y))))
+
+    return fill
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("batch", [None, BATCH])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_state_is_fed(dynamic, batch, replicas):
+    """The zeros that a recurrence begins with have a row for each example, and one may feed others."""
+    path = compare.export(Spec("recurrent", batch=batch), recurrent(dynamic))
+    data = with_shapes([5, 4], [], [3])
+    out = compare.same_steps(path, Options(replicas), data, fetches=("loss:0", "final:0", "lengths:0"))
+    unfed = [batch[:2] for batch in data]
+    with Session(path) as one, Session(out, replicas) as many:
+        for got, want in zip(compare.advance(many, unfed, ("train_op",) * 3, ("final:0",), ()),
+                             compare.advance(one, unfed, ("train_op",) * 3, ("final:0",), ())):
+            harness.assert_all_close(got[1], want[1], "unfed")
+
+
 # --- Sizes that are equal by chance. ---
 
 

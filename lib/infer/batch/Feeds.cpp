@@ -39,6 +39,9 @@ private:
   bool named(StringRef Name, StringRef How, int Batch);
   bool isScalar(Endpoint Feed) const;
   bool fromStatic(std::vector<Feed *> Candidates);
+  std::vector<Feed *>
+  mostWork(ArrayRef<NodeId> Order,
+           const std::map<DimId, std::vector<Feed *>> &Classes) const;
 
   const Graph &G;
   DiagnosticEngine &Diags;
@@ -260,8 +263,26 @@ bool Chooser::isScalar(Endpoint Feed) const {
 // Static feeds
 //===----------------------------------------------------------------------===//
 
+/// How many elements the tensors have that follow the batch, of the nodes in
+/// \p Of.
+static double elementsOfBatch(const DimAnalysis &Dims, ArrayRef<NodeId> Order,
+                              const std::vector<bool> &Of) {
+  double Elements = 0;
+  for (NodeId N : Order)
+    for (uint32_t Port = 0; Of[N] && Port < Dims.numOutputs(N); ++Port)
+      if (Dims.batchAxis({N, Port}) >= 0) {
+        double Count = 1;
+        auto Shape = Dims.shape({N, Port});
+        for (DimId D : *Shape)
+          if (int64_t Number = Dims.table().number(D); Number != UnknownSize)
+            Count *= static_cast<double>(Number);
+        Elements += Count;
+      }
+  return Elements;
+}
+
 /// Candidates are static: those that have rows where what is split has some;
-/// if nothing is, the dimension that most of them begin with.
+/// if nothing is, those with which most of the step is spread.
 bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   DimOptions Options;
   Options.Unpatched = true;
@@ -281,42 +302,106 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
         AnySplit && S && S->isLocal() && S->B == 1)
       F->Axis = 0;
   }
-  if (AnySplit)
+  if (AnySplit || Classes.empty())
     return true;
-  size_t Most = 0;
-  for (auto &[Dim, Members] : Classes)
-    Most = std::max(Most, Members.size());
-  std::vector<std::vector<Feed *>> Best;
-  for (auto &[Dim, Members] : Classes)
-    if (Members.size() == Most)
-      Best.push_back(Members);
-  // A tie: suppose each in turn to be the batch and see which other feeds it
-  // reaches through products of sizes.
-  std::vector<Feed *> Chosen = Best.front();
-  bool Clear = Best.size() == 1;
-  for (size_t I = 0; Best.size() > 1 && I < Best.size() && I < 8; ++I) {
-    Options.Suppose = {{Best[I].front()->At, 0}};
-    DimAnalysis Supposed(G, Order, Options);
-    std::vector<Feed *> Reached;
-    for (Feed *F : Candidates)
-      if (auto Shape = Supposed.shape(F->At); Shape && !Shape->empty())
-        if (auto S = Supposed.table().sym((*Shape)[0]); S == Sym{1, 1, 0})
-          Reached.push_back(F);
-    if (Reached.size() < Chosen.size() || Reached == Chosen)
-      continue;
-    Clear = Reached.size() > Chosen.size();
-    Chosen = Reached;
-  }
-  if (!Clear) {
-    Diags.error(
-        G.name(Candidates.front()->At.Node),
-        "it is not clear which feeds hold the batch: their first dimensions "
-        "are not known to be equal; name them with --feed=NAME=split");
-    return false;
+  std::vector<Feed *> Chosen = Classes.begin()->second;
+  if (Classes.size() > 1) {
+    Chosen = mostWork(Order, Classes);
+    if (Chosen.empty()) {
+      Diags.error(
+          G.name(Candidates.front()->At.Node),
+          "it is not clear which feeds hold the batch: their first dimensions "
+          "are not known to be equal; name them with --feed=NAME=split");
+      return false;
+    }
   }
   for (Feed *F : Chosen)
     F->Axis = 0;
   return true;
+}
+
+/// Of feeds of which \p Classes have one first dimension, those that hold the
+/// batch: those that begin with one number are supposed to, as far as that
+/// goes, and those are taken with which most of what leads to an update is
+/// spread. What that is says nothing of the result: it is right with any of
+/// them. None if two would be as good.
+std::vector<Feed *>
+Chooser::mostWork(ArrayRef<NodeId> Order,
+                  const std::map<DimId, std::vector<Feed *>> &Classes) const {
+  struct Choice {
+    std::vector<Feed *> Feeds;
+    double Work;
+  };
+  std::vector<bool> Stepping = reaching([&](NodeId N) {
+    const OpDef *Def = G.opDef(N);
+    return Def && Def->update().Kind != UpdateKind::None;
+  });
+  if (none_of(Stepping, [](bool Is) { return Is; }))
+    Stepping.assign(G.size(), true);
+  // With the batch in a variable, or twice in a feed, rows meet other rows.
+  auto MixesRows = [&](const DimAnalysis &Supposed) {
+    auto Follows = [&](DimId D) { return Supposed.table().followsRows(D); };
+    for (const auto &[Dim, Members] : Classes)
+      for (Feed *F : Members)
+        if (auto Shape = Supposed.shape(F->At);
+            any_of(Shape->drop_front(), Follows))
+          return true;
+    return any_of(Order, [&](NodeId N) {
+      return isVariableOp(G.opName(N)) && Supposed.batchAxis({N, 0}) >= 0;
+    });
+  };
+  auto Suppose = [&](ArrayRef<Feed *> Set) -> std::optional<Choice> {
+    DimOptions Options;
+    Options.Unpatched = true;
+    for (Feed *F : Set)
+      Options.Suppose.push_back({F->At, 0});
+    DimAnalysis Supposed(G, Order, Options);
+    if (!Supposed.conflicts().empty() || MixesRows(Supposed))
+      return std::nullopt;
+    // Others may be as long, as products of sizes say.
+    Choice C{{}, elementsOfBatch(Supposed, Order, Stepping)};
+    for (const auto &[Dim, Members] : Classes)
+      for (Feed *F : Members)
+        if (auto Shape = Supposed.shape(F->At);
+            Supposed.table().sym(Shape->front()) == Sym{1, 1, 0})
+          C.Feeds.push_back(F);
+    return C;
+  };
+  constexpr size_t MaxClasses = 12;
+  std::vector<Choice> Alone;
+  for (const auto &[Dim, Members] : Classes)
+    if (Alone.size() < MaxClasses)
+      if (auto C = Suppose(Members))
+        Alone.push_back(std::move(*C));
+  llvm::stable_sort(
+      Alone, [](const Choice &A, const Choice &B) { return A.Work > B.Work; });
+  auto RowsOf = [&](const Choice &C) {
+    return sourceShape(G, C.Feeds.front()->At)->Dims[0];
+  };
+  std::set<int64_t> Seen;
+  std::vector<Feed *> Best;
+  double Most = -1;
+  for (const Choice &First : Alone) {
+    if (First.Feeds.empty() || !Seen.insert(RowsOf(First)).second)
+      continue;
+    Choice Grown = First;
+    for (const Choice &Next : Alone) {
+      if (Next.Feeds.empty() || RowsOf(Next) != RowsOf(First) ||
+          is_contained(Grown.Feeds, Next.Feeds.front()))
+        continue;
+      std::vector<Feed *> Both = Grown.Feeds;
+      append_range(Both, Next.Feeds);
+      if (auto C = Suppose(Both))
+        Grown = std::move(*C);
+    }
+    if (Grown.Work > Most ||
+        (Grown.Work == Most && Grown.Feeds.size() > Best.size()))
+      Best = Grown.Feeds;
+    else if (Grown.Work == Most && Grown.Feeds.size() == Best.size())
+      Best.clear();
+    Most = std::max(Most, Grown.Work);
+  }
+  return Best;
 }
 
 bool Chooser::run(ArrayRef<std::string> Rules) {

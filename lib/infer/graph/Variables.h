@@ -19,6 +19,21 @@ namespace graft {
 /// Marks a node of the input that exists once although its op does not say so.
 inline constexpr llvm::StringRef OnceAttr = "_graft_once";
 
+/// Whether \p N is marked so.
+inline bool isMarkedOnce(const Graph &G, NodeId N) {
+  return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr);
+}
+
+/// Marks, of these, zeros that a recurrence begins with: no rule needs them to
+/// exist once, but who feeds them feeds the rows of all replicas.
+inline constexpr llvm::StringRef StateAttr = "_graft_state";
+/// Whether \p N is computed once since nothing relates what replicas would
+/// compute.
+inline bool isKeptOnce(const Graph &G, NodeId N) {
+  return G.node(N).Count == Copies::Once && isMarkedOnce(G, N) &&
+         !G.hasAttr(N, StateAttr);
+}
+
 /// What becomes of values that the replicas write to a variable and that no
 /// rule relates, and what the copies of a sync-on-read variable are together.
 enum class Aggregation : uint8_t { None, Sum, Mean, OnlyFirst };
@@ -66,9 +81,7 @@ public:
 
   /// Whether \p N may exist only once: by its op (isOnceOp), or marked.
   bool isOnce(const Graph &G, NodeId N) const {
-    const Node &This = G.node(N);
-    return OnceOps[This.Op] ||
-           (This.Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr));
+    return OnceOps[G.node(N).Op] || isMarkedOnce(G, N);
   }
 
   /// Calls \p F(Use) for each use of the handle or reference of \p Var.

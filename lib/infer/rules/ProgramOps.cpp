@@ -161,11 +161,10 @@ ReplicationType combinedType(TypeContext &C, ReplicationType X,
                              StringRef Combine, int Power) {
   if (X.isVarying())
     return C.varyingLike(X);
-  static constexpr const char *Names[] = {"sum", "min", "max", "and", "or"};
   // N equal terms are a sum, too.
   if (X.isReplicated() && Combine == combine::Sum)
     return ReplicationType::replicated(X.K + 1 + Power);
-  if (X.isPartial() && Combine == Names[static_cast<int>(X.Op)])
+  if (X.isPartial() && Combine == combineName(X.Op))
     return ReplicationType::replicated(X.K + Power);
   return C.varying("reduces a value that is not partial by that operation");
 }
@@ -193,9 +192,9 @@ ReplicationType collectiveType(TypeContext &C) {
     return C.varying(
         "combines replicas by an operation other than sum, min or max");
   return combinedType(C, X,
-                      Merge == op::Add   ? "sum"
-                      : Merge == op::Min ? "min"
-                                         : "max",
+                      Merge == op::Add   ? combine::Sum
+                      : Merge == op::Min ? combine::Min
+                                         : combine::Max,
                       Divides ? -1 : 0);
 }
 

@@ -68,6 +68,25 @@ static bool sameProduct(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   return Rows[0] == Rows[1] && Product[0] == Product[1];
 }
 
+/// Drops sizes that are not known from \p X and \p Y where both have them: what
+/// is left is equally many elements, too.
+static void dropCommon(SizeContext &C, DimList &X, DimList &Y) {
+  auto IsKnown = [&](DimId D) { return C.Table.isKnown(D); };
+  if (all_of(X, IsKnown) || all_of(Y, IsKnown))
+    return;
+  X = C.factorsOf(X);
+  Y = C.factorsOf(Y);
+  for (size_t I = X.size(); I-- > 0;) {
+    auto It = find_if(Y, [&](DimId D) {
+      return !IsKnown(D) && C.Table.find(D) == C.Table.find(X[I]);
+    });
+    if (It == Y.end())
+      continue;
+    Y.erase(It);
+    X.erase(X.begin() + I);
+  }
+}
+
 /// Finds the runs of dimensions of \p X and \p Y that hold the same elements.
 /// Row-major order makes this unique up to dimensions of size 1.
 static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
@@ -79,6 +98,7 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
     return Result;
   };
   DimList X = WithoutOnes(AllX), Y = WithoutOnes(AllY);
+  dropCommon(C, X, Y);
   auto AllNumbers = [&](ArrayRef<DimId> List) {
     return all_of(List, [&](DimId D) {
       return C.Table.number(D) != UnknownSize && C.Table.number(D) > 0;

@@ -131,7 +131,36 @@ bool DimTable::relate(Sym X, Sym Y) {
 bool DimTable::isSame(DimId D) const {
   uint32_t Size = Entries[find(D)].Size;
   return hasSymOf(Size) ? Others[Size & ~Aside].Value.globalPower() == 0
-                        : Size != Unknown;
+                        : Size != Unknown && Size != UnknownRows;
+}
+
+bool DimTable::followsRows(DimId D) const {
+  uint32_t Size = Entries[find(D)].Size;
+  if (!hasSymOf(Size))
+    return Size == UnknownRows;
+  auto S = settled(Others[Size & ~Aside].Value);
+  return S && S->B == 1 && S->R == 0 && S->C > 0 && S->Ragged == 0 &&
+         isOfSplit(*S);
+}
+
+void DimTable::markRows(DimId D) {
+  D = find(D);
+  if (Entries[D].Size != Unknown)
+    return;
+  Entries[D].Size = UnknownRows;
+  if (D < Fresh)
+    Changed.push_back(D);
+}
+
+std::optional<int> DimTable::globalPower(DimId D) const {
+  if (isSame(D))
+    return 0;
+  if (Entries[find(D)].Size == UnknownRows)
+    return 1;
+  auto S = hasSym(D) ? sym(D) : std::nullopt;
+  if (!S || S->Ragged != 0)
+    return std::nullopt;
+  return S->globalPower();
 }
 
 void DimTable::markSame(DimId D) {
@@ -151,6 +180,13 @@ bool DimTable::unify(DimId A, DimId B) {
   // The older one is the root: ids do not depend on anything but the graph.
   DimId Root = std::min(A, B), Child = std::max(A, B);
   Entry &Old = Entries[Root], &New = Entries[Child];
+  // What follows the rows of a replica is no number, and no other size.
+  auto FitsRows = [&](const Entry &E, DimId D) {
+    return E.Size == Unknown || E.Size == UnknownRows || followsRows(D);
+  };
+  if ((Old.Size == UnknownRows && !FitsRows(New, Child)) ||
+      (New.Size == UnknownRows && !FitsRows(Old, Root)))
+    return false;
   if (Old.Size != New.Size || Old.Size & Aside) {
     Wide R = get(Old.Size), C = get(New.Size);
     if (R.Number != UnknownSize && C.Number != UnknownSize &&
@@ -181,6 +217,12 @@ bool DimTable::unify(DimId A, DimId B) {
       TellsRoot |= Old.Size == Unknown;
       Old.Size = UnknownSame;
     }
+    bool IsRows = Old.Size == UnknownRows || New.Size == UnknownRows;
+    if (IsRows && !isWide(Old.Size)) {
+      TellsChild |= New.Size == Unknown;
+      TellsRoot |= Old.Size == Unknown;
+      Old.Size = UnknownRows;
+    }
     if ((TellsChild && Child < Fresh) || (TellsRoot && Root < Fresh))
       Changed.push_back(Root);
   }
@@ -197,7 +239,8 @@ bool DimTable::assign(DimId D, Sym S) {
   Wide W = get(Entries[D].Size);
   if (W.HasSym)
     return relate(W.Value, S);
-  if (S.Ragged != 0 && W.Number != UnknownSize)
+  if ((S.Ragged != 0 && W.Number != UnknownSize) ||
+      (Entries[D].Size == UnknownRows && S.globalPower() != 1))
     return false;
   AnyRagged |= S.Ragged != 0;
   W.HasSym = true;
@@ -212,7 +255,7 @@ void DimTable::assignNumber(DimId D, int64_t Number) {
   D = find(D);
   Wide W = get(Entries[D].Size);
   if (W.Number != UnknownSize || Number == UnknownSize ||
-      (W.HasSym && W.Value.Ragged != 0))
+      (W.HasSym && W.Value.Ragged != 0) || Entries[D].Size == UnknownRows)
     return;
   W.Number = Number;
   set(Entries[D], W);
@@ -248,8 +291,8 @@ void DimAnalysis::extend() {
 
 void DimAnalysis::finish() {
   Dims.flatten();
-  std::vector<uint32_t> Before =
-      countInPool([&](DimId D) { return Dims.hasSym(D); });
+  std::vector<uint32_t> Before = countInPool(
+      [&](DimId D) { return Dims.hasSym(D) || Dims.followsRows(D); });
   if (Before.back() != 0)
     for (std::vector<DimRun> *Runs : {&Shapes, &Values})
       for (DimRun &R : *Runs)
@@ -297,8 +340,8 @@ bool DimAnalysis::isUneven(Endpoint E, unsigned Axis) const {
   if (!Dims.hasRagged())
     return false;
   auto S = shape(E);
-  auto Size = S && Axis < S->size() ? Dims.sym((*S)[Axis]) : std::nullopt;
-  return !Size || Size->Ragged != 0;
+  return !S || Axis >= S->size() || Dims.isRagged((*S)[Axis]) ||
+         !Dims.globalPower((*S)[Axis]);
 }
 
 int DimAnalysis::batchAxis(Endpoint E) const {
@@ -306,7 +349,8 @@ int DimAnalysis::batchAxis(Endpoint E) const {
     return -1;
   auto S = shape(E);
   for (size_t I = 0; I < S->size(); ++I)
-    if (auto V = Dims.sym((*S)[I]); V && V->isLocal() && Dims.isOfSplit(*V))
+    if (auto V = Dims.sym((*S)[I]);
+        V ? V->isLocal() && Dims.isOfSplit(*V) : Dims.followsRows((*S)[I]))
       return static_cast<int>(I);
   return -1;
 }

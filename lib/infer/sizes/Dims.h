@@ -112,11 +112,20 @@ public:
   }
   bool hasRagged() const { return AnyRagged; }
   bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
-  bool isKnown(DimId D) const { return Entries[find(D)].Size < UnknownSame; }
+  bool isKnown(DimId D) const { return Entries[find(D)].Size < UnknownRows; }
   /// Whether the size is that of the single-device step on every replica.
   bool isSame(DimId D) const;
   /// Says so of a size that is not known.
   void markSame(DimId D);
+  /// Whether the size is so many times the rows of one replica, or that is not
+  /// known, but it is the same for all replicas how many times: then the
+  /// single-device step has N times as many.
+  bool followsRows(DimId D) const;
+  /// Says so of a size that is not known.
+  void markRows(DimId D);
+  /// By which power of N the size of the single-device step exceeds the one of
+  /// a replica; nothing if that is not known.
+  std::optional<int> globalPower(DimId D) const;
 
   /// A b of its own, that of \p Of. One that is \p Claimed is nothing that is
   /// split: a constant was changed as if it held it.
@@ -161,12 +170,13 @@ public:
 
 private:
   /// Size of an entry: a number plus Zero, an unknown one (which all replicas
-  /// have, or not), or Aside and an index.
+  /// have, or a multiple of a replica's rows, or not), or Aside and an index.
   enum : uint32_t {
     Zero = uint32_t(1) << 30,
     Aside = uint32_t(1) << 31,
     Unknown = ~uint32_t(0),
     UnknownSame = Unknown - 1,
+    UnknownRows = Unknown - 2,
   };
   struct Entry {
     mutable DimId Parent;
@@ -178,12 +188,12 @@ private:
     Sym Value;
   };
   bool isWide(uint32_t Size) const {
-    return Size & Aside && Size < UnknownSame;
+    return Size & Aside && Size < UnknownRows;
   }
   int64_t numberOf(uint32_t Size) const {
     if (!(Size & Aside))
       return int64_t(Size) - Zero;
-    return Size >= UnknownSame ? UnknownSize : Others[Size & ~Aside].Number;
+    return Size >= UnknownRows ? UnknownSize : Others[Size & ~Aside].Number;
   }
   bool hasSymOf(uint32_t Size) const {
     return isWide(Size) && Others[Size & ~Aside].HasSym;

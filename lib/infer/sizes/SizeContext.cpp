@@ -242,9 +242,47 @@ DimId SizeContext::product(unsigned Slot, DimId X, DimId Y) {
     // What is made of numbers alone is no number of a replica's rows.
     if (!Table.assign(D, *SX) && SX->isNumber() && !A.Options.Unpatched)
       conflict(D, X);
-  } else if (Table.isSame(X) && Table.isSame(Y))
+  } else if (Table.isSame(X) && Table.isSame(Y)) {
     Table.markSame(D);
+  } else if ((Table.followsRows(X) && Table.isSame(Y)) ||
+             (Table.isSame(X) && Table.followsRows(Y))) {
+    Table.markRows(D);
+  }
+  if (!Table.isKnown(D))
+    Factors[Table.find(D)] = factorsOf({X, Y});
   return D;
+}
+
+DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
+  constexpr size_t MaxFactors = 16;
+  DimList Result;
+  for (DimId D : List) {
+    auto It = Table.isKnown(D) ? Factors.end() : Factors.find(Table.find(D));
+    if (It == Factors.end() || Result.size() > MaxFactors)
+      Result.push_back(D);
+    else
+      append_range(Result, It->second);
+  }
+  return Result;
+}
+
+/// What is left of the factors of \p X without those of \p Y, if it has all.
+std::optional<DimList> SizeContext::factorsLeft(DimId X, DimId Y) const {
+  DimList Left = factorsOf(X);
+  for (DimId D : factorsOf(Y)) {
+    auto It = find_if(reverse(Left), [&](DimId F) { return isEqual(F, D); });
+    if (It == Left.rend())
+      return std::nullopt;
+    Left.erase(std::prev(It.base()));
+  }
+  return Left;
+}
+
+bool SizeContext::isEqual(DimId X, DimId Y) const {
+  if (Table.find(X) == Table.find(Y))
+    return true;
+  auto S = Table.sym(X);
+  return S && S == Table.sym(Y);
 }
 
 DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
@@ -254,15 +292,26 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
   bool ByRagged = Table.isRagged(Y);
   if (!ByRagged && Table.find(X) == Table.find(Y) && Table.isKnown(X))
     return One;
+  std::optional<DimList> Left;
+  if (!ByRagged && !Table.isKnown(X))
+    Left = factorsLeft(X, Y);
+  if (Left && Left->size() == 1)
+    return Left->front();
   auto SX = Table.sym(X), SY = Table.sym(Y);
   bool Symbolic = Table.hasSym(X) || Table.hasSym(Y);
   bool Exact = !ByRagged && SX && SY && (SX->Ragged == 0 || SY->isNumber()) &&
                (SX->Rows == SY->Rows || SX->B == 0 || SY->B == 0) &&
                SY->C > 0 && SX->C % SY->C == 0 && SX->B >= SY->B &&
                SX->R >= SY->R;
-  if (Symbolic && !Exact)
+  if (Symbolic && !Exact && !Left)
     return slotFrom(Slot | OpaqueSlot, {X, Y});
   DimId D = slotFrom(Slot, {X, Y});
+  if (Left && !Left->empty() && !Table.isKnown(D)) {
+    Factors[Table.find(D)] = *Left;
+    if (Table.followsRows(X) && Table.isSame(Y))
+      Table.markRows(D);
+    return D;
+  }
   int64_t NX = Table.number(X), NY = Table.number(Y);
   if (NX != UnknownSize && NY != UnknownSize && NY > 0 && NX >= 0)
     Table.assignNumber(D, NX / NY);

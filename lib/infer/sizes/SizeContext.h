@@ -115,6 +115,8 @@ public:
   DimId changedNumber(unsigned Slot, int64_t Was, int64_t Now);
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);
+  /// \p List with what sizes that are not known are products of in their place.
+  DimList factorsOf(llvm::ArrayRef<DimId> List) const;
   /// The sum of \p Parts, of which not all are numbers.
   DimId total(unsigned Slot, llvm::ArrayRef<DimId> Parts);
   /// A size of an element-wise result.
@@ -181,6 +183,8 @@ protected:
   DimId bareSlot(unsigned Slot);
   bool isSingle() const;
   void conflict(DimId X, DimId Y);
+  bool isEqual(DimId X, DimId Y) const;
+  std::optional<DimList> factorsLeft(DimId X, DimId Y) const;
   DimRun store(llvm::ArrayRef<DimId> List);
 
   DimAnalysis &A;
@@ -202,6 +206,8 @@ protected:
 
   /// By size of two joined parts, of which not both are numbers: theirs.
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
+  /// By size that is not known: the sizes that it is the product of.
+  llvm::DenseMap<DimId, DimList> Factors;
   RaggedRows Selected;
   /// By node: outputs, and axes, that are supposed to be rows of one replica.
   llvm::DenseMap<NodeId, llvm::SmallVector<std::pair<unsigned, unsigned>, 1>>

@@ -91,15 +91,14 @@ bool TypeInference::isUnrelated() {
     ReplicationType X = result(Port);
     if (T.isByPolicy(X))
       return false;
-    Any |= X.isVarying() && X.Indices == LocalIndices::None;
+    Any |= X.isUnrelated();
   }
   if (!Any)
     return false;
   for (unsigned I = 0; I < numData(); ++I) {
     if (Loops && !Defined[input(I).Node])
       continue;
-    ReplicationType X = T.natural(input(I));
-    if (X.isVarying() && X.Indices == LocalIndices::None)
+    if (T.natural(input(I)).isUnrelated())
       return false;
   }
   return true;
@@ -216,9 +215,7 @@ bool TypeInference::keepMerged() {
       T.isByPolicy(X) || !isOfReplicas(E) || whyNotKept(E.Node))
     return false;
   // Where that began, if it did not begin here.
-  ReplicationType From = T.natural(E);
-  return (!From.isVarying() || From.Indices != LocalIndices::None) &&
-         keep(E.Node);
+  return !T.natural(E).isUnrelated() && keep(E.Node);
 }
 
 /// Whether the integers of output \p Port may be sizes of all rows, which a
@@ -285,6 +282,8 @@ bool TypeInference::keepUnrelated(const KeepOptions &Options) {
     Kept.resize(G.size());
   }
   bool Any = false;
+  for (NodeId Node : Options.Fed)
+    Any |= !Kept[Node] && isOfReplicas({Node, 0}) && keep(Node);
   for (auto [Node, Bits] : std::vector(T.Sources))
     if (Bits & AssumesLocalBatchNorm && isOfReplicas({Node, 0}) &&
         !whyNotKept(Node) && keep(Node)) {
@@ -335,8 +334,7 @@ bool TypeInference::keepUnrelated(const KeepOptions &Options) {
     at(Node);
     // What it reads may vary as the user says.
     for (unsigned I = 0; I < numData(); ++I)
-      if (ReplicationType X = T.natural(input(I));
-          X.isVarying() && X.Indices == LocalIndices::None)
+      if (T.natural(input(I)).isUnrelated())
         return;
     for (unsigned Port = 0; Port < numResults(); ++Port)
       if (ReplicationType X = T.number(out(Port));

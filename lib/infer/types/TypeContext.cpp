@@ -281,21 +281,7 @@ bool TypeContext::broadcastsAlong(unsigned I, int OutAxis) const {
   return Axis < 0 || D.table().isOne((*S)[Axis]);
 }
 
-int TypeContext::localAxis(Endpoint E) const {
-  auto Shape = D.shape(E);
-  if (!Shape)
-    return -2;
-  int Axis = -1;
-  for (size_t I = 0; I < Shape->size(); ++I) {
-    if (D.table().isSame((*Shape)[I]))
-      continue;
-    auto S = D.table().sym((*Shape)[I]);
-    if (!S || S->B != 1 || S->R != 0 || Axis >= 0)
-      return -2;
-    Axis = static_cast<int>(I);
-  }
-  return Axis;
-}
+int TypeContext::localAxis(Endpoint E) const { return Types.localAxis(E); }
 
 bool TypeContext::isSize(unsigned I) const {
   ReplicationType X = operand(I);

@@ -221,7 +221,8 @@ void TypeInference::infer() {
        AnyVarying = false, OfAllRows = false;
   for (unsigned I = 0; I < This.NumData; ++I) {
     ReplicationType In = operand(I);
-    OfAllRows |= PerReplica && T.natural(input(I)).isWholeSize();
+    OfAllRows |=
+        PerReplica && !Kept.empty() && T.natural(input(I)).isWholeSize();
     AnyOrdered |= In.Order != ReplicationType::InOrder && !In.isVarying();
     AnyVarying |= In.isVarying();
     AllTrue &= In.isTrue() && !In.Zero;

@@ -29,8 +29,7 @@ public:
   void settle() { Defined.assign(Defined.size(), true); }
 
   /// When nothing else moves: has what no rule relates computed once, and what
-  /// that takes. False if there is nothing
-  /// of the kind (KeptNodes.cpp).
+  /// that takes. False if there is nothing of the kind (KeptNodes.cpp).
   bool keepUnrelated(const KeepOptions &Options);
   TypeAnalysis::KeptNodes takeKept();
 

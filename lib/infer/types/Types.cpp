@@ -14,6 +14,7 @@
 #include "lib/infer/types/Types.h"
 
 #include "lib/infer/types/TypeInference.h"
+#include "lib/ops/ProgramOps.h"
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -24,8 +25,13 @@ using namespace llvm;
 
 namespace graft {
 
+StringRef combineName(Combine Op) {
+  static constexpr StringLiteral Names[] = {
+      combine::Sum, combine::Min, combine::Max, combine::And, combine::Or};
+  return Names[static_cast<int>(Op)];
+}
+
 std::string ReplicationType::str() const {
-  static constexpr const char *Ops[] = {"sum", "min", "max", "and", "or"};
   std::string Text;
   switch (L) {
   case Layout::Replicated:
@@ -35,7 +41,7 @@ std::string ReplicationType::str() const {
     Text = "Sharded(" + std::to_string(Axis) + ")";
     break;
   case Layout::Partial:
-    Text = std::string("Partial(") + Ops[static_cast<int>(Op)] + ")";
+    Text = ("Partial(" + combineName(Op) + ")").str();
     break;
   case Layout::Varying:
     return "Varying";
@@ -136,14 +142,8 @@ ReplicationType TypeAnalysis::number(Endpoint E) const {
     return Sum;
   }
   for (DimId D : *Value) {
-    auto S = Dims.table().sym(D);
-    if (IsCount(D))
-      return ReplicationType::varying(E.Node);
-    bool Same = Dims.table().isSame(D);
-    if (!S && !Same)
-      return ReplicationType::varying(E.Node);
-    int Is = Same ? 0 : S->globalPower();
-    if (Power && *Power != Is)
+    auto Is = Dims.table().globalPower(D);
+    if (!Is || (Power && *Power != *Is))
       return ReplicationType::varying(E.Node);
     Power = Is;
   }
@@ -158,13 +158,10 @@ TypeAnalysis::sizePowers(Endpoint E) const {
     return std::nullopt;
   SmallVector<int64_t, 4> Powers;
   for (DimId D : *Value) {
-    auto S = Dims.table().sym(D);
-    if (Dims.table().isSame(D))
-      Powers.push_back(0);
-    else if (S && S->Ragged == 0)
-      Powers.push_back(S->globalPower());
-    else
+    auto Power = Dims.table().globalPower(D);
+    if (!Power)
       return std::nullopt;
+    Powers.push_back(*Power);
   }
   return Powers;
 }
@@ -172,23 +169,36 @@ TypeAnalysis::sizePowers(Endpoint E) const {
 std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
   const DimTable &Table = Dims.table();
   auto Value = Dims.value(E);
-  auto Shape = Dims.shape(E);
   unsigned Type = G.outputType(E);
-  if (!Shape || natural(E).Symbolic || Type == DT_RESOURCE ||
+  int Axis = localAxis(E);
+  if (Axis == -2 || natural(E).Symbolic || Type == DT_RESOURCE ||
       Type == DT_VARIANT ||
       (Value && !all_of(*Value, [&](DimId D) { return Table.isSame(D); })))
     return std::nullopt;
+  if (Axis < 0)
+    return Axis;
+  // Rows of all replicas that are no equal shares.
+  DimId Rows = (*Dims.shape(E))[Axis];
+  int64_t Number = Table.number(Rows);
+  if (Table.isRagged(Rows) ||
+      (Number != UnknownSize && Number % Dims.replicas() != 0))
+    return std::nullopt;
+  return Axis;
+}
+
+int TypeAnalysis::localAxis(Endpoint E) const {
+  auto Shape = Dims.shape(E);
+  if (!Shape)
+    return -2;
   int Axis = -1;
   for (size_t I = 0; I < Shape->size(); ++I) {
-    if (Table.isSame((*Shape)[I]))
+    if (Dims.table().isSame((*Shape)[I]))
       continue;
-    auto S = Table.sym((*Shape)[I]);
-    if (!S || S->B != 1 || S->R != 0 || S->Ragged != 0 || Axis >= 0)
-      return std::nullopt;
-    // Rows of all replicas that are no equal shares.
-    if (int64_t Number = Table.number((*Shape)[I]);
-        Number != UnknownSize && Number % Dims.replicas() != 0)
-      return std::nullopt;
+    auto S = Dims.table().sym((*Shape)[I]);
+    bool IsShare =
+        S ? S->B == 1 && S->R == 0 : Dims.table().followsRows((*Shape)[I]);
+    if (!IsShare || Axis >= 0)
+      return -2;
     Axis = static_cast<int>(I);
   }
   return Axis;

@@ -33,6 +33,8 @@ namespace graft {
 
 enum class Layout : uint8_t { Replicated, Sharded, Partial, Varying };
 enum class Combine : uint8_t { Sum, Min, Max, And, Or };
+/// As in CombineAttr and in remarks: "sum".
+llvm::StringRef combineName(Combine Op);
 
 /// What a type rests on besides the graph (a bit mask).
 enum Assumption : uint8_t {
@@ -146,6 +148,10 @@ struct ReplicationType {
   bool isSharded() const { return L == Layout::Sharded; }
   bool isPartial() const { return L == Layout::Partial; }
   bool isVarying() const { return L == Layout::Varying; }
+  /// No rule says what the replicas have, not even indices of their own rows.
+  bool isUnrelated() const {
+    return isVarying() && Indices == LocalIndices::None;
+  }
   bool sameAs(const ReplicationType &O) const {
     return L == O.L && K == O.K && Symbolic == O.Symbolic &&
            (L != Layout::Sharded || (Axis == O.Axis && Order == O.Order)) &&
@@ -183,6 +189,7 @@ struct Demand {
 /// Of what is computed once.
 struct KeepOptions {
   llvm::ArrayRef<NodeId> Fetched; ///< Nodes whose value is wanted.
+  llvm::ArrayRef<NodeId> Fed;     ///< Kept for those who feed them.
   /// A batch norm takes the statistics of one replica's rows, as the user says.
   bool LocalBatchNorm = false;
 };
@@ -312,6 +319,9 @@ public:
 private:
   friend class TypeContext;
   friend class TypeInference;
+  /// Along which axis each replica has a share of \p E; -1: along none; -2: not
+  /// known, or along several.
+  int localAxis(Endpoint E) const;
   static ReplicationType reducedType(ReplicationType Type) {
     ReplicationType Result = ReplicationType::replicated();
     Result.Assumes = Type.Assumes;

@@ -27,18 +27,9 @@ enum : unsigned {
 };
 
 FunctionLibrary::FunctionLibrary(const Graph &G) {
-  for (StringRef Field : G.otherFields()) {
-    wire::Reader R(Field);
-    wire::Field F;
-    tensorflow::FunctionDefLibrary Library;
-    if (R.next(F) && F.Number == LibraryField &&
-        F.WireType == wire::Type::Bytes &&
-        Library.ParseFromString(F.Bytes.str()))
-      Libraries.push_back(std::move(Library));
-  }
-  for (const tensorflow::FunctionDefLibrary &Library : Libraries)
-    for (const tensorflow::FunctionDef &Def : Library.function())
-      ByName[Def.signature().name()] = &Def;
+  Library.ParseFromString(G.otherField(LibraryField));
+  for (const tensorflow::FunctionDef &Def : Library.function())
+    ByName[Def.signature().name()] = &Def;
   findEffects();
 }
 

@@ -41,11 +41,10 @@ public:
   }
   /// Whether \p F(NodeDef) is true for a node of a body.
   template <typename Fn> bool anyNode(Fn F) const {
-    for (const auto &Library : Libraries)
-      for (const auto &Def : Library.function())
-        for (const auto &Node : Def.node_def())
-          if (F(Node))
-            return true;
+    for (const auto &Def : Library.function())
+      for (const auto &Node : Def.node_def())
+        if (F(Node))
+          return true;
     return false;
   }
   /// The function that attribute \p Key of \p N names.
@@ -78,7 +77,7 @@ private:
                     llvm::function_ref<void(llvm::StringRef)> Calls) const;
   void findEffects();
 
-  std::vector<tensorflow::FunctionDefLibrary> Libraries;
+  tensorflow::FunctionDefLibrary Library;
   llvm::StringMap<const tensorflow::FunctionDef *> ByName;
   llvm::StringSet<> Effects; ///< The functions that have effects.
 };

@@ -77,14 +77,7 @@ private:
 };
 
 void Bodies::readLibrary() {
-  for (StringRef Field : G.otherFields()) {
-    wire::Reader R(Field);
-    wire::Field F;
-    tensorflow::FunctionDefLibrary Part;
-    if (R.next(F) && F.Number == LibraryField &&
-        F.WireType == wire::Type::Bytes && Part.ParseFromString(F.Bytes.str()))
-      Library.MergeFrom(Part);
-  }
+  Library.ParseFromString(G.otherField(LibraryField));
   for (int I = 0; I < Library.function_size(); ++I)
     Index[Library.function(I).signature().name()] = I;
 }
