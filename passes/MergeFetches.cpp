@@ -117,9 +117,9 @@ void MergeFetches::refuseVarying(Endpoint E, StringRef What) {
   Diagnostic &D = Diags->error(
       originName(*G, E.Node),
       (What + " needs the value of the single-device step, and it is not "
-              "proved what the replicas' values make; --fallback=once computes "
-              "it once")
+              "proved what the replicas' values make")
           .str());
+  D.Id = "unproved";
   if (Type.Cause != NoNode)
     D.Notes.push_back(
         {originName(*G, Type.Cause).str(), Facts->Types.reason(Type.Cause)});
@@ -288,8 +288,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   if (!Found.addNamed(M, *Options.Fetch, D))
     return PassResult::Failure;
   Found.addSinks();
-  if (Options.Heads)
-    Found.addHeads();
+  if (Options.Forward)
+    Found.addForward();
   NodeId End = G->size();
   // A step that writes what depends on the batch is worth running whatever is
   // fetched.

@@ -129,10 +129,10 @@ struct MergeFetchesOptions : PassOptions {
       *this, "pick",
       "Whether fetches that are equal on all replicas are merged, too, for "
       "where no copy of a replica can be fetched"};
-  Option<bool> Heads{
-      *this, "heads",
-      "Whether what is computed between the last variable and a loss is "
-      "merged, too"};
+  Option<bool> Forward{
+      *this, "forward",
+      "Whether what leads to a loss is merged, too, as far as the output grows "
+      "little by it"};
 };
 
 struct MirrorVariablesOptions : PassOptions {

@@ -68,6 +68,7 @@ public:
 private:
   bool refuseDistributed();
   bool makeMesh();
+  NodeId onlyIdentity(Endpoint E) const;
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
   bool settleSizes();
@@ -168,10 +169,29 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
   ++Statistics["splits"];
 }
 
+/// The Identity that alone reads \p E, or NoNode.
+NodeId Replicate::onlyIdentity(Endpoint E) const {
+  NodeId Found = NoNode;
+  bool Other = false;
+  G->forEachUse(E.Node, [&](Use U) {
+    if (!G->isData(U) || G->input(U.User, U.Index) != E)
+      return;
+    Other |= Found != NoNode || !G->isOp(U.User, op::Identity) ||
+             G->inputs(U.User).size() != 1;
+    Found = U.User;
+  });
+  return Other ? NoNode : Found;
+}
+
 void Replicate::splitFeeds() {
   for (const Feed &F : Feeds) {
+    // What only gives a feed another name may be fed as well.
+    Endpoint Last = F.At;
+    for (NodeId N = onlyIdentity(Last); !F.Named && N != NoNode;
+         N = onlyIdentity(Last))
+      Last = {N, 0};
     if (F.Axis >= 0)
-      split(F.At.Node, F.At.Port, F.Axis, F.Batch);
+      split(Last.Node, Last.Port, F.Axis, F.Batch);
     // TensorFlow refuses to be fed anything else then.
     if (F.Scalar && G->opName(F.At.Node).starts_with(op::Placeholder) &&
         G->hasAttr(F.At.Node, "shape"))

@@ -101,7 +101,7 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   MergeFetchesOptions Merge;
   Merge.Fetch = O.Fetches;
   Merge.Pick = IsTpu;
-  Merge.Heads = O.To == Lowering::Replicas && O.MergesHeads;
+  Merge.Forward = O.To == Lowering::Replicas && O.MergesForward;
   P.add(createMergeFetchesPass(Merge));
   // What a record says of sums; a plain strategy has no compressors and groups.
   if (!IsTpu && (!O.Builder || O.Assign.Compressor.isGiven()))

@@ -46,7 +46,7 @@ struct StrategyOptions {
   InsertCollectivesOptions Collectives;
   SplitWorkersOptions Split;
   std::vector<std::string> Fetches;
-  bool MergesHeads = true;  ///< Of `merge-fetches`; --fetch=none.
+  bool MergesForward = true;  ///< Of `merge-fetches`; --fetch=none.
   bool Accumulates = false; ///< Gradients of shared variables.
   bool CheckCopies = false; ///< A step on stale copies fails.
 

@@ -378,7 +378,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
                   HowFallback, S.Reduce, MinSpread, S.Reduce, Grad, S.Reduce,
                   NoGradientSlots, S.Reduce, Variable, S.Mirror))
     return E;
-  S.MergesHeads = !is_contained(Fetch, "none");
+  S.MergesForward = !is_contained(Fetch, "none");
   copy_if(Fetch, std::back_inserter(S.Fetches),
           [](StringRef F) { return F != "none"; });
   S.CheckCopies = CheckCopies;

@@ -180,14 +180,24 @@ bool Fetches::isResult(Endpoint E) const {
          (!Number.isVarying() || Facts.Types.isByPolicy(Number));
 }
 
-void Fetches::addHeads() {
-  enum : uint8_t { LeadsToLoss = 1, MeetsVariable = 2 };
+/// Whether the value of \p N on all replicas can be given its name: it is
+/// proved, holds rows or terms, and is no size.
+bool Fetches::hasValue(NodeId N) const {
+  if (G.node(N).Kind != Inserted::No || G.node(N).Flags & NF_LocalName ||
+      Facts.Vars.isUpdate(G, N) || Facts.Types.usesState(N) ||
+      Facts.Dims.numOutputs(N) != 1 || isInLoop(N))
+    return false;
+  ReplicationType Type = Facts.Types.number({N, 0});
+  unsigned DataType = G.outputType(N, 0);
+  bool HoldsRows = !Type.Zero && Type.Order != ReplicationType::AnyOrder;
+  return HoldsRows && !Type.isTrue() && !Type.isVarying() && !Type.Symbolic &&
+         DataType != DT_VARIANT && DataType != DT_RESOURCE &&
+         Facts.Dims.shape({N, 0});
+}
+
+void Fetches::addForward() {
+  enum : uint8_t { Clean = 1, Forward = 2, Stepping = 4 };
   std::vector<uint8_t> Marks(G.size());
-  for (const auto &[Tensor, Named] : Found) {
-    Endpoint E{Tensor.first, Tensor.second};
-    if (sumsUpBatch(E))
-      Marks[E.Node] = LeadsToLoss;
-  }
   // Weights and what is made of them are numbers that every replica has.
   BitVector Seen(G.size()), OfVariable(G.size());
   auto IsWeight = [&](Endpoint E) {
@@ -213,27 +223,45 @@ void Fetches::addHeads() {
     }
     return bool(OfVariable[E.Node]);
   };
+  size_t Replicated = 0;
+  std::vector<NodeId> Small, Large;
   for (NodeId N : reverse(Facts.Order)) {
-    if (Marks[N] == 0 || !G.isPerReplica(N))
-      continue;
     uint8_t Leads = Marks[N];
-    if (any_of(G.dataInputs(N), IsWeight))
-      Leads |= MeetsVariable;
+    if (Facts.Vars.isUpdate(G, N))
+      Leads |= Stepping;
+    if (!G.isPerReplica(N)) {
+      if (isKeptOnce(G, N) && isScalar({N, 0}) && !G.hasUses(N))
+        Leads |= Forward;
+      Leads &= Forward | Stepping;
+      if (Leads != 0)
+        for (Endpoint E : G.dataInputs(N))
+          Marks[E.Node] |= Leads;
+      continue;
+    }
+    ++Replicated;
+    // A gradient that is a scalar leads to a step, and a loss to nothing.
+    if (Found.count({N, 0}) && sumsUpBatch({N, 0}))
+      Leads |= Leads & Stepping ? Clean : Clean | Forward;
+    if (Leads == 0)
+      continue;
+    bool IsHead = Leads & Clean;
+    if (IsHead && any_of(G.dataInputs(N), IsWeight))
+      Leads &= ~Clean;
     for (Endpoint E : G.dataInputs(N))
       Marks[E.Node] |= Leads;
-    if (Marks[N] != LeadsToLoss || G.node(N).Kind != Inserted::No ||
-        G.node(N).Flags & NF_LocalName || Facts.Vars.isUpdate(G, N) ||
-        Facts.Types.usesState(N) || Facts.Dims.numOutputs(N) != 1 ||
-        isInLoop(N))
+    if (!(IsHead || Leads & Forward) || !hasValue(N))
       continue;
-    ReplicationType Type = Facts.Types.number({N, 0});
-    unsigned DataType = G.outputType(N, 0);
-    bool HoldsRows = !Type.Zero && Type.Order != ReplicationType::AnyOrder;
-    if (HoldsRows && !Type.isTrue() && !Type.isVarying() && !Type.Symbolic &&
-        DataType != DT_VARIANT && DataType != DT_RESOURCE &&
-        Facts.Dims.shape({N, 0}))
+    if (IsHead)
       Found.try_emplace({N, 0}, false);
+    else
+      (Facts.Dims.shape({N, 0})->size() <= 2 ? Small : Large).push_back(N);
   }
+  // A name costs about a quarter of a node of each replica.
+  constexpr size_t NodesForName = 8;
+  append_range(Small, Large);
+  Small.resize(std::min(Small.size(), Replicated / NodesForName));
+  for (NodeId N : Small)
+    Found.try_emplace({N, 0}, false);
 }
 
 } // namespace graft

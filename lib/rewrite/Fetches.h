@@ -36,13 +36,15 @@ public:
   /// Adds results that nothing reads, or only unreplicated ops read, and
   /// scalars that sum up the batch.
   void addSinks();
-  /// Adds what is computed between the last variable and a loss (predictions,
-  /// errors of each example), as far as it is proved: who trains fetches it. A
-  /// loss is what sums up the batch in a scalar; gradients lead to none but
-  /// through a reduction. What only has the size of the batch (the zero state
-  /// of a recurrent network) is fed as often as it is fetched, and nobody reads
-  /// a merged value: it has no name.
-  void addHeads();
+  /// Adds what leads to a loss, as far as it is proved: who trains fetches it. A
+  /// loss is what sums up the batch in a scalar. All that is computed after the
+  /// last variable has its name (predictions, errors of each example); of what
+  /// comes before, as much as lets the output be at most a twentieth larger,
+  /// what has few numbers for each example first, and then what is next to a
+  /// loss. What only has the size of the batch (the zero state of a recurrent
+  /// network) is fed as often as it is fetched, and nobody reads a merged value:
+  /// it has no name.
+  void addForward();
 
   /// To whether the user named it.
   const std::map<std::pair<NodeId, uint32_t>, bool> &tensors() const {
@@ -64,6 +66,7 @@ private:
   bool hasStaticBatch() const;
   std::vector<bool> findLost() const;
   bool isResult(Endpoint E) const;
+  bool hasValue(NodeId N) const;
 
   const Graph &G;
   const ProgramFacts &Facts;

@@ -255,23 +255,53 @@ bool beginsWith(StringRef Op) {
       .Default(false);
 }
 
-/// The zeros that recurrences begin with, a row for each example. Arithmetic
-/// with zeros would be pointless if nobody ever fed anything else: the state
-/// where the last step ended.
-std::vector<NodeId> initialStates(const Graph &G, const ProgramFacts &Facts) {
+/// The nodes that are computed of variables.
+std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
+  std::vector<bool> Result(G.size());
+  for (NodeId N : Facts.Order)
+    Result[N] =
+        Facts.Vars.variableOf({N, 0}) != NoNode ||
+        any_of(G.dataInputs(N), [&](Endpoint E) { return Result[E.Node]; });
+  return Result;
+}
+
+/// Tensors of which people feed other values than the graph computes, with a
+/// row for each example. Zeros that recurrences begin with: arithmetic with
+/// zeros would be pointless if nobody ever fed anything else, the state where
+/// the last step ended. And vectors that a gradient ends at, although they are
+/// computed of variables: an action that was taken before.
+std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
   std::vector<NodeId> Found;
-  PerOp IsFill(G, [](StringRef Op, const OpDef *) { return Op == op::Fill; });
-  if (!IsFill.any())
+  enum : uint8_t { Other, Fills, Stops };
+  PerOp Roles(G, [](StringRef Op, const OpDef *) {
+    return Op == op::Fill ? Fills : Op == op::StopGradient ? Stops : Other;
+  });
+  if (!Roles.any())
     return Found;
+  std::vector<bool> OfVariable;
+  auto IsOfVariable = [&](NodeId N) {
+    if (OfVariable.empty())
+      OfVariable = ofVariables(G, Facts);
+    return OfVariable[N];
+  };
   for (NodeId N : Facts.Order) {
     const Node &This = G.node(N);
-    if (!IsFill[This] || This.Count != Copies::PerReplica ||
+    if (Roles[This] == Other || This.Count != Copies::PerReplica ||
         This.Kind != Inserted::No || G.inputs(N).size() != This.NumData ||
         !isFloating(G.outputType({N, 0})))
       continue;
     ReplicationType Type = Facts.Types.natural({N, 0});
     auto Shape = Facts.Dims.shape({N, 0});
-    if (!Type.Zero || !Type.isSharded() || !Shape || Shape->size() < 2)
+    if (!Type.isSharded() || !Shape || Shape->size() < 2)
+      continue;
+    if (Roles[This] == Stops) {
+      // A normalization has one number for each row.
+      if (Shape->size() == 2 && Facts.Dims.table().isKnown((*Shape)[1]) &&
+          !Facts.Dims.table().isOne((*Shape)[1]) && IsOfVariable(N))
+        Found.push_back(N);
+      continue;
+    }
+    if (!Type.Zero)
       continue;
     bool Any = false, All = true;
     G.forEachUse(N, [&](Use U) {
@@ -283,7 +313,7 @@ std::vector<NodeId> initialStates(const Graph &G, const ProgramFacts &Facts) {
   }
   if (Found.empty())
     return Found;
-  // What runs in a loop is no state that it begins with.
+  // Nobody can feed what runs in a loop.
   if (std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G))
     erase_if(Found, [&](NodeId N) { return !Loops->nest(N).empty(); });
   return Found;
@@ -323,12 +353,12 @@ KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
     const ProgramFacts &Facts = programFacts(M);
     if (Turn > 0 && updateSizes(G, Facts))
       continue;
-    std::vector<NodeId> States;
+    std::vector<NodeId> Fed;
     if (Turn == 0)
-      States = initialStates(G, Facts);
-    if (States.empty() && !mayBeUnrelated(Facts, LocalBatchNorm))
+      Fed = fedTensors(G, Facts);
+    if (Fed.empty() && !mayBeUnrelated(Facts, LocalBatchNorm))
       break;
-    KeepOptions Options{Wanted, States, LocalBatchNorm};
+    KeepOptions Options{Wanted, Fed, LocalBatchNorm};
     TypeAnalysis Types(G, Facts.Order, Facts.Dims, Facts.Vars, &Options);
     const TypeAnalysis::KeptNodes &Kept = Types.kept();
     if (Diags.wantsRemarks())
@@ -338,13 +368,13 @@ KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
     if (Kept.Nodes.empty())
       break;
     Result.Any = true;
-    for (NodeId N : States)
+    for (NodeId N : Fed)
       if (is_contained(Kept.Nodes, N)) {
-        G.setBoolAttr(N, StateAttr, true);
+        G.setBoolAttr(N, FedAttr, true);
         if (Diags.wantsRemarks())
           Diags.remark("feed", originName(G, N),
-                       "a recurrence begins with these zeros: who feeds them "
-                       "feeds the rows of all replicas");
+                       "is computed once, so that who feeds it feeds the rows "
+                       "of all replicas");
       }
     for (const auto &[N, Why] : Kept.Causes) {
       Result.Causes.push_back({originName(G, N).str(), Why});

@@ -31,7 +31,7 @@ struct KeptOnce {
 };
 
 /// Has what is not proved of \p M computed once, as far as that can be, and the
-/// states that recurrences begin with, which are often fed; \p Fetched are
+/// tensors that people feed instead; \p Fetched are
 /// names of tensors whose value is wanted; \p LocalBatchNorm: as in
 /// KeepOptions.
 KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,

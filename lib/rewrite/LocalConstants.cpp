@@ -21,7 +21,10 @@ namespace graft {
 
 bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
   auto IsStatic = [&](NodeId Split) {
-    auto Shape = sourceShape(G, G.input(Split, 0));
+    Endpoint Source = G.input(Split, 0);
+    while (G.isOp(Source.Node, op::Identity))
+      Source = G.input(Source.Node, 0);
+    auto Shape = sourceShape(G, Source);
     return !Shape ||
            (!Shape->UnknownRank && Shape->Dims[*G.intAttr(Split, "axis")] >= 0);
   };

@@ -160,17 +160,6 @@ def labels_of_rows(b: Builder):
 # --- Fixed sizes. ---
 
 
-def fixed_shape(b: Builder):
-    """A shape with the batch as a number, of a tensor with sizes that are not known."""
-    x = tf1.placeholder(b.dtype, [BATCH, None, SIZE], name="x")
-    y = b.placeholder("y", [], tf.int32)
-    length = tf.shape(x)[1]
-    h = mixed(tf.matmul(tf.reshape(x, [-1, SIZE]), b.variable("v", [SIZE, SIZE])))
-    h = tf.reshape(h, tf.stack([BATCH, length, SIZE]), name="find")
-    loss = b.loss(tf.reduce_mean(tf.square(h)) * tf.reduce_mean(tf.cast(y, b.dtype)))
-    tf1.train.GradientDescentOptimizer(0.1).minimize(loss, name="train_op")
-
-
 def fixed_rows(take):
     def build(b: Builder):
         x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
@@ -236,7 +225,6 @@ REFUSED = {
     "scattered": (scattered, "rows", None, "by indices that may be out of its range"),
     "segments": (segments, "rows", None, "by indices that may be out of its range"),
     "labels_of_rows": (labels_of_rows, "rows", None, "by indices that may be out of its range"),
-    "fixed_shape": (fixed_shape, "series", BATCH, "a size that does not scale with the batch"),
     "slice": (fixed_rows(lambda h: tf.slice(h, [0, 0], [9, SIZE], name="find")), "rows", None, "a fixed number of rows"),
     "one_row": (fixed_rows(lambda h: tf.strided_slice(h, [9], [10], shrink_axis_mask=1, name="find")), "rows", None, "a fixed number of rows"),
     "split": (fixed_rows(lambda h: tf.split(h, 4, name="find")[0]), "rows", None, "a multiple of the number of parts"),

@@ -39,7 +39,7 @@ private:
   bool named(StringRef Name, StringRef How, int Batch);
   bool isScalar(Endpoint Feed) const;
   bool fromStatic(std::vector<Feed *> Candidates);
-  std::vector<Feed *>
+  std::vector<std::pair<Feed *, int>>
   mostWork(ArrayRef<NodeId> Order,
            const std::map<DimId, std::vector<Feed *>> &Classes) const;
 
@@ -281,6 +281,20 @@ static double elementsOfBatch(const DimAnalysis &Dims, ArrayRef<NodeId> Order,
   return Elements;
 }
 
+/// The only axis of \p Shape that is the rows of one replica, or -1.
+static int rowsAxis(const DimAnalysis &Dims, ArrayRef<DimId> Shape) {
+  int Axis = -1;
+  for (size_t I = 0; I < Shape.size(); ++I) {
+    auto S = Dims.table().sym(Shape[I]);
+    if (!S || !S->isLocal() || S->B != 1)
+      continue;
+    if (Axis >= 0)
+      return -1;
+    Axis = static_cast<int>(I);
+  }
+  return Axis;
+}
+
 /// Candidates are static: those that have rows where what is split has some;
 /// if nothing is, those with which most of the step is spread.
 bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
@@ -298,25 +312,26 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
     if (!Shape || Shape->empty())
       continue;
     Classes[Dims.table().find((*Shape)[0])].push_back(F);
-    if (auto S = Dims.table().sym((*Shape)[0]);
-        AnySplit && S && S->isLocal() && S->B == 1)
-      F->Axis = 0;
+    if (AnySplit)
+      F->Axis = rowsAxis(Dims, *Shape);
   }
   if (AnySplit || Classes.empty())
     return true;
-  std::vector<Feed *> Chosen = Classes.begin()->second;
-  if (Classes.size() > 1) {
-    Chosen = mostWork(Order, Classes);
-    if (Chosen.empty()) {
-      Diags.error(
-          G.name(Candidates.front()->At.Node),
-          "it is not clear which feeds hold the batch: their first dimensions "
-          "are not known to be equal; name them with --feed=NAME=split");
-      return false;
-    }
+  if (Classes.size() == 1) {
+    for (Feed *F : Classes.begin()->second)
+      F->Axis = 0;
+    return true;
   }
-  for (Feed *F : Chosen)
-    F->Axis = 0;
+  std::vector<std::pair<Feed *, int>> Chosen = mostWork(Order, Classes);
+  if (Chosen.empty()) {
+    Diags.error(
+        G.name(Candidates.front()->At.Node),
+        "it is not clear which feeds hold the batch: their first dimensions "
+        "are not known to be equal; name them with --feed=NAME=split");
+    return false;
+  }
+  for (auto [F, Axis] : Chosen)
+    F->Axis = Axis;
   return true;
 }
 
@@ -325,11 +340,11 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
 /// goes, and those are taken with which most of what leads to an update is
 /// spread. What that is says nothing of the result: it is right with any of
 /// them. None if two would be as good.
-std::vector<Feed *>
+std::vector<std::pair<Feed *, int>>
 Chooser::mostWork(ArrayRef<NodeId> Order,
                   const std::map<DimId, std::vector<Feed *>> &Classes) const {
   struct Choice {
-    std::vector<Feed *> Feeds;
+    std::vector<std::pair<Feed *, int>> Feeds;
     double Work;
   };
   std::vector<bool> Stepping = reaching([&](NodeId N) {
@@ -343,18 +358,18 @@ Chooser::mostWork(ArrayRef<NodeId> Order,
     auto Follows = [&](DimId D) { return Supposed.table().followsRows(D); };
     for (const auto &[Dim, Members] : Classes)
       for (Feed *F : Members)
-        if (auto Shape = Supposed.shape(F->At);
-            any_of(Shape->drop_front(), Follows))
+        if (auto Shape = Supposed.shape(F->At); count_if(*Shape, Follows) > 1)
           return true;
     return any_of(Order, [&](NodeId N) {
       return isVariableOp(G.opName(N)) && Supposed.batchAxis({N, 0}) >= 0;
     });
   };
-  auto Suppose = [&](ArrayRef<Feed *> Set) -> std::optional<Choice> {
+  auto Suppose =
+      [&](ArrayRef<std::pair<Feed *, int>> Set) -> std::optional<Choice> {
     DimOptions Options;
     Options.Unpatched = true;
-    for (Feed *F : Set)
-      Options.Suppose.push_back({F->At, 0});
+    for (auto [F, Axis] : Set)
+      Options.Suppose.push_back({F->At, static_cast<unsigned>(Axis)});
     DimAnalysis Supposed(G, Order, Options);
     if (!Supposed.conflicts().empty() || MixesRows(Supposed))
       return std::nullopt;
@@ -362,24 +377,25 @@ Chooser::mostWork(ArrayRef<NodeId> Order,
     Choice C{{}, elementsOfBatch(Supposed, Order, Stepping)};
     for (const auto &[Dim, Members] : Classes)
       for (Feed *F : Members)
-        if (auto Shape = Supposed.shape(F->At);
-            Supposed.table().sym(Shape->front()) == Sym{1, 1, 0})
-          C.Feeds.push_back(F);
+        if (int Axis = rowsAxis(Supposed, *Supposed.shape(F->At)); Axis >= 0)
+          C.Feeds.push_back({F, Axis});
     return C;
   };
   constexpr size_t MaxClasses = 12;
   std::vector<Choice> Alone;
   for (const auto &[Dim, Members] : Classes)
     if (Alone.size() < MaxClasses)
-      if (auto C = Suppose(Members))
+      if (auto C = Suppose(to_vector(
+              map_range(Members, [](Feed *F) { return std::pair(F, 0); }))))
         Alone.push_back(std::move(*C));
   llvm::stable_sort(
       Alone, [](const Choice &A, const Choice &B) { return A.Work > B.Work; });
   auto RowsOf = [&](const Choice &C) {
-    return sourceShape(G, C.Feeds.front()->At)->Dims[0];
+    auto [F, Axis] = C.Feeds.front();
+    return sourceShape(G, F->At)->Dims[Axis];
   };
   std::set<int64_t> Seen;
-  std::vector<Feed *> Best;
+  std::vector<std::pair<Feed *, int>> Best;
   double Most = -1;
   for (const Choice &First : Alone) {
     if (First.Feeds.empty() || !Seen.insert(RowsOf(First)).second)
@@ -389,7 +405,7 @@ Chooser::mostWork(ArrayRef<NodeId> Order,
       if (Next.Feeds.empty() || RowsOf(Next) != RowsOf(First) ||
           is_contained(Grown.Feeds, Next.Feeds.front()))
         continue;
-      std::vector<Feed *> Both = Grown.Feeds;
+      std::vector<std::pair<Feed *, int>> Both = Grown.Feeds;
       append_range(Both, Next.Feeds);
       if (auto C = Suppose(Both))
         Grown = std::move(*C);

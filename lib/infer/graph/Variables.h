@@ -24,14 +24,15 @@ inline bool isMarkedOnce(const Graph &G, NodeId N) {
   return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr);
 }
 
-/// Marks, of these, zeros that a recurrence begins with: no rule needs them to
-/// exist once, but who feeds them feeds the rows of all replicas.
-inline constexpr llvm::StringRef StateAttr = "_graft_state";
+/// Marks, of these, tensors that people feed, as the zeros that a recurrence
+/// begins with: no rule needs them to exist once, but who feeds them feeds the
+/// rows of all replicas.
+inline constexpr llvm::StringRef FedAttr = "_graft_fed";
 /// Whether \p N is computed once since nothing relates what replicas would
 /// compute.
 inline bool isKeptOnce(const Graph &G, NodeId N) {
   return G.node(N).Count == Copies::Once && isMarkedOnce(G, N) &&
-         !G.hasAttr(N, StateAttr);
+         !G.hasAttr(N, FedAttr);
 }
 
 /// What becomes of values that the replicas write to a variable and that no
