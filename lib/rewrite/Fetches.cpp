@@ -14,7 +14,6 @@
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/Sequence.h"
 
 using namespace llvm;
@@ -195,9 +194,37 @@ bool Fetches::hasValue(NodeId N) const {
          Facts.Dims.shape({N, 0});
 }
 
+/// Whether \p N has a vector for each example, as the state of a recurrence,
+/// an embedding or the output of a layer.
+bool Fetches::mayBeState(NodeId N) const {
+  auto Shape = Facts.Dims.shape({N, 0});
+  return Shape && Shape->size() <= 2;
+}
+
+/// Whether only a gradient has \p Op.
+static bool isGradientOp(StringRef Op) {
+  return Op == op::BroadcastGradientArgs || Op == op::ConcatOffset ||
+         Op.ends_with("Grad") || Op.contains("GradV") ||
+         Op.contains("Backprop");
+}
+
+/// Whether \p Loss is one: nothing of a gradient is in it.
+bool Fetches::isLoss(NodeId Loss, BitVector &Seen) const {
+  SmallVector<NodeId, 32> Work{Loss};
+  while (!Work.empty()) {
+    NodeId N = Work.pop_back_val();
+    if (Seen[N] || !G.isPerReplica(N))
+      continue;
+    if (isGradientOp(G.opName(N)))
+      return false;
+    Seen.set(N);
+    for (Endpoint E : G.dataInputs(N))
+      Work.push_back(E.Node);
+  }
+  return true;
+}
+
 void Fetches::addForward() {
-  enum : uint8_t { Clean = 1, Forward = 2, Stepping = 4 };
-  std::vector<uint8_t> Marks(G.size());
   // Weights and what is made of them are numbers that every replica has.
   BitVector Seen(G.size()), OfVariable(G.size());
   auto IsWeight = [&](Endpoint E) {
@@ -223,45 +250,42 @@ void Fetches::addForward() {
     }
     return bool(OfVariable[E.Node]);
   };
-  size_t Replicated = 0;
-  std::vector<NodeId> Small, Large;
-  for (NodeId N : reverse(Facts.Order)) {
-    uint8_t Leads = Marks[N];
-    if (Facts.Vars.isUpdate(G, N))
-      Leads |= Stepping;
-    if (!G.isPerReplica(N)) {
-      if (isKeptOnce(G, N) && isScalar({N, 0}) && !G.hasUses(N))
-        Leads |= Forward;
-      Leads &= Forward | Stepping;
-      if (Leads != 0)
-        for (Endpoint E : G.dataInputs(N))
-          Marks[E.Node] |= Leads;
+  // First what comes after the last weight, then the next names before it.
+  std::vector<NodeId> Work, Before;
+  BitVector Forward(G.size()), Reached(G.size());
+  for (const auto &[Tensor, Named] : Found)
+    if (NodeId N = Tensor.first;
+        sumsUpBatch({N, Tensor.second}) && isLoss(N, Forward))
+      Work.push_back(N);
+  for (NodeId N : Facts.Order)
+    if (isKeptOnce(G, N) && isScalar({N, 0}) &&
+        isFloating(G.outputType({N, 0})) && !isGradientOp(G.opName(N)))
+      Before.push_back(N);
+  for (size_t I = 0; I < Work.size(); ++I) {
+    NodeId N = Work[I];
+    if (Reached[N] || !G.isPerReplica(N))
       continue;
-    }
-    ++Replicated;
-    // A gradient that is a scalar leads to a step, and a loss to nothing.
-    if (Found.count({N, 0}) && sumsUpBatch({N, 0}))
-      Leads |= Leads & Stepping ? Clean : Clean | Forward;
-    if (Leads == 0)
-      continue;
-    bool IsHead = Leads & Clean;
-    if (IsHead && any_of(G.dataInputs(N), IsWeight))
-      Leads &= ~Clean;
-    for (Endpoint E : G.dataInputs(N))
-      Marks[E.Node] |= Leads;
-    if (!(IsHead || Leads & Forward) || !hasValue(N))
-      continue;
-    if (IsHead)
+    Reached.set(N);
+    if (hasValue(N))
       Found.try_emplace({N, 0}, false);
-    else
-      (Facts.Dims.shape({N, 0})->size() <= 2 ? Small : Large).push_back(N);
+    auto &Next = any_of(G.dataInputs(N), IsWeight) ? Before : Work;
+    for (Endpoint E : G.dataInputs(N))
+      Next.push_back(E.Node);
   }
   // A name costs about a quarter of a node of each replica.
-  constexpr size_t NodesForName = 8;
-  append_range(Small, Large);
-  Small.resize(std::min(Small.size(), Replicated / NodesForName));
-  for (NodeId N : Small)
-    Found.try_emplace({N, 0}, false);
+  constexpr size_t LeastNames = 4, MostNames = 128, NodesForName = 16;
+  size_t Left =
+      std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
+  for (size_t I = 0; I < Before.size() && Left != 0; ++I) {
+    NodeId N = Before[I];
+    if (Reached[N] || isGradientOp(G.opName(N)))
+      continue;
+    Reached.set(N);
+    if (G.isPerReplica(N) && mayBeState(N) && hasValue(N))
+      Left -= Found.try_emplace({N, 0}, false).second;
+    for (Endpoint E : G.dataInputs(N))
+      Before.push_back(E.Node);
+  }
 }
 
 } // namespace graft

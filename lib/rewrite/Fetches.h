@@ -15,6 +15,8 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/support/Diagnostics.h"
 
+#include "llvm/ADT/BitVector.h"
+
 #include <map>
 
 namespace graft {
@@ -36,14 +38,13 @@ public:
   /// Adds results that nothing reads, or only unreplicated ops read, and
   /// scalars that sum up the batch.
   void addSinks();
-  /// Adds what leads to a loss, as far as it is proved: who trains fetches it. A
-  /// loss is what sums up the batch in a scalar. All that is computed after the
-  /// last variable has its name (predictions, errors of each example); of what
-  /// comes before, as much as lets the output be at most a twentieth larger,
-  /// what has few numbers for each example first, and then what is next to a
-  /// loss. What only has the size of the batch (the zero state of a recurrent
-  /// network) is fed as often as it is fetched, and nobody reads a merged value:
-  /// it has no name.
+  /// Adds what leads to a loss, as far as it is proved: who trains fetches it.
+  /// A loss is what sums up the batch in a scalar. All that is computed after
+  /// the last variable has its name (predictions, errors of each example); of
+  /// what comes before, what is a vector for each example and next to a loss,
+  /// as much as lets the output grow little. What only has the size of the
+  /// batch (the zero state of a recurrent network) is fed as often as it is
+  /// fetched, and nobody reads a merged value: it has no name.
   void addForward();
 
   /// To whether the user named it.
@@ -67,6 +68,8 @@ private:
   std::vector<bool> findLost() const;
   bool isResult(Endpoint E) const;
   bool hasValue(NodeId N) const;
+  bool mayBeState(NodeId N) const;
+  bool isLoss(NodeId Loss, llvm::BitVector &Seen) const;
 
   const Graph &G;
   const ProgramFacts &Facts;

@@ -140,7 +140,7 @@ TEST_CASE("a strategy is a pipeline", "[pipeline]") {
   CHECK(Has(P, "replicate{replicas=4}"));
   CHECK(Has(P, "insert-collectives"));
   CHECK(Has(P, "check-replication,expand-replicas"));
-  CHECK(Has(P, "merge-fetches{heads=true}"));
+  CHECK(Has(P, "merge-fetches{forward=true}"));
   CHECK(llvm::StringRef(P).count('{') == 2);
 
   O = StrategyOptions("ps");
@@ -156,7 +156,7 @@ TEST_CASE("a strategy is a pipeline", "[pipeline]") {
                "feed=x=split(1);y}"));
   CHECK(Has(P, "insert-reductions{fetch=loss:0;acc,"
                "grad='w=g,mean;v=h,sum',no-gradient-slots=true}"));
-  CHECK(Has(P, "merge-fetches{fetch=loss:0;acc,heads=true}"));
+  CHECK(Has(P, "merge-fetches{fetch=loss:0;acc,forward=true}"));
   CHECK(Has(P, "insert-collectives{reduction=collective}"));
 }
 
