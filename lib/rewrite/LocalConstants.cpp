@@ -10,6 +10,7 @@
 #include "lib/infer/batch/LocalSizes.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Variables.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
@@ -18,6 +19,40 @@
 using namespace llvm;
 
 namespace graft {
+
+/// Whether \p E is a number above 1, or sizes of which one is a number.
+static bool holdsNumber(const Graph &G, Endpoint E, unsigned Depth = 0) {
+  constexpr unsigned MaxDepth = 4;
+  StringRef Op = G.opName(E.Node);
+  if (Op == op::Const) {
+    auto Sizes = constValue(G, E.Node);
+    return Sizes && any_of(Sizes->Ints, [](int64_t I) { return I > 1; });
+  }
+  bool Joins = Op == op::Pack || Op == op::Concat || Op == op::ConcatV2 ||
+               Op == op::ExpandDims || Op == op::Identity || Op == op::Cast;
+  return Joins && Depth < MaxDepth &&
+         any_of(
+             G.dataInputs(E.Node),
+             [&](Endpoint Part) { return holdsNumber(G, Part, Depth + 1); });
+}
+
+/// Whether nothing but what sets a variable reads what \p N gives.
+static bool isInitial(const Graph &G, NodeId N) {
+  constexpr unsigned MaxSteps = 8;
+  for (unsigned Step = 0; Step < MaxSteps; ++Step) {
+    NodeId Next = NoNode;
+    bool Several = G.anyUse(N, [&](Use U) {
+      return !G.isData(U) || std::exchange(Next, U.User) != NoNode;
+    });
+    if (Several || Next == NoNode)
+      return false;
+    const OpDef *Def = G.opDefOf(G.node(Next).Op);
+    if (Def && Def->update().Kind == UpdateKind::Assign)
+      return true;
+    N = Next;
+  }
+  return false;
+}
 
 bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
   auto IsStatic = [&](NodeId Split) {
@@ -30,17 +65,30 @@ bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
   };
   if (any_of(Splits, IsStatic))
     return true;
-  enum : uint8_t { Plain, Reshapes, Contracts };
+  enum : uint8_t { Plain, Reshapes, Contracts, MakesOf0, MakesOf1, MakesOf2 };
   PerOp Roles(G, [](StringRef Op, const OpDef *) {
     return Op == op::Reshape ? Reshapes
            : Op == op::MatMul || Op.starts_with(op::BatchMatMul) ||
                    Op == op::Einsum
                ? Contracts
-               : Plain;
+           : Op == op::Fill || ruleOf(Op).Is & trait::DrawsRows ? MakesOf0
+           : Op == op::BroadcastTo || Op == op::Tile || Op == op::Range
+               ? MakesOf1
+           : Op == op::Slice || Op == op::ScatterNd ? MakesOf2
+                                                    : Plain;
   });
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
-    if (This.isDead() || Roles[This] == Plain || This.NumData < 2)
+    if (This.isDead() || Roles[This] == Plain)
+      continue;
+    if (Roles[This] >= MakesOf0) {
+      unsigned Sizes = Roles[This] - MakesOf0;
+      if (Sizes < This.NumData && holdsNumber(G, G.input(N, Sizes)) &&
+          !isInitial(G, N))
+        return true;
+      continue;
+    }
+    if (This.NumData < 2)
       continue;
     if (Roles[This] == Contracts) {
       if (any_of(G.dataInputs(N),

@@ -155,6 +155,53 @@ def test_named_feeds_beside_others():
     compare.same_steps(path, options, with_shapes([5], [], []))
 
 
+def state_of_a_number(b: Builder):
+    """The state that a recurrence begins with has a number of rows, and the feeds do not say how many."""
+    x, y = tf1.placeholder(b.dtype, [None, None, 4], "x"), tf1.placeholder(b.dtype, [None, None], "y")
+    w, v, size = b.variable("w", [7, 3]), b.variable("v", [3, 1]), tf.shape(x)[1]
+    steps = tf.TensorArray(b.dtype, size).unstack(tf.transpose(x, [1, 0, 2]))
+
+    def cell(t, h, out):
+        h = tf.tanh(tf.matmul(tf.concat([steps.read(t), h], 1), w))
+        return t + 1, h, out.write(t, h)
+
+    start = tf.fill(tf.concat([tf.constant([BATCH]), [3]], 0), tf.constant(0, b.dtype))
+    rows = tf1.while_loop(lambda t, *_: t < size, cell, (0, start, tf.TensorArray(b.dtype, size)))[2].stack()
+    pred = tf.reshape(tf.matmul(tf.reshape(tf.transpose(rows, [1, 0, 2]), [-1, 3]), v), [-1])
+    # Both are of so many times the batch, not known how many times.
+    error = tf.square(pred - tf.reshape(y, [-1])) * tf.cast(tf.reshape(y, [-1]) > -1.0, b.dtype)
+    tf.less(tf.size(error), 1000, name="few")
+    descend(b, b.loss(b.total(error)))
+
+
+def pointers(b: Builder):
+    """Words of the rows themselves beside those of the vocabulary: some number of more columns, which is fed."""
+    words, attention = tf1.placeholder(tf.int32, [BATCH, None], "x"), tf1.placeholder(b.dtype, [BATCH, None], "y")
+    more = tf1.placeholder(tf.int32, [], "lengths")
+    known = tf.minimum(words, 4)
+    inner = tf.reduce_mean(tf.gather(b.variable("w", [5, 3]), known), 1)
+    usual = tf.concat([tf.nn.softmax(tf.matmul(inner, b.variable("v", [3, 5]))), tf.zeros([BATCH, more], b.dtype)], 1)
+    # Nothing says that one of the two is not repeated for each column.
+    weights = attention * tf.gather(b.variable("u", [5]), known)
+    rows = tf.tile(tf.range(BATCH)[:, None], [1, tf.shape(words)[1]])
+    pointed = tf.scatter_nd(tf.stack([rows, words], 2), weights, [BATCH, 5 + more])
+    found = tf.gather_nd(usual + pointed, tf.stack([tf.range(BATCH), words[:, 1]], 1))
+    descend(b, b.loss(b.total(tf.square(found - 0.3))))
+
+
+def of_pointers(rng, dtype):
+    more = int(rng.integers(1, 4))
+    return rng.integers(0, 5 + more, size=(BATCH, 7)), rng.normal(size=(BATCH, 7)).astype(dtype), np.int32(more)
+
+
+@pytest.mark.parametrize("replicas", [2, 3, BATCH])
+@pytest.mark.parametrize("model,data", [(state_of_a_number, with_shapes([5, 4], [5])),
+                                        (pointers, models_habits.batches(of_pointers, 3))])
+def test_numbers_of_rows_are_spread(model, data, replicas):
+    path = compare.export(Spec(model.__name__), model)
+    compare.same_steps(path, Options(replicas, extra=("--verify-output", "--min-spread=95")), data)
+
+
 # --- Which static feeds hold the batch. ---
 
 

@@ -60,6 +60,7 @@ static void concat(SizeContext &C) {
     if (Known)
       Sum += C.Table.number(Part);
   }
+  C.areLengths(Parts);
   if (C.numData() > 2)
     List[At] = Known ? C.number(0, Sum) : C.total(1, Parts);
   if (!Known && Parts.size() == 2)
@@ -73,13 +74,17 @@ namespace values {
 
 static void pack(SizeContext &C) {
   DimList List;
+  bool Any = false;
   for (unsigned I = 0; I < C.numData(); ++I) {
     Dims V = C.val(I), S = C.in(I);
-    if (!V || !S || !S->empty())
+    if (!S || !S->empty())
       return;
-    List.push_back((*V)[0]);
+    // The other elements say something even so.
+    List.push_back(V ? (*V)[0] : C.slot(64 + I));
+    Any |= V.has_value();
   }
-  C.setValue(0, List);
+  if (Any)
+    C.setValue(0, List);
 }
 
 static void concat(SizeContext &C) {

@@ -107,6 +107,8 @@ static void scaledSizes(SizeContext &C) {
     if (auto S = C.Table.sym(List[I]); S && C.Table.hasSym(List[I]))
       C.Table.assign(New, {S->C, S->B, static_cast<int8_t>(S->R + Power),
                            S->Rows, S->Ragged});
+    else if (Power == 1 && C.Table.followsRows(List[I]))
+      C.Table.markSame(New);
     C.Table.assignNumber(New, C.Table.number(List[I]));
     List[I] = New;
   }
@@ -226,10 +228,13 @@ namespace types {
 
 static void toReplicas(TypeContext &C) {
   ReplicationType X = C.number(0);
-  C.setAll(X.isVarying()      ? C.varyingLike(X)
-           : X.isReplicated() ? ReplicationType::sharded(axisOf(C), X.K)
-                              : C.varying("splits a value that is already "
-                                          "split"));
+  if (!X.isReplicated())
+    return C.setAll(X.isVarying()
+                        ? C.varyingLike(X)
+                        : C.varying("splits a value that is already split"));
+  ReplicationType Rows = ReplicationType::sharded(axisOf(C), X.K);
+  Rows.Zero = X.Zero;
+  C.setAll(Rows);
 }
 
 /// Sizes of one replica become those of all.
@@ -308,7 +313,7 @@ ArrayRef<OpRule> families::programOps() {
       {.Op = ToReplicasOp,
        .Sizes = sizes::toReplicas,
        .Type = types::toReplicas,
-       .Is = NotOfTrue},
+       .Is = KeepsZeros | NotOfTrue},
       {.Op = FromReplicasOp,
        .Sizes = sizes::fromReplicas,
        .Values = values::same,

@@ -95,6 +95,8 @@ ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
     return X;
   auto Axes = C.numbers(1);
   int Rank = C.rank(0);
+  if (!Axes && X.Axis == 0 && types::keepsFirstAxis(C, C.N))
+    return X;
   if (!Axes || Rank < 0)
     return C.varying("reduces unknown axes");
   bool Keep = C.flag("keep_dims");
@@ -119,6 +121,28 @@ void combine(TypeContext &C, Combine Op) {
 } // namespace
 
 namespace types {
+
+bool keepsFirstAxis(const TypeContext &C, NodeId Sum) {
+  if (!C.G.isOp(Sum, op::Sum))
+    return false;
+  Endpoint Axes = C.G.input(Sum, 1);
+  if (!C.G.isOp(Axes.Node, op::BroadcastGradientArgs))
+    return false;
+  auto X = C.D.shape(C.G.input(Sum, 0));
+  auto Sizes = C.D.value(C.G.input(Axes.Node, Axes.Port));
+  if (!X || !Sizes || X->size() != Sizes->size() || X->empty())
+    return false;
+  const DimTable &Table = C.D.table();
+  DimId First = Sizes->front();
+  auto IsSame = [&](DimId D) { return Table.isSame(D); };
+  auto Other = C.D.value(C.G.input(Axes.Node, 1 - Axes.Port));
+  if (!Other || Other->size() > Sizes->size() ||
+      !all_of(Sizes->drop_front(), IsSame) ||
+      !all_of(Other->take_back(std::min(Other->size(), Sizes->size() - 1)),
+              IsSame))
+    return false;
+  return Table.isKnown(First) ? !Table.isOne(First) : Table.followsRows(First);
+}
 
 static void sumReduction(TypeContext &C) {
   C.setAll(reductionType(C, /*Linear=*/true, [&](ReplicationType X) {

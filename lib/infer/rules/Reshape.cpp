@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+#include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -319,6 +320,21 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
          all_of(zip(In.take_back(After), Out.take_back(After)), IsSame);
 }
 
+/// Whether the Reshape at hand gives a sum, of which it is not known along
+/// which axes it is, the shape of what was repeated along those, with the rows
+/// \p Rows.
+bool restoresAxes(const TypeContext &C, DimId Rows) {
+  NodeId Sum = C.input(0).Node;
+  while (C.G.isOp(Sum, op::Identity) || C.G.isOp(Sum, ScaleOp))
+    Sum = C.G.input(Sum, 0).Node;
+  if (!C.isOp(op::Reshape) || !types::keepsFirstAxis(C, Sum))
+    return false;
+  DimId Summed = C.D.shape(C.G.input(Sum, 0))->front();
+  auto S = C.D.table().sym(Rows);
+  return C.D.table().find(Summed) == C.D.table().find(Rows) ||
+         (S && S == C.D.table().sym(Summed));
+}
+
 /// Whether a Squeeze drops all axes of size 1, and axis \p Axis, which is
 /// split, may be one of them.
 bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
@@ -358,6 +374,9 @@ ReplicationType relayoutType(TypeContext &C) {
   auto In = C.shape(0), Out = C.D.shape(C.out());
   if (dropsOnlyRow(C, X.Axis))
     return C.varying("drops the batch axis where a replica has one row");
+  if (!In && Out && !Out->empty() && X.Axis == 0 &&
+      restoresAxes(C, Out->front()))
+    return X;
   if (!In || !Out)
     return C.varying("reshapes the batch axis in an unknown way");
   if (C.isOp(op::Transpose) || C.isOp(op::ConjugateTranspose)) {

@@ -126,6 +126,10 @@ DimId arithmeticElement(SizeContext &C, llvm::StringRef Op, unsigned Slot,
 
 namespace types {
 
+/// Whether node \p Sum adds up axes, which are not known, along which an
+/// operand was repeated (BroadcastGradientArgs), and axis 0 is none of them.
+bool keepsFirstAxis(const TypeContext &C, NodeId Sum);
+
 /// Gives the results of the node at hand their types.
 using Rule = void(TypeContext &C);
 /// The same where local indices are made or taken; false if they are not.

@@ -67,7 +67,7 @@ static void broadcastGradientArgs(SizeContext &C) {
     DimId DY = FromEnd <= Y->size() ? (*Y)[Y->size() - FromEnd] : C.One;
     bool OneX = C.Table.isOne(DX), OneY = C.Table.isOne(DY);
     if (!OneX && !OneY && C.Table.find(DX) != C.Table.find(DY) &&
-        !(C.Table.isKnown(DX) && C.Table.isKnown(DY)))
+        !(C.isNeverOne(DX) && C.isNeverOne(DY)))
       return;
     // The op fails where they are not.
     if (!OneX && !OneY)

@@ -87,6 +87,15 @@ void fromAttr(SizeContext &C) {
   C.setShape(0, List);
 }
 
+/// A feed. An integer may be a size, of what every replica has.
+static void feed(SizeContext &C) {
+  fromAttr(C);
+  unsigned Type = C.G.outputType(C.N, 0);
+  if (Dims X = C.out(0);
+      X && X->empty() && (Type == DT_INT32 || Type == DT_INT64))
+    C.setValue(0, C.slot(64));
+}
+
 /// A size that is not declared is nobody else's. In particular the axis of a
 /// dequeue of many is not the constant that says how many: that stays, since
 /// the queue gives the global batch.
@@ -163,7 +172,7 @@ ArrayRef<OpRule> families::sources() {
   static const OpRule Rules[] = {
       // The value itself.
       {.Op = op::PlaceholderWithDefault,
-       .Sizes = sizes::fromAttr,
+       .Sizes = sizes::feed,
        .Type = types::pass,
        .LocalIndices = types::passIndices,
        .Is = TakesUnequalRows | KeepsRowOrder | LinearInSame,
@@ -174,8 +183,8 @@ ArrayRef<OpRule> families::sources() {
        .Sizes = sizes::constant,
        .Type = types::constant,
        .Is = KeepsZeros | NotOfTrue},
-      {.Op = op::Placeholder, .Sizes = sizes::fromAttr},
-      {.Op = op::PlaceholderV2, .Sizes = sizes::fromAttr},
+      {.Op = op::Placeholder, .Sizes = sizes::feed},
+      {.Op = op::PlaceholderV2, .Sizes = sizes::feed},
       entry(op::IteratorGetNext, Source),
       entry(op::IteratorGetNextSync, Source),
       entry(op::QueueDequeue, Source),

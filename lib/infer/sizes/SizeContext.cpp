@@ -187,6 +187,8 @@ std::optional<Sym> SizeContext::elementsOf(ArrayRef<DimId> List) const {
 
 DimId SizeContext::total(unsigned Slot, ArrayRef<DimId> Parts) {
   DimId D = slotFrom(Slot, Parts);
+  if (!Table.isKnown(D))
+    Summands[Table.find(D)] = DimList(Parts);
   Sym Sum;
   Sum.C = 0;
   int64_t Number = 0;
@@ -404,7 +406,7 @@ DimId SizeContext::broadcast(DimId X, DimId Y) {
     return X;
   if (Table.find(X) == Table.find(Y))
     return X;
-  bool KnowsX = Table.isKnown(X), KnowsY = Table.isKnown(Y);
+  bool KnowsX = isNeverOne(X), KnowsY = isNeverOne(Y);
   if (KnowsX && KnowsY)
     same(X, Y);
   // Of two unknown sizes, what comes out is that of all replicas only if both
@@ -412,6 +414,20 @@ DimId SizeContext::broadcast(DimId X, DimId Y) {
   if (!KnowsX && !KnowsY)
     return Table.isSame(X) ? Y : X;
   return KnowsX ? X : Y;
+}
+
+bool SizeContext::isNeverOne(DimId Size) const {
+  if (Table.isKnown(Size))
+    return !Table.isOne(Size);
+  if (Table.followsRows(Size))
+    return true;
+  auto It =
+      Table.isSame(Size) ? Summands.find(Table.find(Size)) : Summands.end();
+  return It != Summands.end() &&
+         any_of(It->second, [&](DimId D) { return plainNumber(D) > 1; }) &&
+         all_of(It->second, [&](DimId D) {
+           return plainNumber(D) >= 0 || Lengths.contains(Table.find(D));
+         });
 }
 
 bool SizeContext::countsLocally(ArrayRef<DimId> X) const {

@@ -13,6 +13,7 @@
 #include "lib/infer/sizes/RaggedRows.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <map>
 #include <set>
@@ -65,6 +66,10 @@ public:
   std::optional<Sym> elementsOf(llvm::ArrayRef<DimId> List) const;
   /// Whether \p Size, on a replica, may be \p Number.
   bool fits(DimId Size, int64_t Number) const;
+  /// Whether an axis of \p Size is never repeated along another: it is not 1,
+  /// also where it is not known how many times the batch it is, or how much
+  /// more than a number.
+  bool isNeverOne(DimId Size) const;
   /// The number that \p Size is, if it follows no batch; else UnknownSize.
   int64_t plainNumber(DimId Size) const {
     return Table.hasSym(Size) ? UnknownSize : Table.number(Size);
@@ -115,6 +120,12 @@ public:
   DimId changedNumber(unsigned Slot, int64_t Was, int64_t Now);
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);
+  /// Says that \p Sizes are lengths of axes: they are not negative.
+  void areLengths(llvm::ArrayRef<DimId> Sizes) {
+    for (DimId D : Sizes)
+      if (!Table.isKnown(D))
+        Lengths.insert(Table.find(D));
+  }
   /// \p List with what sizes that are not known are products of in their place.
   DimList factorsOf(llvm::ArrayRef<DimId> List) const;
   /// The sum of \p Parts, of which not all are numbers.
@@ -208,6 +219,10 @@ protected:
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
   /// By size that is not known: the sizes that it is the product of.
   llvm::DenseMap<DimId, DimList> Factors;
+  /// Likewise that it is the sum of.
+  llvm::DenseMap<DimId, DimList> Summands;
+  /// Sizes that are not known, but not negative.
+  llvm::DenseSet<DimId> Lengths;
   RaggedRows Selected;
   /// By node: outputs, and axes, that are supposed to be rows of one replica.
   llvm::DenseMap<NodeId, llvm::SmallVector<std::pair<unsigned, unsigned>, 1>>
