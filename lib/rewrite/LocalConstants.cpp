@@ -54,16 +54,20 @@ static bool isInitial(const Graph &G, NodeId N) {
   return false;
 }
 
-bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
-  auto IsStatic = [&](NodeId Split) {
+/// Whether what one of \p Splits splits may say how many rows it has.
+static bool isAnyStatic(const Graph &G, ArrayRef<NodeId> Splits) {
+  return any_of(Splits, [&](NodeId Split) {
     Endpoint Source = G.input(Split, 0);
     while (G.isOp(Source.Node, op::Identity))
       Source = G.input(Source.Node, 0);
     auto Shape = sourceShape(G, Source);
     return !Shape ||
            (!Shape->UnknownRank && Shape->Dims[*G.intAttr(Split, "axis")] >= 0);
-  };
-  if (any_of(Splits, IsStatic))
+  });
+}
+
+bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
+  if (isAnyStatic(G, Splits))
     return true;
   enum : uint8_t { Plain, Reshapes, Contracts, MakesOf0, MakesOf1, MakesOf2 };
   PerOp Roles(G, [](StringRef Op, const OpDef *) {
@@ -181,11 +185,18 @@ bool LocalConstants::localizeSizes(NodeId N) {
 }
 
 bool LocalConstants::run(ArrayRef<NodeId> Order, ArrayRef<NodeId> Splits) {
+  auto HasRows = [&](NodeId N) {
+    return isVariableOp(G.opName(N)) && Dims.batchAxis({N, 0}) >= 0;
+  };
+  // Where only a variable says how many rows there are, what meets it is
+  // computed once.
+  if (!isAnyStatic(G, Splits) && any_of(Order, HasRows))
+    return true;
   if (!checkSizes(Splits))
     return false;
   Loops = LoopInfo::find(G, Order);
   for (NodeId N : Order) {
-    if (isVariableOp(G.opName(N)) && Dims.batchAxis({N, 0}) >= 0)
+    if (HasRows(N))
       return fail(N, "the variable has a row for each example of the batch, "
                      "which cannot be split");
     if ((Loops && isLocalHandleOp(G.opName(N))) || G.isOp(N, op::EnsureShape))

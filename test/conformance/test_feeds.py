@@ -189,6 +189,27 @@ def pointers(b: Builder):
     descend(b, b.loss(b.total(tf.square(found - 0.3))))
 
 
+def cut_out(b: Builder):
+    """So many rows are cut out, and an op wants as many of what is not cut: that are all there are."""
+    x = tf1.placeholder(b.dtype, [None, 5, 4], "x")
+    lengths = tf.reduce_sum(tf.cast(x[:, :3, 0] > 0, tf.int32), 1)
+    h = tf.reverse_sequence(tf.slice(x, [0, 0, 0], [BATCH, 3, 4]), lengths, seq_axis=1)
+    h = tf.reshape(tf.tanh(tf.matmul(tf.reshape(h, [-1, 12]), b.variable("w", [12, 3]))), [BATCH, 3])
+    descend(b, b.loss(b.total(tf.square(tf.reduce_sum(h * b.variable("v", [3]), 1) - 0.3))))
+
+
+def two_steps(b: Builder):
+    """Rows of two sizes that are not known are one axis, which is repeated as often as it is long, and that is once."""
+    x, y = tf1.placeholder(b.dtype, [None, None, 5, 4], "x"), tf1.placeholder(b.dtype, [None], "y")
+    rows, steps = tf.unstack(tf.shape(x))[:2]
+    words = tf.reshape(x, [rows * steps, 5, 4])
+    sums = tf.reduce_sum(words, 1, keepdims=True)
+    words += tf.tile(sums, tf.shape(words) // tf.maximum(tf.shape(sums), 1))
+    h = tf.reduce_sum(tf.tanh(tf.tensordot(words, b.variable("w", [4, 3]), 1)), 1)
+    h = tf.reduce_sum(tf.reshape(h, [rows, steps, 3]), 1)
+    descend(b, b.loss(b.total(tf.square(tf.matmul(h, b.variable("v", [3, 1]))[:, 0] - y))))
+
+
 def of_pointers(rng, dtype):
     more = int(rng.integers(1, 4))
     return rng.integers(0, 5 + more, size=(BATCH, 7)), rng.normal(size=(BATCH, 7)).astype(dtype), np.int32(more)
@@ -196,6 +217,7 @@ def of_pointers(rng, dtype):
 
 @pytest.mark.parametrize("replicas", [2, 3, BATCH])
 @pytest.mark.parametrize("model,data", [(state_of_a_number, with_shapes([5, 4], [5])),
+                                        (cut_out, with_shapes([5, 4])), (two_steps, with_shapes([3, 5, 4], [])),
                                         (pointers, models_habits.batches(of_pointers, 3))])
 def test_numbers_of_rows_are_spread(model, data, replicas):
     path = compare.export(Spec(model.__name__), model)

@@ -154,7 +154,8 @@ DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
       return X;
     // Sizes are at least 1, but for ragged rows.
     auto IsSize = [&](DimId D) {
-      return C.Table.hasSym(D) && !C.Table.isRagged(D);
+      return (C.Table.hasSym(D) && !C.Table.isRagged(D)) ||
+             C.Table.followsRows(D);
     };
     if (IsSize(X) && !C.Table.hasSym(Y) && NY != UnknownSize && NY <= 1)
       return X;

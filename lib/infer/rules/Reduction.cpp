@@ -58,7 +58,13 @@ static void reverseSequence(SizeContext &C) {
   C.passShape(0, C.inRun(0));
   Dims X = C.in(0), Lengths = C.in(1);
   auto Batch = static_cast<size_t>(C.intAttr("batch_dim").value_or(0));
-  if (X && Lengths && Lengths->size() == 1 && Batch < X->size())
+  if (!X || !Lengths || Lengths->size() != 1 || Batch >= X->size())
+    return;
+  // In the input they are equal, whether it is known how many they are.
+  if (C.options().Unpatched ||
+      (C.Table.hasSym((*X)[Batch]) && C.Table.hasSym(Lengths->front())))
+    C.same((*X)[Batch], Lengths->front());
+  else
     C.sameRows((*X)[Batch], Lengths->front());
 }
 

@@ -292,7 +292,8 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
     return X;
   // There may be no ragged rows on a replica.
   bool ByRagged = Table.isRagged(Y);
-  if (!ByRagged && Table.find(X) == Table.find(Y) && Table.isKnown(X))
+  if (!ByRagged && Table.find(X) == Table.find(Y) &&
+      (Table.isKnown(X) || Table.followsRows(X)))
     return One;
   std::optional<DimList> Left;
   if (!ByRagged && !Table.isKnown(X))
