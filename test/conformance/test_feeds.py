@@ -204,9 +204,9 @@ def two_steps(b: Builder):
     rows, steps = tf.unstack(tf.shape(x))[:2]
     words = tf.reshape(x, [rows * steps, 5, 4])
     sums = tf.reduce_sum(words, 1, keepdims=True)
-    words += tf.tile(sums, tf.shape(words) // tf.maximum(tf.shape(sums), 1))
-    h = tf.reduce_sum(tf.tanh(tf.tensordot(words, b.variable("w", [4, 3]), 1)), 1)
-    h = tf.reduce_sum(tf.reshape(h, [rows, steps, 3]), 1)
+    words += 0.1 * tf.tile(sums, tf.shape(words) // tf.maximum(tf.shape(sums), 1))
+    h = tf.reduce_mean(tf.tanh(tf.tensordot(words, b.variable("w", [4, 3]), 1)), 1)
+    h = tf.reduce_mean(tf.reshape(h, [rows, steps, 3]), 1)
     descend(b, b.loss(b.total(tf.square(tf.matmul(h, b.variable("v", [3, 1]))[:, 0] - y))))
 
 
