@@ -91,9 +91,10 @@ void fromAttr(SizeContext &C) {
 static void feed(SizeContext &C) {
   fromAttr(C);
   unsigned Type = C.G.outputType(C.N, 0);
-  if (Dims X = C.out(0);
-      X && X->empty() && (Type == DT_INT32 || Type == DT_INT64))
-    C.setValue(0, C.slot(64));
+  if (Dims X = C.out(0); X && X->empty() &&
+                         (Type == DT_INT32 || Type == DT_INT64) &&
+                         !C.isVariant(SizeContext::AnyAxis))
+    C.setFed(C.slot(64));
 }
 
 /// A size that is not declared is nobody else's. In particular the axis of a

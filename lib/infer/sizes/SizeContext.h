@@ -176,6 +176,13 @@ public:
   using VariantDims = std::set<std::pair<NodeId, unsigned>>;
   static constexpr unsigned AnyAxis = ~0u;
   bool isVariant(unsigned Axis) const { return Variant->count({N, Axis}) != 0; }
+  /// The node is a feed of an integer that may be a size, unless that was
+  /// found to be a number of rows (isVariant).
+  void setFed(DimId Value) {
+    if (FirstRound)
+      Fed.push_back(N);
+    setValue(0, Value);
+  }
 
   /// All elements of \p Handle, an array or stack, have the shape \p List.
   void setElement(NodeId Handle, llvm::ArrayRef<DimId> List);
@@ -221,6 +228,7 @@ protected:
   llvm::DenseMap<DimId, DimList> Factors;
   /// Likewise that it is the sum of.
   llvm::DenseMap<DimId, DimList> Summands;
+  std::vector<NodeId> Fed; ///< See setFed.
   /// Sizes that are not known, but not negative.
   llvm::DenseSet<DimId> Lengths;
   RaggedRows Selected;

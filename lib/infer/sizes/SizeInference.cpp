@@ -81,7 +81,7 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     FirstOutput[N + 1] += FirstOutput[N];
   // Sizes are taken to be the same in every iteration of a loop. Where that
   // turns out to be wrong, all starts again without it: what was concluded
-  // cannot be taken back.
+  // cannot be taken back. So are integers that are fed taken to be sizes.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
   SizeContext::VariantDims Variant;
   // Each turn finds one more axis of a loop variable.
@@ -93,7 +93,7 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     Values.assign(totalOutputs(), {});
     SizeInference Rules(*this, Order, Loops.get());
     Rules.run(Variant);
-    if (!Loops || !Rules.findVariant(Variant))
+    if (!Rules.findVariant(Variant))
       break;
     Limit.turn([&] { return G.name(Variant.begin()->first).str(); });
     Dims = DimTable();
@@ -238,7 +238,11 @@ void SizeInference::hintFromAttr() {
 
 bool SizeInference::findVariant(VariantDims &Found) const {
   size_t Before = Found.size();
-  for (NodeId Merge : Order) {
+  // A number of rows that is fed is that of the whole batch.
+  for (NodeId Feed : Fed)
+    if (Table.hasSymAny(*A.value({Feed, 0})))
+      Found.insert({Feed, AnyAxis});
+  for (NodeId Merge : Loops ? Order : ArrayRef<NodeId>()) {
     auto Mine = Loops->isLoopMerge(Merge) ? A.shape({Merge, 0}) : std::nullopt;
     if (!Mine)
       continue;
