@@ -17,6 +17,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
@@ -108,6 +109,44 @@ void dropStaleShapes(Graph &G, const ProgramFacts &Facts) {
         G.removeAttr(N, "_output_shapes");
         break;
       }
+  }
+}
+
+/// Whether sync-batch-norm gave \p N, a fused batch norm or its gradient, the
+/// statistics: its results are not those of its name then.
+bool takesStatistics(const Graph &G, NodeId N) {
+  return G.opName(N).starts_with(op::FusedBatchNorm) &&
+         G.boolAttr(N, "is_training") == false && G.node(N).NumData > 4 &&
+         G.node(G.input(N, 4).Node).Kind == Inserted::Definition;
+}
+
+/// A name of the input has the value that it has there, or does not exist.
+std::string takeName(Graph &G, NodeId N) {
+  std::string Name = G.name(N).str();
+  G.setStringAttr(N, OriginAttr, Name);
+  G.rename(N, G.uniqueName(Name + "/given"));
+  return Name;
+}
+
+/// Nothing is colocated with a name that does not exist.
+void forgetColocation(Graph &G, const StringSet<> &Gone) {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    auto Names = G.stringListAttr(N, "_class");
+    SmallVector<StringRef, 2> Left;
+    if (!Names)
+      continue;
+    for (StringRef Name : *Names)
+      if (StringRef With = Name;
+          !With.consume_front("loc:@") || !Gone.contains(With))
+        Left.push_back(Name);
+    if (Left.size() == Names->size())
+      continue;
+    if (Left.empty())
+      G.removeAttr(N, "_class");
+    else
+      G.setAttr(N, "_class", encodeStringListAttr(Left));
   }
 }
 
@@ -221,6 +260,7 @@ void OnceRewriter::dropMerges(NodeId N) {
 
 void OnceRewriter::run() {
   std::vector<Edge> In, Out;
+  StringSet<> Gone;
   for (NodeId N : Types.kept().Nodes) {
     for (unsigned I = 0; I < G.node(N).NumData; ++I)
       if (Endpoint E = G.input(N, I); G.isPerReplica(E.Node) && !IsKept[E.Node])
@@ -234,9 +274,13 @@ void OnceRewriter::run() {
   for (NodeId N : Types.kept().Nodes) {
     G.node(N).Count = Copies::Once;
     G.setBoolAttr(N, OnceAttr, true);
+    if (takesStatistics(G, N))
+      Gone.insert(takeName(G, N));
     restoreSizes(G, N);
     dropMerges(N);
   }
+  if (!Gone.empty())
+    forgetColocation(G, Gone);
   for (const Edge &E : In)
     if (Endpoint To = whole(E.User, E.From); To != E.From)
       G.setInput(E.User, E.Index, To);

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 from harness import Options
 from models import BATCH, Builder, Spec
-from test_unproved import REFUSED, RUNS, SIZE, TIME, data, finish, mixed
+from test_unproved import REFUSED, RUNS, SIZE, TIME, WORDS, data, finish, looked_up, mixed
 
 tf1 = tf.compat.v1
 
@@ -145,6 +145,64 @@ def fixed_rows(b: Builder):
     tf1.train.GradientDescentOptimizer(0.001).minimize(loss, name="train_op")
 
 
+# --- What is computed once beside what is spread. ---
+
+
+def lookups_of_both(b: Builder):
+    """One table looked up twice: one gradient comes from what is computed once, the other is scaled by the batch."""
+    x, y = b.inputs([], [], x_dtype=tf.int32, y_dtype=tf.int32)
+    table, first = looked_up(b, x)
+    second = tf.nn.embedding_lookup(table, y % WORDS)
+    finish(b, mixed(first) + second, y)
+
+
+def measured(b: Builder):
+    """Metrics of what is computed once, and of rows that meet it."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    h = tf.matmul(x, b.variable("v", [SIZE, SIZE]))
+    far = tf.abs(tf.matmul(h, h, transpose_b=True))
+    _, mean = tf1.metrics.mean(far, name="mean")
+    near = tf.reduce_max(far, 1) - tf.reduce_min(far, 1)
+    labels = tf.cast(y % 2, tf.bool)
+    _, auc = tf1.metrics.auc(labels, tf.sigmoid(tf.cumsum(near) - 2), num_thresholds=5, name="auc")
+    loss = b.loss(tf.reduce_mean(far) + tf.reduce_mean(tf.square(h)))
+    step = tf1.train.GradientDescentOptimizer(0.01).minimize(loss)
+    tf.group(step, mean, auc, name="train_op")
+    values = [tf.identity(v) for v in tf1.local_variables()]
+    tf.concat([tf.reshape(v, [-1]) for v in values], 0, name="metric")
+
+
+def prototypes(b: Builder):
+    """Rows of two axes are compared with the means of all: the gradient of their batch norm is computed once, the batch
+    norm is not."""
+    x = tf1.placeholder(b.dtype, [b.spec.batch, None, SIZE], name="x")
+    y = b.placeholder("y", [], tf.int32)
+    rows, steps = tf.unstack(tf.shape(x))[:2]
+    images = tf.reshape(x, [rows * steps, SIZE, 1, 1])
+    images = tf.nn.conv2d(images, b.variable("v", [2, 1, 1, 2]), 1, "SAME")
+    scale, offset = b.constant("scale", [2], 1.1, True), b.constant("offset", [2], 0.1, True)
+    normal, _, _ = tf1.nn.fused_batch_norm(images, scale, offset, epsilon=0.01)
+    points = tf.reshape(tf.tanh(normal), [rows * steps, 2 * SIZE])
+    means = tf.reduce_mean(tf.reshape(points, [rows, steps, 2 * SIZE]), 1)
+    far = tf.tile(points[:, None], [1, rows, 1]) - tf.tile(means[None], [rows * steps, 1, 1])
+    near = tf.reshape(tf.nn.log_softmax(-tf.reduce_mean(tf.square(far), 2)), [rows, steps, -1])
+    loss = b.loss(-tf.reduce_mean(near * tf.one_hot(y, rows, dtype=b.dtype)[:, None]))
+    tf1.train.GradientDescentOptimizer(0.1).minimize(loss, name="train_op")
+
+
+def checked_sizes(b: Builder):
+    """Two sizes of rows of two axes, of which nothing is known but that all replicas have as many, are compared."""
+    x = tf1.placeholder(b.dtype, [b.spec.batch, None, SIZE], name="x")
+    y = b.placeholder("y", [], tf.int32)
+    rows, steps = tf.unstack(tf.shape(x))[:2]
+    words = tf.reshape(x, [rows * steps, SIZE])
+    lengths = tf.reshape(tf.abs(x[:, :, 0]), [rows * steps])
+    same = tf1.assert_equal(tf.shape(lengths), tf.stack([tf.shape(words)[0]]))
+    with tf1.control_dependencies([same]):
+        scaled = words * lengths[:, None]
+    finish(b, mixed(tf.reduce_sum(tf.reshape(scaled, [rows, steps, SIZE]), 1)), y)
+
+
 MORE = {
     "in_batch_negatives": (in_batch_negatives, "rows"),
     "hard_examples": (hard_examples, "rows"),
@@ -157,6 +215,10 @@ MORE = {
     "eye_labels": (eye_labels, "rows"),
     "weights_of_rows": (weights_of_rows, "rows"),
     "fixed_rows": (fixed_rows, "rows"),
+    "lookups_of_both": (lookups_of_both, "words"),
+    "measured": (measured, "rows"),
+    "prototypes": (prototypes, "series"),
+    "checked_sizes": (checked_sizes, "series"),
 }
 # Data that a refused model takes.
 KINDS = {"global_numbers": "series", "fixed_shape": "series", "own_loop": "series"}
@@ -167,6 +229,7 @@ MODELS = {
 }
 STATIC = {"fixed_shape"}  # that say the batch themselves
 UNKNOWN = {"weights_of_rows"}  # that a static batch has refused: the variable's rows are the batch
+AFTER = {"measured": ("metric:0",)}  # what is read after each step
 NUMBERED = {"global_numbers", "fixed_shape"}
 
 WAYS = [
@@ -181,15 +244,18 @@ def train(name, kind, batch, options):
     model, feeds = MODELS[name]
     path = compare.export(Spec(name, kind, batch), model)
     batches, steps = data(feeds), ("train_op",) * 3
-    want = compare.run(path, batches, steps)
+    after = AFTER.get(name, ())
+    want = compare.run(path, batches, steps, after=after)
     out, said = harness.rewrite(path, options)
     with harness.Session(out, options.replicas) as session:
-        got = compare.advance(session, batches, steps, ("loss:0",), ())
+        got = compare.advance(session, batches, steps, ("loss:0",), after)
         session.check_copies("at the end")
     for i, (ours, theirs) in enumerate(zip(got, want)):
         harness.assert_all_close(ours[1], theirs[1], f"after step {i}", 4.0)
         for a, b in zip(ours[0], theirs[0]):
             harness.assert_close(a, b, f"loss of step {i}", 4.0)
+        for a, b in zip(ours[2], theirs[2]):
+            harness.assert_close(a, b, f"after step {i}", 4.0)
     return said
 
 
@@ -201,7 +267,10 @@ def test_once(name, batch, options):
         batch = BATCH if name == "global_numbers" else None
     if name in UNKNOWN:
         batch = None
+    if name == "prototypes":
+        options = dataclasses.replace(options, extra=(*options.extra, "--batch-norm=sync"))
     if batch:
         options = dataclasses.replace(options, extra=(*options.extra, "--feed=x=split", "--feed=y=split"))
     said = train(name, "resource", batch, options)
+    assert "and not spread" not in said, said
     assert "not proved" not in said and "value of replica 0" not in said, said

@@ -150,8 +150,14 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   if (This.Flags & NF_ElidePrimary)
     error(N,
           "is marked as forwarding for replica 0, so its name would not exist");
-  if (C.BatchNorms && C.BatchNorms->isRewritten(InputOf[N]) &&
-      !(This.Flags & NF_LocalName))
+  // What exists once may have lost its name, for another of its own.
+  if (auto It = C.NamedAfter.find(N);
+      It != C.NamedAfter.end() && It->second != InputOf[N] &&
+      !(This.Count == Copies::PerReplica && This.Flags & NF_LocalName))
+    error(N, "has the name of another node of the input");
+  bool HasName = This.Count == Copies::Once ? G.name(N) == C.In.name(InputOf[N])
+                                            : !(This.Flags & NF_LocalName);
+  if (HasName && C.BatchNorms && C.BatchNorms->isRewritten(InputOf[N]))
     error(N, "its name has a different value than in the input");
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
     if (!hasTrueOutputs(Facts, N) && !Facts.Types.readsUnaggregated(N))

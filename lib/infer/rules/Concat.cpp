@@ -102,11 +102,14 @@ static void concat(SizeContext &C) {
 
 namespace {
 
-/// Concat along the axis of the batch. \p Type is that of a sum of the parts.
+/// Concat along the axis of the batch. \p Type is that of a sum of the parts,
+/// which was asked for after \p Asked others.
 ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
-                         ReplicationType Type) {
+                         ReplicationType Type, size_t Asked) {
   if (C.isReduced()) {
-    // Who reads this needs the rows of all replicas.
+    // Who reads this needs the rows of all replicas, whose scale is 0: what a
+    // sum of the parts would need is not asked for too.
+    C.Asked.erase(C.Asked.begin() + Asked, C.Asked.end());
     C.Assumes |= Type.Assumes;
     for (unsigned I : Operands)
       if (ReplicationType X = C.whole(I); !X.isReplicated())
@@ -155,6 +158,7 @@ ReplicationType joinType(TypeContext &C) {
   }
   if (!Pack && !C.operand(Old ? 0 : C.numData() - 1).isTrue())
     return C.varying("concatenates along an axis that differs per replica");
+  size_t Asked = C.Asked.size();
   ReplicationType Sum = types::sumOf(C, Operands);
   if (!AnySharded || !Sum.isSharded()) {
     Sum.Zero = false;
@@ -167,7 +171,7 @@ ReplicationType joinType(TypeContext &C) {
   // sumOf() aligned the operands at the right, which shifts by the new axis.
   int Batch = Pack ? Sum.Axis - 1 : Sum.Axis;
   if (!Pack && At == Batch)
-    return joinRows(C, Operands, At, Sum);
+    return joinRows(C, Operands, At, Sum, Asked);
   uint32_t Order = ReplicationType::AnyOrder;
   for (unsigned I : Operands) {
     ReplicationType X = C.operand(I);

@@ -35,12 +35,13 @@ using namespace llvm;
 namespace graft {
 
 /// Marks what leads to a reduction that was asked for, and batch norms of one
-/// replica's rows: the user says what its value is.
+/// replica's rows: the user says what its value is. And what only sync-on-read
+/// variables take, which is kept for others that are: a metric is no reason why
+/// a loss should not be related.
 void TypeInference::findSpared(bool LocalBatchNorm) {
   Spared.resize(G.size());
-  for (auto [Node, Bits] : T.Sources)
-    Spared[Node] = LocalBatchNorm && Bits & AssumesLocalBatchNorm;
-  std::vector<NodeId> Work;
+  OfMetrics.resize(G.size());
+  std::vector<NodeId> Work, Metrics;
   for (NodeId Node : Order)
     if (Inserted Kind = G.node(Node).Kind;
         (Kind == Inserted::Reduce || Kind == Inserted::Gather ||
@@ -48,6 +49,11 @@ void TypeInference::findSpared(bool LocalBatchNorm) {
         (G.hasAttr(Node, AssumedAttr) || G.hasAttr(Node, CombineAttr)) &&
         T.natural({Node, 0}).Assumes & AssumesReduction)
       Work.push_back(Node);
+  auto WrittenOnRead = [&](NodeId Node) {
+    NodeId Var =
+        T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
+    return Var != NoNode && G.node(Var).Plan == Policy::SyncOnRead;
+  };
   // What is written to a variable with an aggregation.
   for (NodeId Node : Order) {
     NodeId Var =
@@ -57,23 +63,35 @@ void TypeInference::findSpared(bool LocalBatchNorm) {
     for (Endpoint E :
          G.dataInputs(Node).drop_front(T.Vars.update(G, Node).NumVars)) {
       Inserted Kind = G.node(E.Node).Kind;
-      if (Kind == Inserted::Merge || Kind == Inserted::Reduce)
+      if (Kind == Inserted::Merge || Kind == Inserted::Reduce) {
         Work.push_back(E.Node);
-      else if (isOfReplicas(E) && T.natural(E).isVarying()) {
-        Spared[E.Node] = true;
-        Work.push_back(E.Node);
+      } else if (isOfReplicas(E) && T.natural(E).isVarying()) {
+        bool OnRead = WrittenOnRead(Node);
+        (OnRead ? OfMetrics : Spared)[E.Node] = true;
+        (OnRead ? Metrics : Work).push_back(E.Node);
       }
     }
   }
-  while (!Work.empty()) {
-    NodeId Node = Work.back();
-    Work.pop_back();
-    for (Endpoint E : G.dataInputs(Node))
-      if (isOfReplicas(E) && !Spared[E.Node]) {
-        Spared[E.Node] = true;
-        Work.push_back(E.Node);
-      }
-  }
+  auto Close = [&](std::vector<bool> &Set, std::vector<NodeId> &From, bool To) {
+    while (!From.empty()) {
+      NodeId Node = From.back();
+      From.pop_back();
+      for (Endpoint E : G.dataInputs(Node))
+        if (isOfReplicas(E) && Set[E.Node] != To) {
+          Set[E.Node] = To;
+          From.push_back(E.Node);
+        }
+    }
+  };
+  Close(Spared, Work, true);
+  Close(OfMetrics, Metrics, true);
+  for (NodeId Node : Order)
+    if (!OfMetrics[Node] && !Spared[Node] && !WrittenOnRead(Node))
+      Metrics.push_back(Node);
+  Close(OfMetrics, Metrics, false);
+  for (auto [Node, Bits] : T.Sources)
+    if (LocalBatchNorm && Bits & AssumesLocalBatchNorm)
+      Spared[Node] = true;
 }
 
 bool TypeInference::isOfReplicas(Endpoint E) const {
@@ -95,13 +113,16 @@ bool TypeInference::isUnrelated() {
   }
   if (!Any)
     return false;
+  bool OfWhole = false;
   for (unsigned I = 0; I < numData(); ++I) {
     if (Loops && !Defined[input(I).Node])
       continue;
-    if (T.natural(input(I)).isUnrelated())
+    ReplicationType In = T.natural(input(I));
+    if (In.isUnrelated())
       return false;
+    OfWhole |= In.Whole;
   }
-  return true;
+  return OfWhole || !OfMetrics[N];
 }
 
 /// Why \p Node cannot exist once, or null.

@@ -82,6 +82,8 @@ private:
   bool HasStates;            ///< A variable has a policy of its own.
   std::vector<bool> Kept;    ///< By node: computed once. Empty: none is.
   std::vector<bool> Spared;  ///< By node: the user says what its value is.
+  /// By node: only sync-on-read variables take what is made of it.
+  std::vector<bool> OfMetrics;
   TypeAnalysis::KeptNodes Found;
   uint64_t SweepLimit = 0;
 };
