@@ -313,3 +313,17 @@ def test_gradients_have_their_own_reduction(policy, how):
         run.session.run("begin")
         run.step()
         assert run.copies() == [[7, 10]] * len(run.variables)
+
+
+def test_no_share_of_an_integer():
+    """What all replicas add to a sum of integers has no equal shares: who says so is warned, and nothing is rounded."""
+    path = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "integer.meta")
+    with tf.Graph().as_default():
+        x = tf1.placeholder(tf.float32, [None, 2], name="x")
+        how = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.SUM}
+        v = tf1.get_variable("v", initializer=tf.constant(0), use_resource=True, trainable=False, **how)
+        largest = tf.cast(tf.reduce_max(x), tf.int32)
+        tf.group(tf1.assign_add(v, largest), name="step")
+        tf1.train.export_meta_graph(path, saver_def=tf1.train.Saver().as_saver_def())
+    _, done = distribute(path)
+    assert done.returncode == 0 and "'AssignAddVariableOp' gives each copy" in done.stderr, done.stderr

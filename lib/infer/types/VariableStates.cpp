@@ -120,7 +120,11 @@ void TypeInference::writeState(const TypeAnalysis::VariableState &S,
                 (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum &&
                  X.K == S.Type.K);
     // A factor is no exchange. But the initial value is taken as it is.
-    if (Adds && !Fits && N != S.Initial &&
+    int Power = (X.isPartial() ? S.Type.K : To) - X.K;
+    // A share of an integer is none: the rest would be lost in each step.
+    bool IsLost = U.Kind == UpdateKind::AssignAdd && Power < 0 &&
+                  !isFloating(G.outputType(input(I)));
+    if (Adds && !Fits && !IsLost && N != S.Initial &&
         (X.isReplicated() ||
          (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum))) {
       scaled(I, X, X.isPartial() ? S.Type.K : To);
