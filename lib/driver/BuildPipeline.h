@@ -46,9 +46,9 @@ struct StrategyOptions {
   InsertCollectivesOptions Collectives;
   SplitWorkersOptions Split;
   std::vector<std::string> Fetches;
-  bool MergesForward = true;  ///< Of `merge-fetches`; --fetch=none.
-  bool Accumulates = false; ///< Gradients of shared variables.
-  bool CheckCopies = false; ///< A step on stale copies fails.
+  bool MergesForward = true; ///< Of `merge-fetches`; --fetch=none.
+  bool Accumulates = false;  ///< Gradients of shared variables.
+  bool CheckCopies = false;  ///< A step on stale copies fails.
 
   /// The devices of the replicas.
   std::vector<std::string> devices(bool OnGpus) const;
