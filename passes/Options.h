@@ -158,9 +158,7 @@ struct ReplicateOptions : PassOptions {
       *this, "feed",
       "NAME[:PORT][+NAME...][=how]: a feed, and how replicas get it: split, "
       "split(AXIS), copy or sparse"};
-  Option<bool> Once{*this, "once",
-                    "Split nothing: the step is computed once, and only its "
-                    "variables are on all replicas"};
+  Option<bool> Once{*this, "once", "Split nothing: the step is computed once"};
   Option<BatchSource> Batch{*this, "batch",
                             "What a queue or an iterator gives: global, the "
                             "batch of the step, or per-replica, that of one "
