@@ -233,7 +233,8 @@ static void toReplicas(TypeContext &C) {
                         ? C.varyingLike(X)
                         : C.varying("splits a value that is already split"));
   ReplicationType Rows = ReplicationType::sharded(axisOf(C), X.K);
-  Rows.Zero = X.Zero;
+  // Who feeds zeros feeds others.
+  Rows.Zero = X.Zero && !C.G.hasAttr(C.input(0).Node, FedAttr);
   C.setAll(Rows);
 }
 
