@@ -378,6 +378,10 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
                   HowFallback, S.Reduce, MinSpread, S.Reduce, Grad, S.Reduce,
                   NoGradientSlots, S.Reduce, Variable, S.Mirror))
     return E;
+  if (S.To != Lowering::Replicas && S.Reduce.What.isGiven() &&
+      *S.Reduce.What == Fallback::Once)
+    return failure("--fallback=once does not go with --strategy=" + Strategy +
+                   ", where nothing is joined in the middle of a step");
   S.MergesForward = !is_contained(Fetch, "none");
   copy_if(Fetch, std::back_inserter(S.Fetches),
           [](StringRef F) { return F != "none"; });

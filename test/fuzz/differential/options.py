@@ -39,7 +39,9 @@ def draw(built: Built, seed: int, number: int) -> List[str]:
     if chance(0.1):
         flags.append("--strict")
     if has_option("--fallback") and chance(0.2):
-        flags.append("--fallback=" + rng.choice(["mean", "once", "refuse"]))
+        what = rng.choice(["mean", "once", "refuse"])
+        if strategy != "tpu" or what != "once":
+            flags.append("--fallback=" + what)
     if has_option("--min-spread") and chance(0.05):
         flags.append(f"--min-spread={rng.choice([0, 5, 50, 90])}")
     if strategy == "tpu":
