@@ -377,7 +377,7 @@ void Run::restart(const Diagnostic &Why) {
                                      Said.Message);
   D.Line = Said.Line;
   D.Column = Said.Column;
-  D.Notes = Said.Notes;
+  D.Notes = std::move(Said.Notes);
   Diags.setPass("");
 }
 
