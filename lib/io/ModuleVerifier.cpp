@@ -306,6 +306,47 @@ private:
       Errors.error("", Where + ": has no restore_op_name");
   }
 
+  void cond(StringRef Where, const tensorflow::CondContextDef &C) {
+    named(Where, "a pred_name", C.pred_name());
+    named(Where, "a pivot_name", C.pivot_name());
+    values(Where, C.values_def());
+    nested(Where, C.nested_contexts());
+  }
+
+  void loop(StringRef Where, const tensorflow::WhileContextDef &C) {
+    named(Where, "a pivot_name", C.pivot_name());
+    namedIfAny(Where, C.pivot_for_pred_name());
+    namedIfAny(Where, C.pivot_for_body_name());
+    namedIfAny(Where, C.maximum_iterations_name());
+    for (const std::string &Name : C.loop_exit_names())
+      namedIfAny(Where, Name);
+    for (const std::string &Name : C.loop_enter_names())
+      namedIfAny(Where, Name);
+    values(Where, C.values_def());
+    nested(Where, C.nested_contexts());
+  }
+
+  /// The tensors of a context are there, and what stands for those outside.
+  void values(StringRef Where, const tensorflow::ValuesDef &V) {
+    for (const std::string &Name : V.values())
+      if (!V.external_values().contains(Name))
+        namedIfAny(Where, Name);
+    std::map<StringRef, StringRef> Outside;
+    for (const auto &[Name, Inside] : V.external_values())
+      Outside[Name] = Inside;
+    for (auto [Name, Inside] : Outside)
+      namedIfAny(Where, Inside);
+  }
+
+  template <typename List> void nested(StringRef Where, const List &Contexts) {
+    for (const tensorflow::ControlFlowContextDef &C : Contexts) {
+      if (C.has_cond_ctxt())
+        cond(Where, C.cond_ctxt());
+      if (C.has_while_ctxt())
+        loop(Where, C.while_ctxt());
+    }
+  }
+
   template <typename Message, typename Fn>
   void parsed(StringRef Where, const std::string &Bytes, Fn Do) {
     Message Entry;
@@ -354,15 +395,12 @@ private:
         });
         break;
       case BytesKind::CondContext:
-        parsed<tensorflow::CondContextDef>(Where, Bytes, [&](const auto &X) {
-          named(Where, "a pred_name", X.pred_name());
-          named(Where, "a pivot_name", X.pivot_name());
-        });
+        parsed<tensorflow::CondContextDef>(
+            Where, Bytes, [&](const auto &X) { cond(Where, X); });
         break;
       case BytesKind::WhileContext:
-        parsed<tensorflow::WhileContextDef>(Where, Bytes, [&](const auto &X) {
-          named(Where, "a pivot_name", X.pivot_name());
-        });
+        parsed<tensorflow::WhileContextDef>(
+            Where, Bytes, [&](const auto &X) { loop(Where, X); });
         break;
       }
   }

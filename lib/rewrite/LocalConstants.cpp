@@ -190,8 +190,10 @@ bool LocalConstants::run(ArrayRef<NodeId> Order, ArrayRef<NodeId> Splits) {
   };
   // Where only a variable says how many rows there are, what meets it is
   // computed once.
-  if (!isAnyStatic(G, Splits) && any_of(Order, HasRows))
+  if (!isAnyStatic(G, Splits) && any_of(Order, HasRows)) {
+    Static = true;
     return true;
+  }
   if (!checkSizes(Splits))
     return false;
   Loops = LoopInfo::find(G, Order);
