@@ -209,13 +209,14 @@ static bool isGradientOp(StringRef Op) {
 }
 
 /// Whether \p Loss is one: nothing of a gradient is in it.
-bool Fetches::isLoss(NodeId Loss, BitVector &Seen) const {
+bool Fetches::isLoss(NodeId Loss, const PerOp &OfGradients,
+                     BitVector &Seen) const {
   SmallVector<NodeId, 32> Work{Loss};
   while (!Work.empty()) {
     NodeId N = Work.pop_back_val();
     if (Seen[N] || !G.isPerReplica(N))
       continue;
-    if (isGradientOp(G.opName(N)))
+    if (OfGradients[G.node(N)])
       return false;
     Seen.set(N);
     for (Endpoint E : G.dataInputs(N))
@@ -225,6 +226,8 @@ bool Fetches::isLoss(NodeId Loss, BitVector &Seen) const {
 }
 
 void Fetches::addForward() {
+  PerOp OfGradients(
+      G, [](StringRef Op, const OpDef *) { return isGradientOp(Op); });
   // Weights and what is made of them are numbers that every replica has.
   BitVector Seen(G.size()), OfVariable(G.size());
   auto IsWeight = [&](Endpoint E) {
@@ -255,11 +258,11 @@ void Fetches::addForward() {
   BitVector Forward(G.size()), Reached(G.size());
   for (const auto &[Tensor, Named] : Found)
     if (NodeId N = Tensor.first;
-        sumsUpBatch({N, Tensor.second}) && isLoss(N, Forward))
+        sumsUpBatch({N, Tensor.second}) && isLoss(N, OfGradients, Forward))
       Work.push_back(N);
   for (NodeId N : Facts.Order)
     if (isKeptOnce(G, N) && isScalar({N, 0}) &&
-        isFloating(G.outputType({N, 0})) && !isGradientOp(G.opName(N)))
+        isFloating(G.outputType({N, 0})) && !OfGradients[G.node(N)])
       Before.push_back(N);
   for (size_t I = 0; I < Work.size(); ++I) {
     NodeId N = Work[I];
@@ -278,7 +281,7 @@ void Fetches::addForward() {
       std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
   for (size_t I = 0; I < Before.size() && Left != 0; ++I) {
     NodeId N = Before[I];
-    if (Reached[N] || isGradientOp(G.opName(N)))
+    if (Reached[N] || OfGradients[G.node(N)])
       continue;
     Reached.set(N);
     if (G.isPerReplica(N) && mayBeState(N) && hasValue(N))

@@ -11,6 +11,7 @@
 #ifndef GRAFT_LIB_REWRITE_FETCHES_H
 #define GRAFT_LIB_REWRITE_FETCHES_H
 
+#include "lib/graph/PerOp.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/support/Diagnostics.h"
@@ -69,7 +70,8 @@ private:
   bool isResult(Endpoint E) const;
   bool hasValue(NodeId N) const;
   bool mayBeState(NodeId N) const;
-  bool isLoss(NodeId Loss, llvm::BitVector &Seen) const;
+  bool isLoss(NodeId Loss, const PerOp &OfGradients,
+              llvm::BitVector &Seen) const;
 
   const Graph &G;
   const ProgramFacts &Facts;
