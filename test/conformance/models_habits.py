@@ -156,7 +156,9 @@ def applied(b: Builder, pairs, optimizer=None):
 
 def gradients(b: Builder, loss):
     variables = tf1.trainable_variables()
-    return [(b.scaled(g), v) for g, v in zip(tf.gradients(loss, variables), variables)]
+    # Gated, as by an optimizer: else an update may change a reference variable that another gradient still reads.
+    taken = tf.gradients(loss, variables, gate_gradients=True)
+    return [(b.scaled(g), v) for g, v in zip(taken, variables)]
 
 
 def clip_value(b: Builder):
