@@ -57,7 +57,8 @@ public:
 private:
   bool hasNoValue(Endpoint E, ReplicationType Type) const;
   bool mergeForOnce(const Fetches &Found);
-  bool mergeFetched(const Fetches &Found, bool &Reached);
+  bool mergeFetched(const Fetches &Found);
+  bool usesSplitFeed(const Fetches &Found) const;
   bool nameLocals(const Fetches &Found, NodeId End);
   void warnLost(NodeId N);
   bool isGlobalName(NodeId N) const;
@@ -172,13 +173,13 @@ void MergeFetches::nameMerged(NodeId N) {
   G->node(All).Kind = Inserted::Identity;
 }
 
-/// Merges what ops take that exist once. Returns whether there was anything.
 /// Whether nothing says what the replicas have together of \p E, of \p Type.
 bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
   return Type.isVarying() &&
          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E));
 }
 
+/// Merges what ops take that exist once. Returns whether there was anything.
 bool MergeFetches::mergeForOnce(const Fetches &Found) {
   bool Any = false;
   for (NodeId User : Facts->Order) {
@@ -210,18 +211,13 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
   return Any;
 }
 
-/// Merges fetches. Returns whether there was anything; \p Reached becomes true
-/// if one of them is computed by the replicas.
-bool MergeFetches::mergeFetched(const Fetches &Found, bool &Reached) {
+/// Merges fetches. Returns whether there was anything.
+bool MergeFetches::mergeFetched(const Fetches &Found) {
   bool Any = false;
   for (const auto &[Tensor, Named] : Found.tensors()) {
     Endpoint E{Tensor.first, Tensor.second};
-    if (!G->isPerReplica(E.Node)) {
-      // What is computed once reads what replicas have, or the whole feed.
-      Reached |= isMarkedOnce(*G, E.Node);
+    if (!G->isPerReplica(E.Node))
       continue;
-    }
-    Reached = true;
     ReplicationType Type = Facts->Types.number(E);
     bool Picked = Found.isPicked(E);
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
@@ -275,6 +271,23 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
   return Any;
 }
 
+/// Whether the replicas compute what is fetched, or the step writes what
+/// depends on the batch: then it is worth running whatever is fetched.
+bool MergeFetches::usesSplitFeed(const Fetches &Found) const {
+  // What is computed once reads what replicas have, or the whole feed.
+  return any_of(Found.tensors(),
+                [&](const auto &T) {
+                  NodeId N = T.first.first;
+                  return G->isPerReplica(N) || isMarkedOnce(*G, N);
+                }) ||
+         any_of(Facts->Order, [&](NodeId N) {
+           return Facts->Vars.isUpdate(*G, N) &&
+                  (G->isPerReplica(N) ||
+                   any_of(G->dataInputs(N),
+                          [&](Endpoint E) { return G->isPerReplica(E.Node); }));
+         });
+}
+
 PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
@@ -291,26 +304,19 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
   if (Options.Forward)
     Found.addForward();
   NodeId End = G->size();
-  // A step that writes what depends on the batch is worth running whatever is
-  // fetched.
-  bool Reached = any_of(Facts->Order, [&](NodeId N) {
-    return Facts->Vars.isUpdate(*G, N) &&
-           (G->isPerReplica(N) || any_of(G->dataInputs(N), [&](Endpoint E) {
-              return G->isPerReplica(E.Node);
-            }));
-  });
+  auto Named = find_if(Found.tensors(), [](const auto &T) { return T.second; });
+  bool IsUseless = Named != Found.tensors().end() && !usesSplitFeed(Found);
   bool Changed = mergeForOnce(Found);
-  Changed |= mergeFetched(Found, Reached);
+  Changed |= mergeFetched(Found);
   for (NodeId N : Found.lost())
     warnLost(N);
   if (D.errorCount() != Errors)
     return PassResult::Failure;
-  for (const auto &[Tensor, Named] : Found.tensors())
-    if (Named && !Reached) {
-      D.error(G->name(Tensor.first),
-              "no fetch depends on a feed that is split");
-      return PassResult::Failure;
-    }
+  if (IsUseless) {
+    D.error(G->name(Named->first.first),
+            "no fetch depends on a feed that is split");
+    return PassResult::Failure;
+  }
   Changed |= nameLocals(Found, End);
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }

@@ -149,6 +149,7 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   Name += "/Initializer/Identity";
   NodeId N = G->insertNode(Name, op::Identity, Value, Assign, Attrs,
                            Inserted::Identity, Copies::PerReplica);
+  G->noteColocation(N, Var);
   G->node(N).Flags |= NF_ElidePrimary;
   G->node(N).NameSplit = G->node(Var).NameSplit;
   G->setInput(Assign, 1, {N, 0});

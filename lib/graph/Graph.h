@@ -387,6 +387,12 @@ public:
     NodeId With = N < Colocated.size() ? Colocated[N] : NoNode;
     return With != NoNode && hasReadName(With) ? With : NoNode;
   }
+  /// Says that the only entry of `_class` of \p N names \p With.
+  void noteColocation(NodeId N, NodeId With) {
+    if (N >= Colocated.size())
+      Colocated.resize(N + 1, NoNode);
+    Colocated[N] = With;
+  }
 
   /// Says that the graph was verified as it is now. What a later verification
   /// would find to be the same again need not be looked at again.
@@ -494,7 +500,7 @@ private:
   llvm::BumpPtrAllocator Arena;
   llvm::StringSaver Saver{Arena};
   std::vector<llvm::StringRef> LargeParts;
-  std::vector<NodeId> Colocated; ///< By node of the input: see colocatedWith.
+  std::vector<NodeId> Colocated; ///< See colocatedWith.
   NodeId InputCount = 0;
   NodeId Live = 0;
   NodeId VerifiedCount = 0;

@@ -103,8 +103,10 @@ bool Fetches::isWorthPicking(NodeId N) const {
 
 /// Whether a feed of a known number of rows is split.
 bool Fetches::hasStaticBatch() const {
+  PerOp Splits(G,
+               [](StringRef Op, const OpDef *) { return Op == ToReplicasOp; });
   return any_of(Facts.Order, [&](NodeId N) {
-    if (!G.isOp(N, ToReplicasOp))
+    if (!Splits[G.node(N)])
       return false;
     auto Shape = Facts.Dims.shape({N, 0});
     auto Axis = static_cast<size_t>(G.intAttr(N, "axis").value_or(0));

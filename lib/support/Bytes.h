@@ -87,6 +87,12 @@ inline bool equalBytes(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() && equalBytes(A.begin(), B.begin(), A.size());
 }
 
+/// equalBytes() of what mostly is one text: then it is not looked at.
+inline bool isSameText(llvm::StringRef A, llvm::StringRef B) {
+  return A.size() == B.size() &&
+         (A.data() == B.data() || equalBytes(A.begin(), B.begin(), A.size()));
+}
+
 /// A hash of \p Text for tables in memory: multiply and fold, 16 bytes a step,
 /// the last ones possibly twice.
 inline uint32_t hashBytes(llvm::StringRef Text) {

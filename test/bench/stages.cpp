@@ -80,6 +80,7 @@ public:
     PassManager Manager;
     Manager.add(std::move(One));
     DiagnosticEngine Diags;
+    Diags.setRemarks(false); // as in a run without --remarks
     if (!Manager.run(M, Diags, Instrumentation()))
       fail(llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    name(Pass) + " failed"));

@@ -23,6 +23,7 @@
 #include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
 #include "lib/program/forms/SeedOffset.h"
+#include "lib/support/Bytes.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Sequence.h"
@@ -90,11 +91,6 @@ Checker::Checker(const InputGraph &Input, const Graph &Program,
   }
 }
 
-/// Mostly one string and not two.
-static bool isSame(StringRef A, StringRef B) {
-  return (A.data() == B.data() && A.size() == B.size()) || A == B;
-}
-
 NodeId Checker::findInput(StringRef Name) {
   if (ByName.empty())
     for (NodeId I = 0; I < In.size(); ++I)
@@ -120,7 +116,7 @@ bool Checker::matchNodes() {
     // Mostly the ids are those of the input; names decide.
     StringRef Origin = originName(G, P);
     NodeId I = P;
-    if (P >= In.size() || !isSame(In.name(P), Origin))
+    if (P >= In.size() || !isSameText(In.name(P), Origin))
       I = findInput(Origin);
     if (I == NoNode) {
       error(P, "this node does not come from the input");
@@ -130,7 +126,7 @@ bool Checker::matchNodes() {
       ProgramOf[I] = P;
       InputOf[P] = I;
       // Names are unique, so only a node that lost its name can give it away.
-      if (!isSame(Origin, G.name(P)))
+      if (!isSameText(Origin, G.name(P)))
         if (NodeId N = G.find(Origin); N != NoNode)
           NamedAfter[N] = I;
     }
@@ -186,7 +182,7 @@ static bool isOffXla(const AttrEntry &A) {
 void Checker::compareAttrs(NodeId I, NodeId P) {
   const Node &New = G.node(P);
   StringRef Was = In.attrBytes(I), Now(New.AttrData, New.AttrSize);
-  if (isSame(Was, Now) || sameAttrs(Was, Now))
+  if (isSameText(Was, Now) || sameAttrs(Was, Now))
     return;
   AttrReader Old(Was);
   for (AttrEntry A; Old.next(A);) {

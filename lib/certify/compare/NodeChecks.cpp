@@ -15,6 +15,7 @@
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 #include "lib/program/forms/SeedOffset.h"
+#include "lib/support/Bytes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -155,8 +156,9 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
       It != C.NamedAfter.end() && It->second != InputOf[N] &&
       !(This.Count == Copies::PerReplica && This.Flags & NF_LocalName))
     error(N, "has the name of another node of the input");
-  bool HasName = This.Count == Copies::Once ? G.name(N) == C.In.name(InputOf[N])
-                                            : !(This.Flags & NF_LocalName);
+  bool HasName = This.Count == Copies::Once
+                     ? isSameText(G.name(N), C.In.name(InputOf[N]))
+                     : !(This.Flags & NF_LocalName);
   if (HasName && C.BatchNorms && C.BatchNorms->isRewritten(InputOf[N]))
     error(N, "its name has a different value than in the input");
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {

@@ -120,12 +120,9 @@ void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
       Rules.visit(N);
 }
 
-ReplicationType TypeAnalysis::number(Endpoint E) const {
-  ReplicationType Type = type(E);
+ReplicationType TypeAnalysis::numberOf(Endpoint E, ReplicationType Type) const {
   if (Type.isJoined())
     return ReplicationType::varying(E.Node);
-  if (!Type.Symbolic)
-    return Type;
   Type.Symbolic = false;
   auto Value = Dims.value(E);
   if (!Value || Value->empty())

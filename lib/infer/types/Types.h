@@ -225,7 +225,10 @@ public:
                              : ReplicationType::varying(E.Node);
   }
   /// The type of \p E used as a number: local sizes become values.
-  ReplicationType number(Endpoint E) const;
+  ReplicationType number(Endpoint E) const {
+    ReplicationType Type = type(E);
+    return Type.isJoined() || Type.Symbolic ? numberOf(E, Type) : Type;
+  }
 
   /// Of integers that are made of local sizes: by which power of N each element
   /// of the true value exceeds the local one. None if that is not known.
@@ -319,6 +322,8 @@ public:
 private:
   friend class TypeContext;
   friend class TypeInference;
+  /// number() of what is Symbolic or joined.
+  ReplicationType numberOf(Endpoint E, ReplicationType Type) const;
   /// Along which axis each replica has a share of \p E; -1: along none; -2: not
   /// known, or along several.
   int localAxis(Endpoint E) const;
