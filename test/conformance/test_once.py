@@ -203,6 +203,23 @@ def checked_sizes(b: Builder):
     finish(b, mixed(tf.reduce_sum(tf.reshape(scaled, [rows, steps, SIZE]), 1)), y)
 
 
+def recurrent(b: Builder):
+    """A loop over time, with arrays, before what is computed once: the loop and that of its gradient are spread."""
+    x = tf1.placeholder(b.dtype, [b.spec.batch, None, SIZE], name="x")
+    y = b.placeholder("y", [], tf.int32)
+    rows, steps = tf.unstack(tf.shape(x))[:2]
+    w = b.variable("v", [2 * SIZE, SIZE])
+    inputs = tf.TensorArray(b.dtype, steps).unstack(tf.transpose(x @ b.variable("u", [SIZE, SIZE]), [1, 0, 2]))
+
+    def body(t, h, states):
+        h = tf.tanh(tf.matmul(tf.concat([inputs.read(t), h], 1), w))
+        return t + 1, h, states.write(t, h)
+
+    start = (0, tf.zeros([rows, SIZE], b.dtype), tf.TensorArray(b.dtype, steps))
+    _, _, states = tf1.while_loop(lambda t, *_: t < steps, body, start)
+    finish(b, mixed(tf.reduce_sum(states.stack(), 0)), y)
+
+
 MORE = {
     "in_batch_negatives": (in_batch_negatives, "rows"),
     "hard_examples": (hard_examples, "rows"),
@@ -219,6 +236,7 @@ MORE = {
     "measured": (measured, "rows"),
     "prototypes": (prototypes, "series"),
     "checked_sizes": (checked_sizes, "series"),
+    "recurrent": (recurrent, "series"),
 }
 # Data that a refused model takes.
 KINDS = {"global_numbers": "series", "fixed_shape": "series", "own_loop": "series"}
@@ -230,6 +248,7 @@ MODELS = {
 STATIC = {"fixed_shape"}  # that say the batch themselves
 UNKNOWN = {"weights_of_rows"}  # that a static batch has refused: the variable's rows are the batch
 AFTER = {"measured": ("metric:0",)}  # what is read after each step
+SPREAD = {"recurrent": 80}  # percent of the work, at least
 NUMBERED = {"global_numbers", "fixed_shape"}
 
 WAYS = [
@@ -271,6 +290,8 @@ def test_once(name, batch, options):
         options = dataclasses.replace(options, extra=(*options.extra, "--batch-norm=sync"))
     if batch:
         options = dataclasses.replace(options, extra=(*options.extra, "--feed=x=split", "--feed=y=split"))
+    if name in SPREAD:
+        options = dataclasses.replace(options, extra=(*options.extra, f"--min-spread={SPREAD[name]}"))
     said = train(name, "resource", batch, options)
     assert "and not spread" not in said, said
     assert "not proved" not in said and "value of replica 0" not in said, said

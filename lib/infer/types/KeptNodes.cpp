@@ -98,6 +98,23 @@ bool TypeInference::isOfReplicas(Endpoint E) const {
   return G.node(E.Node).Count == Copies::PerReplica && !isKept(E.Node);
 }
 
+/// Whether something unrelated is written to the array or stack that the node
+/// at hand reads: then that is the cause.
+bool TypeInference::readsUnrelated() {
+  NodeId Handle = handle();
+  auto Element = Handle == NoNode ? std::nullopt : element(Handle);
+  if (!Element || !Element->isUnrelated())
+    return false;
+  auto [It, New] = TakesUnrelated.try_emplace(Handle);
+  if (New)
+    It->second = any_of(Loops->usersOf(Handle), [&](NodeId User) {
+      return any_of(G.dataInputs(User), [&](Endpoint E) {
+        return Defined[E.Node] && T.natural(E).isUnrelated();
+      });
+    });
+  return It->second;
+}
+
 /// Whether nothing relates a result of the node at hand although all that it
 /// reads is related, or is indices of a replica.
 bool TypeInference::isUnrelated() {
@@ -298,6 +315,14 @@ void TypeInference::inferKept() {
 }
 
 bool TypeInference::keepUnrelated(const KeepOptions &Options) {
+  bool Any = keepMore(Options);
+  // What is kept is related now: loops and arrays that depend on it may be.
+  if (Any)
+    restartLoops();
+  return Any;
+}
+
+bool TypeInference::keepMore(const KeepOptions &Options) {
   if (Kept.empty()) {
     findSpared(Options.LocalBatchNorm);
     Kept.resize(G.size());
@@ -312,10 +337,16 @@ bool TypeInference::keepUnrelated(const KeepOptions &Options) {
           {Node, "takes the statistics of one replica's rows"});
       Any = true;
     }
-  for (NodeId Node : Order) {
-    at(Node);
-    if (isUnrelated())
-      Any |= keepCause();
+  // An array of which an element is made of others has a cause in itself.
+  for (bool InArrays : {false, true}) {
+    TakesUnrelated.clear();
+    for (NodeId Node : Order) {
+      at(Node);
+      if (isUnrelated() && (InArrays || !readsUnrelated()))
+        Any |= keepCause();
+    }
+    if (Any || !Loops)
+      break;
   }
   // What else varies does so only since this does.
   if (Any)

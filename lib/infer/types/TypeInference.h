@@ -64,6 +64,8 @@ private:
   bool isKept(NodeId Node) const { return !Kept.empty() && Kept[Node]; }
   void findSpared(bool LocalBatchNorm);
   bool isUnrelated();
+  bool readsUnrelated();
+  bool keepMore(const KeepOptions &Options);
   bool isOfReplicas(Endpoint E) const;
   const char *whyNotKept(NodeId Node) const;
   bool keep(NodeId Node);
@@ -84,6 +86,8 @@ private:
   std::vector<bool> Spared;  ///< By node: the user says what its value is.
   /// By node: only sync-on-read variables take what is made of it.
   std::vector<bool> OfMetrics;
+  /// By array or stack: something unrelated is written to it. For lookups only.
+  llvm::DenseMap<NodeId, bool> TakesUnrelated;
   TypeAnalysis::KeptNodes Found;
   uint64_t SweepLimit = 0;
 };
