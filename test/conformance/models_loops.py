@@ -293,6 +293,31 @@ def with_lengths(features):
 def counts(rng, dtype):
     return *ROWS(rng, dtype), np.int32(rng.integers(1, 4))
 
+def attended(b: Builder):
+    """One recurrence over what another gave, by attention of a query that is repeated as often as the sequence is long:
+    sizes in a matrix, rows cut out by the counter of the loop, the gradient of one loop in the array of the other."""
+    x, y = tf1.placeholder(b.dtype, [b.spec.batch, None, WIDTH], name="x"), b.placeholder("y", [1])
+    rows, steps = tf.unstack(tf.shape(x))[:2]
+    w, u, query = b.variable("w", [WIDTH, WIDTH], 0.4), b.variable("u", [WIDTH, WIDTH], 0.5), b.variable("q", [WIDTH, WIDTH], 0.6)
+
+    def run(inputs, weights, gates=None):
+        sequence = tf.TensorArray(b.dtype, steps).unstack(tf.transpose(inputs, [1, 0, 2]))
+
+        def body(t, h, states):
+            new = tf.tanh(tf.matmul(h, weights) + sequence.read(t))
+            new = new if gates is None else new * gates[:, t, :]
+            return t + 1, new, states.write(t, new)
+
+        start = (0, tf.zeros([rows, WIDTH], b.dtype), tf.TensorArray(b.dtype, steps))
+        _, last, states = tf1.while_loop(lambda t, *_: t < steps, body, start)
+        return last, tf.transpose(states.stack(), [1, 0, 2])
+
+    _, first = run(x, w)
+    repeated = tf.reshape(tf.tile(tf.matmul(x[:, 0], query), [1, steps]), [rows, steps, WIDTH])
+    scores = tf.reduce_sum(tf.concat([repeated * first, repeated - first], 2), 2, keepdims=True)
+    last, _ = run(first, u, tf.sigmoid(scores))
+    regress(b, last, y, WIDTH)
+
 
 LOOPS: Dict[str, Habit] = {
     "iterated": Habit(iterated, ROWS),
@@ -305,6 +330,7 @@ LOOPS: Dict[str, Habit] = {
     "normalised": Habit(normalised, ROWS),
     "scheduled": Habit(scheduled, ROWS),
     "recurrent": Habit(recurrent, sequences(2)),
+    "attended": Habit(attended, sequences(WIDTH)),
     "scanned": Habit(scanned, sequences(5)),
     "folded": Habit(folded, sequences(5)),
     "mapped": Habit(mapped, sequences(5)),

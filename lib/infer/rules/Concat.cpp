@@ -72,15 +72,21 @@ static void concat(SizeContext &C) {
 
 namespace values {
 
+/// Scalars make a vector, and vectors a matrix.
 static void pack(SizeContext &C) {
   DimList List;
   bool Any = false;
   for (unsigned I = 0; I < C.numData(); ++I) {
     Dims V = C.val(I), S = C.in(I);
-    if (!S || !S->empty())
+    int64_t Size = !S || S->size() > 1 ? UnknownSize
+                   : S->empty()        ? 1
+                                       : C.plainNumber(S->front());
+    if (Size < 0 || Size > C.MaxElements || (V && int64_t(V->size()) != Size) ||
+        (!S->empty() && C.intAttr("axis").value_or(0) != 0))
       return;
     // The other elements say something even so.
-    List.push_back(V ? (*V)[0] : C.slot(64 + I));
+    for (int64_t At = 0; At < Size; ++At)
+      List.push_back(V ? (*C.val(I))[At] : C.slot(64 + List.size()));
     Any |= V.has_value();
   }
   if (Any)

@@ -91,53 +91,58 @@ static void einsum(SizeContext &C) {
 
 namespace {
 
+/// The product of matrices, of which one, \p X or \p Y, is split.
+ReplicationType productOfRows(TypeContext &C, ReplicationType X,
+                              ReplicationType Y, bool Batched) {
+  int RX = C.rank(0), RY = C.rank(1), Out = C.rank(C.out());
+  if (RX < 2 || RY < 2 || Out < 2)
+    return C.varying("has an operand of unknown rank");
+  if (X.isPartial())
+    X = C.reduced(0);
+  if (Y.isPartial())
+    Y = C.reduced(1);
+  bool TX = C.flag(Batched ? "adj_x" : "transpose_a");
+  bool TY = C.flag(Batched ? "adj_y" : "transpose_b");
+  int ContractX = RX - (TX ? 2 : 1), ContractY = RY - (TY ? 1 : 2);
+  bool InX = X.isSharded() && X.Axis == ContractX;
+  bool InY = Y.isSharded() && Y.Axis == ContractY;
+  int K = X.K + Y.K;
+  if (InX && InY)
+    return ReplicationType::partial(K);
+  if (InX || InY)
+    return C.varying("contracts the batch axis with a value that is not split");
+  bool LeadX = X.isSharded() && X.Axis < RX - 2;
+  bool LeadY = Y.isSharded() && Y.Axis < RY - 2;
+  if (X.isSharded() && Y.isSharded()) {
+    int AX = X.Axis + Out - RX, AY = Y.Axis + Out - RY;
+    if (LeadX && LeadY && AX == AY)
+      return ReplicationType::sharded(AX, K);
+    return C.varying("multiplies every row of the batch with every other row");
+  }
+  if (X.isSharded())
+    return LeadX ? (C.broadcastsAlong(1, X.Axis + Out - RX)
+                        ? ReplicationType::sharded(X.Axis + Out - RX, K)
+                        : C.varying("multiplies a per-replica shard with a "
+                                    "replicated value along the batch axis"))
+                 : ReplicationType::sharded(Out - 2, K);
+  return LeadY ? (C.broadcastsAlong(0, Y.Axis + Out - RY)
+                      ? ReplicationType::sharded(Y.Axis + Out - RY, K)
+                      : C.varying("multiplies a per-replica shard with a "
+                                  "replicated value along the batch axis"))
+               : ReplicationType::sharded(Out - 1, K);
+}
+
 ReplicationType matMulType(TypeContext &C, bool Batched) {
   ReplicationType X = C.numeric(0), Y = C.numeric(1);
   if (X.isVarying())
     return C.varyingLike(X);
   if (Y.isVarying())
     return C.varyingLike(Y);
-  int RX = C.rank(0), RY = C.rank(1), Out = C.rank(C.out());
-  if (X.isSharded() || Y.isSharded()) {
-    if (RX < 2 || RY < 2 || Out < 2)
-      return C.varying("has an operand of unknown rank");
-    if (X.isPartial())
-      X = C.reduced(0);
-    if (Y.isPartial())
-      Y = C.reduced(1);
-    bool TX = C.flag(Batched ? "adj_x" : "transpose_a");
-    bool TY = C.flag(Batched ? "adj_y" : "transpose_b");
-    int ContractX = RX - (TX ? 2 : 1), ContractY = RY - (TY ? 1 : 2);
-    bool InX = X.isSharded() && X.Axis == ContractX;
-    bool InY = Y.isSharded() && Y.Axis == ContractY;
-    int K = X.K + Y.K;
-    if (InX && InY)
-      return ReplicationType::partial(K);
-    if (InX || InY)
-      return C.varying(
-          "contracts the batch axis with a value that is not split");
-    bool LeadX = X.isSharded() && X.Axis < RX - 2;
-    bool LeadY = Y.isSharded() && Y.Axis < RY - 2;
-    if (X.isSharded() && Y.isSharded()) {
-      int AX = X.Axis + Out - RX, AY = Y.Axis + Out - RY;
-      if (LeadX && LeadY && AX == AY)
-        return ReplicationType::sharded(AX, K);
-      return C.varying(
-          "multiplies every row of the batch with every other row");
-    }
-    if (X.isSharded())
-      return LeadX ? (C.broadcastsAlong(1, X.Axis + Out - RX)
-                          ? ReplicationType::sharded(X.Axis + Out - RX, K)
-                          : C.varying("multiplies a per-replica shard with a "
-                                      "replicated value along the batch axis"))
-                   : ReplicationType::sharded(Out - 2, K);
-    return LeadY ? (C.broadcastsAlong(0, Y.Axis + Out - RY)
-                        ? ReplicationType::sharded(Y.Axis + Out - RY, K)
-                        : C.varying("multiplies a per-replica shard with a "
-                                    "replicated value along the batch axis"))
-                 : ReplicationType::sharded(Out - 1, K);
-  }
-  return types::productOf(C, 0, X, 1, Y, 1);
+  if (!X.isSharded() && !Y.isSharded())
+    return types::productOf(C, 0, X, 1, Y, 1);
+  ReplicationType Product = productOfRows(C, X, Y, Batched);
+  Product.Zero = !Product.isVarying() && (X.Zero || Y.Zero);
+  return Product;
 }
 
 /// A sum of products: the batch is a letter that the result keeps or adds up.

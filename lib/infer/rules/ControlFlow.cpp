@@ -91,7 +91,7 @@ static void merge(SizeContext &C) {
   if (Dims X = C.Known.value(Sides[0]);
       X && all_of(Sides, [&](Endpoint E) {
         Dims Y = C.Known.value(E);
-        return Y && Y->size() == X->size() &&
+        return Y && Y->size() == X->size() && !C.Known.isMatrix(E) &&
                all_of(zip(*X, *Y), [&](auto Pair) {
                  auto [U, V] = Pair;
                  return C.Table.find(U) == C.Table.find(V);

@@ -288,6 +288,31 @@ static void broadcastTo(SizeContext &C) {
 
 namespace values {
 
+/// A vector of what a matrix has, row by row.
+static void reshape(SizeContext &C) {
+  Dims S = C.out(0);
+  if (Dims X = C.elements(0); X && S && S->size() <= 1)
+    C.setValue(0, *X);
+}
+
+/// The columns of a matrix.
+static void transpose(SizeContext &C) {
+  Dims X = C.elements(0), S = C.in(0);
+  auto Perm = C.nums(1);
+  if (!X || !S || S->size() != 2 || !Perm || Perm->size() != 2 ||
+      (*Perm)[0] != 1 || (*Perm)[1] != 0)
+    return;
+  int64_t Rows = C.plainNumber((*S)[0]), Columns = C.plainNumber((*S)[1]);
+  if (Rows <= 0 || Columns <= 0 || Columns > int64_t(X->size()) ||
+      Rows * Columns != int64_t(X->size()))
+    return;
+  DimList List;
+  for (int64_t Column = 0; Column < Columns; ++Column)
+    for (int64_t Row = 0; Row < Rows; ++Row)
+      List.push_back((*X)[Row * Columns + Column]);
+  C.setValue(0, List);
+}
+
 static void fill(SizeContext &C) {
   Dims V = C.val(1);
   auto Count = C.nums(0);
@@ -371,6 +396,11 @@ ReplicationType relayoutType(TypeContext &C) {
   }
   if (!X.isSharded())
     return X;
+  auto Moved = [&](int Axis) {
+    ReplicationType Rows = ReplicationType::sharded(Axis, X.K);
+    Rows.Zero = X.Zero;
+    return Rows;
+  };
   auto In = C.shape(0), Out = C.D.shape(C.out());
   if (dropsOnlyRow(C, X.Axis))
     return C.varying("drops the batch axis where a replica has one row");
@@ -385,7 +415,7 @@ ReplicationType relayoutType(TypeContext &C) {
       return C.varying("permutes axes in an unknown order");
     for (size_t I = 0; I < Perm->size(); ++I)
       if ((*Perm)[I] == X.Axis)
-        return ReplicationType::sharded(static_cast<int>(I), X.K);
+        return Moved(static_cast<int>(I));
     return C.varying("permutes axes in an unknown order");
   }
   int Axis = C.D.batchAxis(C.out());
@@ -402,10 +432,10 @@ ReplicationType relayoutType(TypeContext &C) {
     auto Before = Lead(In->take_front(X.Axis)),
          After = Lead(Out->take_front(Axis));
     if (Before && After && *Before == *After)
-      return ReplicationType::sharded(Axis, X.K);
+      return Moved(Axis);
   }
   if (C.isOp(op::Reshape) && mergesRows(C, *In, *Out, X.Axis))
-    return ReplicationType::sharded(X.Axis, X.K);
+    return Moved(X.Axis);
   return C.varying(
       "reshapes so that the rows of a replica are no longer contiguous");
 }
@@ -465,7 +495,7 @@ ArrayRef<OpRule> families::reshape() {
   static const OpRule Rules[] = {
       entry(op::Reshape, Relayout,
             {.Sizes = sizes::reshape,
-             .Values = values::same,
+             .Values = values::reshape,
              .Is = ComparesSizes | ComparesWithSizes,
              .SizeOperands = operands(1),
              .LengthOperands = operands(1),
@@ -477,7 +507,9 @@ ArrayRef<OpRule> families::reshape() {
       entry(op::Squeeze, Relayout,
             {.Sizes = sizes::squeeze, .Values = values::same}),
       entry(op::Transpose, Relayout,
-            {.Sizes = sizes::transpose, .SizeOperands = operands(1)}),
+            {.Sizes = sizes::transpose,
+             .Values = values::transpose,
+             .SizeOperands = operands(1)}),
       entry(op::ConjugateTranspose, Relayout,
             {.Sizes = sizes::transpose, .SizeOperands = operands(1)}),
       {.Op = op::Fill,

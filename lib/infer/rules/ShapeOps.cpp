@@ -276,8 +276,11 @@ ReplicationType tileType(TypeContext &C) {
     bool Keeps =
         C.isSize(1) && (IsTrue || Axis == At) && At >= 0 && In && Out &&
         C.D.table().find((*In)[X.Axis]) == C.D.table().find((*Out)[At]);
-    return Keeps ? ReplicationType::sharded(At, X.K)
-                 : C.varying("repeats the rows of the batch");
+    if (!Keeps)
+      return C.varying("repeats the rows of the batch");
+    ReplicationType Rows = ReplicationType::sharded(At, X.K);
+    Rows.Zero = X.Zero;
+    return Rows;
   }
   if (Axis == -2)
     return C.varying("makes a tensor of a per-replica size");
@@ -286,6 +289,7 @@ ReplicationType tileType(TypeContext &C) {
   if (X.isPartial())
     X = C.reduced(0);
   ReplicationType Rows = ReplicationType::sharded(Axis, X.K);
+  Rows.Zero = X.Zero;
   if (C.broadcastsAlong(0, Axis))
     Rows.Order = ReplicationType::AnyOrder;
   else if (C.opName() == op::BroadcastTo)

@@ -17,6 +17,7 @@ namespace graft {
 namespace sizes {
 
 /// The operands and attributes of a strided slice; none if they are not known.
+/// Where it begins may be UnknownSize.
 struct Slice {
   SmallVector<int64_t, 4> Begin, Stride;
   Dims End;
@@ -24,13 +25,16 @@ struct Slice {
 };
 
 static std::optional<Slice> sliceOf(SizeContext &C) {
-  auto Begin = C.nums(1), Stride = C.nums(3);
-  Dims End = C.val(2);
-  if (!Begin || !End || !Stride || Begin->size() != End->size() ||
-      Begin->size() != Stride->size())
+  auto Stride = C.nums(3);
+  Dims From = C.val(1), End = C.val(2);
+  if (!From || !End || !Stride || From->size() != End->size() ||
+      From->size() != Stride->size())
     return std::nullopt;
+  SmallVector<int64_t, 4> Begin;
+  for (DimId D : *From)
+    Begin.push_back(C.plainNumber(D));
   auto Mask = [&](const char *Key) { return C.intAttr(Key).value_or(0); };
-  return Slice{*Begin,
+  return Slice{Begin,
                *Stride,
                End,
                Mask("begin_mask"),
@@ -214,8 +218,9 @@ static void stridedSlice(SizeContext &C) {
     DimId Old = Whole[Axis++];
     if (S->Shrink >> I & 1) {
       int64_t Rows = C.Known.localNumber(Old), At = S->Begin[I];
-      C.require(Rows == UnknownSize || (At < Rows && At >= -Rows), Old,
-                "selects a row that a replica does not have");
+      C.require(Rows == UnknownSize || At == UnknownSize ||
+                    (At < Rows && At >= -Rows),
+                Old, "selects a row that a replica does not have");
       continue;
     }
     int64_t Size = C.Table.number(Old);
@@ -232,6 +237,10 @@ static void stridedSlice(SizeContext &C) {
     }
     int64_t From = S->BeginMask >> I & 1 ? 0 : S->Begin[I];
     int64_t To = S->EndMask >> I & 1 ? Size : C.Table.number(End);
+    if (From == UnknownSize) {
+      List.push_back(C.slot(I));
+      continue;
+    }
     if (Size == UnknownSize || C.Table.hasSym(Old) || To == UnknownSize ||
         (!(S->EndMask >> I & 1) && C.Table.hasSym(End)) || S->Stride[I] <= 0) {
       bool Open = S->EndMask >> I & 1;
@@ -291,6 +300,8 @@ static void stridedSlice(SizeContext &C) {
   if (C.Table.hasSym((*S->End)[0]) || (End == UnknownSize && !ToEnd))
     return;
   int64_t From = S->BeginMask & 1 ? 0 : S->Begin[0], To = ToEnd ? Size : End;
+  if (From == UnknownSize)
+    return;
   if (From < 0)
     From += Size;
   if (To < 0)

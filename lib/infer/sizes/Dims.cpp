@@ -302,7 +302,7 @@ void DimAnalysis::finish() {
 
 std::optional<SmallVector<int64_t, 4>> DimAnalysis::numbers(Endpoint E) const {
   auto V = value(E);
-  if (!V)
+  if (!V || isMatrix(E))
     return std::nullopt;
   SmallVector<int64_t, 4> Result;
   for (DimId D : *V) {

@@ -260,12 +260,19 @@ public:
   std::optional<llvm::ArrayRef<DimId>> shape(Endpoint E) const {
     return list(shapeRun(E));
   }
-  /// Elements of the integer scalar or vector \p E; nothing if not tracked.
+  /// Elements of the integer scalar or vector \p E, or of a matrix that is made
+  /// of such vectors, row by row; nothing if not tracked.
   std::optional<llvm::ArrayRef<DimId>> value(Endpoint E) const {
     return list(valueRun(E));
   }
 
-  /// The elements as numbers, if all are (axes, permutations, ...).
+  /// Whether \p E has more than one axis.
+  bool isMatrix(Endpoint E) const {
+    DimRun Shape = shapeRun(E);
+    return Shape.Known && Shape.Count > 1;
+  }
+  /// The elements of a scalar or vector as numbers, if all are (axes,
+  /// permutations, ...).
   std::optional<llvm::SmallVector<int64_t, 4>> numbers(Endpoint E) const;
   /// Whether an element of the tracked value follows the batch.
   bool isSymbolic(Endpoint E) const { return valueRun(E).Symbolic; }

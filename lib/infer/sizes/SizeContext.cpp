@@ -77,7 +77,7 @@ void SizeContext::setShape(unsigned Port, ArrayRef<DimId> List) {
 }
 
 void SizeContext::setValue(unsigned Port, ArrayRef<DimId> Elements) {
-  if (Port >= A.numOutputs(N) || Elements.size() > 64)
+  if (Port >= A.numOutputs(N) || Elements.size() > MaxElements)
     return;
   // A later round knows more than an earlier one: what it says counts.
   DimRun &Mine = A.Values[A.outputIndex({N, Port})];

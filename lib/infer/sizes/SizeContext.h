@@ -51,8 +51,13 @@ public:
   DimRun inRun(unsigned I) const {
     return I < Inputs.size() ? A.shapeRun(Inputs[I]) : DimRun();
   }
-  /// The elements of operand \p I.
+  /// The elements of operand \p I, a scalar or a vector.
   Dims val(unsigned I) const {
+    return I < Inputs.size() && !A.isMatrix(Inputs[I]) ? A.value(Inputs[I])
+                                                       : std::nullopt;
+  }
+  /// Those of a matrix as well, row by row.
+  Dims elements(unsigned I) const {
     return I < Inputs.size() ? A.value(Inputs[I]) : std::nullopt;
   }
   /// The same as numbers, and the only one.
@@ -110,6 +115,8 @@ public:
   /// numbers, because an operand may turn out to be the batch in a later round.
   static constexpr unsigned OpaqueSlot = 0x4000;
 
+  /// Of values that are longer no elements are kept.
+  static constexpr unsigned MaxElements = 64;
   /// The size number \p Slot that this node makes.
   DimId slot(unsigned Slot);
   /// A size of which nothing is known but that it comes of \p From.
@@ -189,7 +196,9 @@ public:
   /// Of an array: its size. Of a stack: the integers that are pushed.
   Dims held(NodeId Handle) const { return A.list(HeldValues.lookup(Handle)); }
   /// Says so: elements of operand \p I, or what another one holds, or nothing.
-  void hold(NodeId Handle, unsigned I) { hold(Handle, A.valueRun(Inputs[I])); }
+  void hold(NodeId Handle, unsigned I) {
+    hold(Handle, A.isMatrix(Inputs[I]) ? DimRun() : A.valueRun(Inputs[I]));
+  }
   void holdLike(NodeId Handle, NodeId Of) {
     hold(Handle, HeldValues.lookup(Of));
   }
