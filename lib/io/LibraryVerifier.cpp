@@ -242,6 +242,7 @@ private:
         }
       }
     }
+    order(Def);
     for (const auto &A : Def.signature().output_arg()) {
       auto It = Def.ret().find(A.name());
       if (It == Def.ret().end())
@@ -249,6 +250,51 @@ private:
       else if (!Resolves(It->second))
         fault(Def, "returns '" + It->second + "', which it does not have");
     }
+  }
+
+  /// The nodes of a body have an order, but for those of a loop.
+  void order(const FunctionDef &Def) {
+    auto Size = static_cast<unsigned>(Def.node_def_size());
+    StringMap<unsigned> Ids;
+    for (unsigned I = 0; I < Size; ++I)
+      Ids[Def.node_def(static_cast<int>(I)).name()] = I;
+    std::vector<SmallVector<unsigned, 2>> Users(Size), Sources(Size);
+    std::vector<unsigned> Open(Size), Ready;
+    for (unsigned I = 0; I < Size; ++I) {
+      const tensorflow::NodeDef &Node = Def.node_def(static_cast<int>(I));
+      bool IsMerge = Node.op() == op::Merge || Node.op() == op::RefMerge;
+      for (StringRef Input : Node.input()) {
+        Input.consume_front("^");
+        auto It = Ids.find(Input.split(':').first);
+        if (It == Ids.end())
+          continue;
+        StringRef From = Def.node_def(static_cast<int>(It->second)).op();
+        if (IsMerge &&
+            (From == op::NextIteration || From == op::RefNextIteration))
+          continue;
+        Users[It->second].push_back(I);
+        Sources[I].push_back(It->second);
+        ++Open[I];
+      }
+      if (Open[I] == 0)
+        Ready.push_back(I);
+    }
+    for (unsigned At = 0; At < Ready.size(); ++At)
+      for (unsigned User : Users[Ready[At]])
+        if (--Open[User] == 0)
+          Ready.push_back(User);
+    if (Ready.size() == Size)
+      return;
+    // Whatever is left reads something that is left, in the end of a cycle.
+    auto IsLeft = [&](unsigned I) { return Open[I] != 0; };
+    auto At = static_cast<unsigned>(
+        find_if(Open, [](unsigned Count) { return Count != 0; }) -
+        Open.begin());
+    for (unsigned Step = 0; Step < Size; ++Step)
+      At = *find_if(Sources[At], IsLeft);
+    fault(Def, "has a cycle, in which node '" +
+                   Def.node_def(static_cast<int>(At)).name() +
+                   "' is: it waits for itself");
   }
 
   const Graph &G;
