@@ -246,9 +246,10 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
         G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
         Facts->Types.readsUnaggregated(N))
       continue;
-    bool IsMerged = Merged.count({N, 0});
-    if (isGlobalName(N) && !(IsMerged && Found.isPicked({N, 0})))
+    // Few are merged, so that is looked up last.
+    if (isGlobalName(N) && !(Found.isPicked({N, 0}) && Merged.count({N, 0})))
       continue;
+    bool IsMerged = Merged.count({N, 0});
     bool IsInput = G->node(N).Kind == Inserted::No;
     if (IsInput && IsMerged)
       nameMerged(N);
