@@ -293,6 +293,7 @@ def with_lengths(features):
 def counts(rng, dtype):
     return *ROWS(rng, dtype), np.int32(rng.integers(1, 4))
 
+
 def attended(b: Builder):
     """One recurrence over what another gave, by attention of a query that is repeated as often as the sequence is long:
     sizes in a matrix, rows cut out by the counter of the loop, the gradient of one loop in the array of the other."""
