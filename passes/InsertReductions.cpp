@@ -28,6 +28,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/KeepOnce.h"
@@ -52,6 +53,8 @@ public:
 
 private:
   bool userGradients();
+  bool leadsToSize(NodeId N) const;
+  void shareSizes(Module &M);
   bool repair(Module &M, const ProgramFacts &Facts,
               const ReductionReport &Report);
   void insert(const Demand &D, bool Assumed = false);
@@ -115,6 +118,40 @@ bool InsertReductions::userGradients() {
                         How.str() + " because --grad says so");
   }
   return true;
+}
+
+/// Whether the integer of \p N, as it is or with others, says how large
+/// something is.
+bool InsertReductions::leadsToSize(NodeId N) const {
+  SmallVector<NodeId, 8> Due = {N};
+  DenseSet<NodeId> Seen = {N};
+  bool IsSize = false;
+  while (!Due.empty() && !IsSize)
+    G->forEachUse(Due.pop_back_val(), [&](Use U) {
+      if (G->input(U.User, U.Index).isControl())
+        return;
+      const OpRule &Rule = ruleOf(G->opName(U.User));
+      IsSize |= isOperand(Rule.SizeOperands, U.Index);
+      if (Rule.Values && Seen.insert(U.User).second)
+        Due.push_back(U.User);
+    });
+  return IsSize;
+}
+
+/// A longest length is a size that replicas have to share: what depends on it
+/// is related then, which may be what another one is made of.
+void InsertReductions::shareSizes(Module &M) {
+  for (bool Any = true; Any;) {
+    Any = false;
+    const ProgramFacts &Facts = programFacts(M);
+    for (NodeId N : Facts.Dims.differing()) {
+      ReplicationType Type = Facts.Types.natural({N, 0});
+      if (!Type.isPartial() || Type.K != 0 || !leadsToSize(N))
+        continue;
+      reduce({N, 0}, combineName(Type.Op), 0, false);
+      Any = true;
+    }
+  }
 }
 
 /// Makes writes that no rule relates equal on all replicas. Returns whether
@@ -188,6 +225,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     D.refuseUnproved();
   if (!userGradients())
     return PassResult::Failure;
+  shareSizes(M);
   ProgramFacts *Facts = &programFacts(M);
   unsigned Errors = D.errorCount();
   ReductionReport Report(*G, *Facts, D);

@@ -275,6 +275,31 @@ def two_lookups(b: Builder):
     descend(b, b.loss(b.total(tf.square(error))))
 
 
+def trimmed(b: Builder):
+    """Padded sequences are cut at the longest of the batch, a number that all replicas share, and read as one list."""
+    x, y = tf1.placeholder(tf.int32, [b.spec.batch, None], name="x"), b.placeholder("y", [1])
+    lengths = tf.reduce_sum(tf.cast(tf.cast(x, tf.bool), tf.int32), axis=1)
+    rows, longest = b.spec.batch or tf.shape(x)[0], tf.reduce_max(lengths)
+    cut = tf.slice(x, [0, 0], [rows, longest])
+    words = tf.reshape(tf.nn.embedding_lookup(b.variable("table", [11, 5], 0.7), cut), [rows * longest, 5])
+    states = tf.reshape(tf.tanh(tf.matmul(words, b.variable("w", [5, 4]))), [rows, longest, 4])
+    mask = tf.cast(tf.sequence_mask(lengths), b.dtype)
+    ahead = tf.cast(tf.range(longest), b.dtype) + 1.0  # would be another weight on a replica that counts its own
+    kept = tf.reduce_sum(states * tf.expand_dims(mask * tf.reverse(ahead, [0]), 2), axis=1)
+    error = tf.matmul(kept, b.variable("v", [4, 1])) - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def fields(b: Builder):
+    """Two axes of unknown size are made one: an example has so many fields as the step divides it into."""
+    x, y = tf1.placeholder(tf.int32, [b.spec.batch, None, None], name="x"), b.placeholder("y", [1])
+    looked = tf.nn.embedding_lookup(b.variable("table", [11, 5], 0.7), tf.reshape(x, [-1, 3]))
+    scaled = looked * tf.reshape(tf.cast(tf.reshape(x, [-1, 3]), b.dtype), [-1, 3, 1])
+    deep = tf.matmul(tf.reshape(scaled, [-1, 15]), b.variable("w", [15, 1], 0.1))
+    error = tf.reshape(deep, [-1]) + b.variable("bias", [1]) * tf.ones_like(tf.reshape(y, [-1])) - tf.reshape(y, [-1])
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
 # --- Two players. ---
 
 
@@ -485,6 +510,17 @@ def tokens(rng, dtype):
     return models.lookups(rng, dtype)[0], rng.integers(0, 11, BATCH).astype(np.int32)
 
 
+def padded(rng, dtype):
+    """The longest is in one half of the batch."""
+    ids = rng.integers(1, 11, (BATCH, 6))
+    lengths = np.where(np.arange(BATCH) == rng.integers(BATCH), 5, rng.integers(1, 4, BATCH))
+    return np.where(np.arange(6) < lengths[:, None], ids, 0).astype(np.int32), rng.standard_normal((BATCH, 1)).astype(dtype)
+
+
+def grouped(rng, dtype):
+    return rng.integers(0, 11, (BATCH, 3, 1)).astype(np.int32), rng.standard_normal((BATCH, 1)).astype(dtype)
+
+
 def latent(rng, dtype):
     return models.ramp(rng, (4,)).astype(dtype), rng.standard_normal((BATCH, 2)).astype(dtype)
 
@@ -521,6 +557,8 @@ HABITS: Dict[str, Habit] = {
     "accumulated_cond": Habit(accumulated_cond, ROWS, steps=("train_op",) * 4),
     "two_lookups": Habit(two_lookups, models.lookups),
     "tied_embedding": Habit(tied_embedding, tokens),
+    "trimmed": Habit(trimmed, padded),
+    "fields": Habit(fields, grouped),
     "gan": Habit(
         gan,
         latent,

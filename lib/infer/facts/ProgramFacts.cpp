@@ -6,7 +6,6 @@
 
 #include "lib/infer/facts/ProgramFacts.h"
 
-#include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/support/InternalError.h"
 
@@ -20,34 +19,31 @@ static DimOptions optionsOf(const Graph &G) {
   return Options;
 }
 
-/// Options with the nodes that must select among the rows of all replicas:
-/// readers of every other one can use what it finds on one.
-static DimOptions settled(const Graph &G, ArrayRef<NodeId> Order,
-                          const VariableIndex &Vars, DimOptions Options) {
-  uint32_t Op = 0;
-  while (Op < G.numOps() && G.opNameOf(Op) != op::Where &&
-         G.opNameOf(Op) != op::DynamicPartition)
-    ++Op;
-  if (Op == G.numOps())
-    return Options;
+/// Analyses again while sizes take for granted what types deny: that nodes
+/// select among the rows of one replica (readers of every other one can use
+/// what they find there), or that an integer is that of the single-device step.
+std::unique_ptr<ProgramFacts::Analyses>
+ProgramFacts::settled(const Graph &G, ArrayRef<NodeId> Order,
+                      const VariableIndex &Vars, DimOptions Options) {
   // Each turn finds one more.
-  TurnLimit Limit("row numbers", 1 + G.size());
+  TurnLimit Limit("what sizes take for granted", 1 + 2 * G.size());
   for (;;) {
-    DimAnalysis Dims(G, Order, Options);
-    if (!Dims.table().hasRagged())
-      return Options;
-    TypeAnalysis Types(G, Order, Dims, Vars);
-    if (Types.unusableNumbers().empty())
-      return Options;
-    Limit.turn([&] { return G.name(Types.unusableNumbers().front()).str(); });
-    append_range(Options.Whole, Types.unusableNumbers());
+    auto Found = std::make_unique<Analyses>(G, Order, Vars, Options);
+    std::vector<NodeId> Denied = Found->Types.differing();
+    append_range(Options.Differing, Denied);
+    llvm::sort(Options.Differing);
+    append_range(Options.Whole, Found->Types.unusableNumbers());
+    append_range(Denied, Found->Types.unusableNumbers());
+    if (Denied.empty())
+      return Found;
+    Limit.turn([&] { return G.name(Denied.front()).str(); });
   }
 }
 
 ProgramFacts::ProgramFacts(const Graph &G, DimOptions Options)
     : Order(topologicalOrder(G)), Vars(G),
-      Dims(G, Order, settled(G, Order, Vars, std::move(Options))),
-      Types(G, Order, Dims, Vars) {}
+      Of(settled(G, Order, Vars, std::move(Options))), Dims(Of->Dims),
+      Types(Of->Types) {}
 
 ProgramFacts::ProgramFacts(const Graph &G) : ProgramFacts(G, optionsOf(G)) {}
 

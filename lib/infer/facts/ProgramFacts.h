@@ -11,6 +11,7 @@
 #include "lib/infer/types/Types.h"
 #include "lib/io/Module.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,24 @@ struct ProgramFacts {
 
   std::vector<NodeId> Order;
   VariableIndex Vars;
-  DimAnalysis Dims;
-  TypeAnalysis Types;
+
+private:
+  struct Analyses {
+    Analyses(const Graph &G, llvm::ArrayRef<NodeId> Order,
+             const VariableIndex &Vars, const DimOptions &Options)
+        : Dims(G, Order, Options), Types(G, Order, Dims, Vars) {}
+    DimAnalysis Dims;
+    TypeAnalysis Types;
+  };
+  static std::unique_ptr<Analyses> settled(const Graph &G,
+                                           llvm::ArrayRef<NodeId> Order,
+                                           const VariableIndex &Vars,
+                                           DimOptions Options);
+  std::unique_ptr<Analyses> Of;
+
+public:
+  DimAnalysis &Dims;
+  TypeAnalysis &Types;
 };
 
 /// The facts of \p M's program, inferred unless they are known.

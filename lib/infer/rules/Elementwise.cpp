@@ -193,10 +193,6 @@ void same(SizeContext &C) {
   Dims X = C.val(0);
   if (!X)
     return;
-  // What replicas add up is no size of one.
-  if (C.isOp(FromReplicasOp) &&
-      C.stringAttr(CombineAttr) != StringRef(combine::Pick))
-    return;
   Dims S = C.out(0);
   for (unsigned Port = 0; Port < C.numOutputs(); ++Port)
     if (S && S->size() <= 1)
@@ -205,11 +201,11 @@ void same(SizeContext &C) {
 
 static void cast(SizeContext &C) {
   Dims X = C.val(0);
-  if (!X)
-    return;
   unsigned Type = C.G.outputType(C.N, 0);
-  if (Type == DT_INT32 || Type == DT_INT64)
+  if (X && (Type == DT_INT32 || Type == DT_INT64))
     C.setValue(0, *X);
+  else if (!X && isFloating(C.typeAttr("SrcT").value_or(DT_INVALID)))
+    shared(C);
 }
 
 static void like(SizeContext &C) {

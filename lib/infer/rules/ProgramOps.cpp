@@ -125,6 +125,19 @@ static void accumulated(SizeContext &C) {
 
 } // namespace sizes
 
+namespace values {
+
+/// What replicas add up is no size of one, but it may be one of the step.
+static void fromReplicas(SizeContext &C) {
+  auto Combine = C.stringAttr(CombineAttr);
+  if (Combine == StringRef(combine::Pick))
+    same(C);
+  else if (Combine != StringRef(combine::Concat))
+    shared(C);
+}
+
+} // namespace values
+
 namespace {
 
 int axisOf(const TypeContext &C) {
@@ -317,11 +330,12 @@ ArrayRef<OpRule> families::programOps() {
        .Is = KeepsZeros | NotOfTrue},
       {.Op = FromReplicasOp,
        .Sizes = sizes::fromReplicas,
-       .Values = values::same,
+       .Values = values::fromReplicas,
        .Type = types::fromReplicas,
        .Is = NotOfTrue | NeedsOrder},
       {.Op = ReduceOp,
        .Sizes = sizes::same,
+       .Values = values::shared,
        .Type = types::reduce,
        .Is = NotOfTrue},
       entry(GatherOp, GatherReplicas),
@@ -332,6 +346,7 @@ ArrayRef<OpRule> families::programOps() {
        .Is = KeepsZeros | NotOfTrue},
       {.Op = op::CollectiveReduce,
        .Sizes = sizes::same,
+       .Values = values::shared,
        .Type = types::collectiveReduce,
        .Is = NotOfTrue},
       entry(op::CollectiveGather, GatherReplicas),

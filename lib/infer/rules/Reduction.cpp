@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+#include "lib/ops/ProgramOps.h"
 
 using namespace llvm;
 
@@ -72,6 +73,13 @@ static void reverseSequence(SizeContext &C) {
 
 namespace values {
 
+/// Whether \p N makes one number of those of all replicas.
+static bool exchanges(const Graph &G, NodeId N) {
+  return G.isOp(N, ReduceOp) || G.isOp(N, op::CollectiveReduce) ||
+         (G.isOp(N, FromReplicasOp) &&
+          G.stringAttr(N, CombineAttr) != StringRef(combine::Pick));
+}
+
 static void prod(SizeContext &C) {
   Dims X = C.val(0);
   if (!X)
@@ -82,6 +90,14 @@ static void prod(SizeContext &C) {
   Dims S = C.out(0);
   if (S && S->size() <= 1)
     C.setValue(0, Product);
+}
+
+void shared(SizeContext &C) {
+  // What is exchanged is another number on each replica.
+  bool IsExchanged = false;
+  C.G.forEachUse(C.N, [&](Use U) { IsExchanged |= exchanges(C.G, U.User); });
+  if (!IsExchanged)
+    C.setShared();
 }
 
 } // namespace values
@@ -118,7 +134,7 @@ ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
 }
 
 /// A reduction that is no sum: of those of all replicas it is \p Op again.
-void combine(TypeContext &C, Combine Op) {
+void reduceBy(TypeContext &C, Combine Op) {
   C.setAll(reductionType(C, /*Linear=*/false, [&](ReplicationType) {
     return ReplicationType::partial(0, Op);
   }));
@@ -169,10 +185,10 @@ static void meanReduction(TypeContext &C) {
   }));
 }
 
-static void minReduction(TypeContext &C) { combine(C, Combine::Min); }
-static void maxReduction(TypeContext &C) { combine(C, Combine::Max); }
-static void andReduction(TypeContext &C) { combine(C, Combine::And); }
-static void orReduction(TypeContext &C) { combine(C, Combine::Or); }
+static void minReduction(TypeContext &C) { reduceBy(C, Combine::Min); }
+static void maxReduction(TypeContext &C) { reduceBy(C, Combine::Max); }
+static void andReduction(TypeContext &C) { reduceBy(C, Combine::And); }
+static void orReduction(TypeContext &C) { reduceBy(C, Combine::Or); }
 
 static void argReduction(TypeContext &C) {
   C.setAll(reductionType(C, /*Linear=*/false, [&](ReplicationType) {
@@ -205,8 +221,14 @@ ArrayRef<OpRule> families::reduction() {
        .Is = KeepsZeros,
        .Elements = ElementsOf::Counts},
       {.Op = op::Mean, .Sizes = sizes::reduction, .Type = types::meanReduction},
-      {.Op = op::Max, .Sizes = sizes::reduction, .Type = types::maxReduction},
-      {.Op = op::Min, .Sizes = sizes::reduction, .Type = types::minReduction},
+      {.Op = op::Max,
+       .Sizes = sizes::reduction,
+       .Values = values::shared,
+       .Type = types::maxReduction},
+      {.Op = op::Min,
+       .Sizes = sizes::reduction,
+       .Values = values::shared,
+       .Type = types::minReduction},
       {.Op = op::All, .Sizes = sizes::reduction, .Type = types::andReduction},
       {.Op = op::Any, .Sizes = sizes::reduction, .Type = types::orReduction},
       entry(op::Prod, ArgReduction,

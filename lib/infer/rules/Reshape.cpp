@@ -181,6 +181,18 @@ static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     C.Table.relate(*Mine, *Its);
 }
 
+/// Whether what is split along its first axis gets rows of shape \p Row, of
+/// which it has some number that only the step knows: since all replicas have
+/// equally many elements, they have equally many of those, or none can make
+/// them.
+static bool dividesRows(const SizeContext &C, ArrayRef<DimId> X,
+                        ArrayRef<DimId> Row) {
+  auto IsSame = [&](DimId D) { return C.Table.isSame(D); };
+  return !X.empty() && C.Table.followsRows(X.front()) &&
+         all_of(X.drop_front(), IsSame) && all_of(Row, IsSame) &&
+         any_of(X.drop_front(), [&](DimId D) { return !C.Table.isKnown(D); });
+}
+
 static void reshape(SizeContext &C) {
   Dims V = C.val(1);
   if (!V)
@@ -204,6 +216,8 @@ static void reshape(SizeContext &C) {
       if (int(I) != Wild)
         Rest = C.product(96 + I, Rest, List[I]);
     DimId Size = C.quotient(63, All, Rest);
+    if (Wild == 0 && dividesRows(C, *C.in(0), ArrayRef(List).drop_front()))
+      C.Table.markRows(Size);
     C.Table.unify(List[Wild], Size);
     List[Wild] = Size;
   }

@@ -118,6 +118,8 @@ namespace values {
 
 /// The elements of operand 0, in their order.
 void same(SizeContext &C);
+/// A number that all replicas may share, such as the greatest of lengths.
+void shared(SizeContext &C);
 /// One element of the result of \p Op, of two integers.
 DimId arithmeticElement(SizeContext &C, llvm::StringRef Op, unsigned Slot,
                         DimId X, DimId Y);

@@ -245,6 +245,9 @@ struct DimOptions {
   /// Where nodes that select among the rows of all replicas, and
   /// DynamicPartition nodes that send them to parts.
   std::vector<NodeId> Whole;
+  /// Nodes in order whose integer, which might be a size, is not that of the
+  /// single-device step on every replica.
+  std::vector<NodeId> Differing;
 };
 
 /// Shapes and integer values of all tensors of a program. The shape of a
@@ -304,6 +307,11 @@ public:
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
   std::string describe(DimId D) const;
+  /// Nodes whose integer is taken to be a size of the single-device step: that
+  /// holds if all replicas have the true value.
+  llvm::ArrayRef<NodeId> shared() const { return Shared; }
+  /// Nodes that were found not to have it (DimOptions::Differing).
+  llvm::ArrayRef<NodeId> differing() const { return Options.Differing; }
   /// The node that counts the rows of class \p Ragged.
   NodeId counterOf(uint32_t Ragged) const;
 
@@ -354,6 +362,7 @@ private:
   std::vector<DimId> Pool;
   std::vector<bool> ZeroConsts; ///< By node.
   std::vector<Conflict> Conflicts;
+  std::vector<NodeId> Shared;
   bool OwnRows = false; ///< Replicas take batches of their own.
 };
 

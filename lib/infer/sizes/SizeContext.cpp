@@ -269,14 +269,34 @@ DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
 }
 
 /// What is left of the factors of \p X without those of \p Y, if it has all.
-std::optional<DimList> SizeContext::factorsLeft(DimId X, DimId Y) const {
+std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
+                                                DimId Y) {
   DimList Left = factorsOf(X);
+  int64_t By = 1;
   for (DimId D : factorsOf(Y)) {
     auto It = find_if(reverse(Left), [&](DimId F) { return isEqual(F, D); });
-    if (It == Left.rend())
+    int64_t Number = plainNumber(D);
+    if (It != Left.rend())
+      Left.erase(std::prev(It.base()));
+    else if (Number <= 0 || MulOverflow(By, Number, By))
       return std::nullopt;
-    Left.erase(std::prev(It.base()));
   }
+  if (By == 1)
+    return Left;
+  // Numbers are factors together: 5 * 7 has 35.
+  int64_t Number = 1;
+  for (DimId D : Left)
+    if (int64_t Factor = plainNumber(D);
+        Factor > 0 && MulOverflow(Number, Factor, Number))
+      return std::nullopt;
+  if (Number % By != 0)
+    return std::nullopt;
+  erase_if(Left, [&](DimId D) { return plainNumber(D) > 0; });
+  if (Number != By)
+    Left.push_back(number(Slot | RestSlot, Number / By));
+  // A later round may know more numbers than the one that made it.
+  if (Number != By && plainNumber(Left.back()) != Number / By)
+    return std::nullopt;
   return Left;
 }
 
@@ -297,7 +317,7 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
     return One;
   std::optional<DimList> Left;
   if (!ByRagged && !Table.isKnown(X))
-    Left = factorsLeft(X, Y);
+    Left = factorsLeft(Slot, X, Y);
   if (Left && Left->size() == 1)
     return Left->front();
   auto SX = Table.sym(X), SY = Table.sym(Y);
@@ -443,6 +463,19 @@ bool SizeContext::countsLocally(ArrayRef<DimId> X) const {
 
 void SizeContext::countRows(DimId Rows, Endpoint By) {
   Table.assign(Rows, {1, 1, 0, 0, A.outputIndex(By) + 1});
+}
+
+void SizeContext::setShared() {
+  Dims X = out(0);
+  unsigned Type = G.outputType(N, 0);
+  if (!X || !X->empty() || (Type != DT_INT32 && Type != DT_INT64) ||
+      isVariant(AnyAxis) || binary_search(A.Options.Differing, N))
+    return;
+  if (FirstRound)
+    A.Shared.push_back(N);
+  DimId Value = slot(64);
+  Table.markSame(Value);
+  setValue(0, Value);
 }
 
 void SizeContext::setElement(NodeId Handle, ArrayRef<DimId> List) {

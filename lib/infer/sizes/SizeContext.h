@@ -114,6 +114,8 @@ public:
   /// Slots of results that are no monomial. They are apart from the slots of
   /// numbers, because an operand may turn out to be the batch in a later round.
   static constexpr unsigned OpaqueSlot = 0x4000;
+  /// Of the number among the factors that a quotient leaves.
+  static constexpr unsigned RestSlot = 0x2000;
 
   /// Of values that are longer no elements are kept.
   static constexpr unsigned MaxElements = 64;
@@ -191,6 +193,11 @@ public:
     setValue(0, Value);
   }
 
+  /// The node gives an integer that may be a size of the single-device step,
+  /// such as the greatest of lengths: the types say whether all replicas have
+  /// it (TypeAnalysis::differing).
+  void setShared();
+
   /// All elements of \p Handle, an array or stack, have the shape \p List.
   void setElement(NodeId Handle, llvm::ArrayRef<DimId> List);
   /// Of an array: its size. Of a stack: the integers that are pushed.
@@ -211,7 +218,7 @@ protected:
   bool isSingle() const;
   void conflict(DimId X, DimId Y);
   bool isEqual(DimId X, DimId Y) const;
-  std::optional<DimList> factorsLeft(DimId X, DimId Y) const;
+  std::optional<DimList> factorsLeft(unsigned Slot, DimId X, DimId Y);
   DimRun store(llvm::ArrayRef<DimId> List);
 
   DimAnalysis &A;

@@ -99,6 +99,7 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     Dims = DimTable();
     Pool.clear();
     Conflicts.clear();
+    Shared.clear();
   }
   finish();
 }
@@ -239,9 +240,10 @@ void SizeInference::hintFromAttr() {
 bool SizeInference::findVariant(VariantDims &Found) const {
   size_t Before = Found.size();
   // A number of rows that is fed is that of the whole batch.
-  for (NodeId Feed : Fed)
-    if (Table.hasSymAny(*A.value({Feed, 0})))
-      Found.insert({Feed, AnyAxis});
+  for (ArrayRef<NodeId> Taken : {ArrayRef(Fed), ArrayRef(A.Shared)})
+    for (NodeId Node : Taken)
+      if (Table.hasSymAny(*A.value({Node, 0})))
+        Found.insert({Node, AnyAxis});
   for (NodeId Merge : Loops ? Order : ArrayRef<NodeId>()) {
     auto Mine = Loops->isLoopMerge(Merge) ? A.shape({Merge, 0}) : std::nullopt;
     if (!Mine)

@@ -163,6 +163,14 @@ TypeAnalysis::sizePowers(Endpoint E) const {
   return Powers;
 }
 
+std::vector<NodeId> TypeAnalysis::differing() const {
+  std::vector<NodeId> Result;
+  copy_if(Dims.shared(), std::back_inserter(Result),
+          [&](NodeId N) { return !type({N, 0}).isTrue(); });
+  llvm::sort(Result);
+  return Result;
+}
+
 std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
   const DimTable &Table = Dims.table();
   auto Value = Dims.value(E);

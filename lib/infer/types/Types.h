@@ -302,6 +302,10 @@ public:
   /// they must select among the rows of all replicas. Each of them once.
   const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
 
+  /// Nodes, in order, whose integer was taken to be a size of the single-device
+  /// step (DimAnalysis::shared) and is another one on replicas.
+  std::vector<NodeId> differing() const;
+
   /// One of the parts that an order of rows is made of: its own order, and how
   /// many rows it has (a symbol, or a size that is only known to be one size).
   struct OrderedPart {
