@@ -131,7 +131,9 @@ ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
           "concatenates a per-replica shard with a replicated value "
           "along the batch axis");
     TypeAnalysis::OrderedPart P;
-    P.Order = X.Order;
+    // Rows that are all equal are in order, too.
+    P.Order = X.Order == ReplicationType::AnyOrder ? ReplicationType::InOrder
+                                                   : X.Order;
     P.Size = C.D.table().find((*Shape)[Axis]);
     P.Rows = Sym();
     if (auto S = C.D.table().sym(P.Size)) {

@@ -80,6 +80,37 @@ void pool(SizeContext &C) {
   C.setShape(0, List);
 }
 
+/// Images of the size in operand 1.
+static void resize(SizeContext &C) {
+  Dims X = C.in(0);
+  if (!X || X->size() != 4)
+    return;
+  DimId Height = C.slot(1), Width = C.slot(2);
+  if (Dims Size = C.val(1); Size && Size->size() == 2) {
+    Height = (*Size)[0];
+    Width = (*Size)[1];
+  }
+  X = C.in(0);
+  C.setShape(0, {(*X)[0], Height, Width, (*X)[3]});
+}
+
+/// What is said about channels becomes blocks of the image, or the reverse.
+static void blocks(SizeContext &C) {
+  Dims X = C.in(0);
+  int64_t Block = C.intAttr("block_size").value_or(0);
+  if (!X || X->size() != 4 || Block < 1 || Block > INT16_MAX ||
+      C.stringAttr("data_format").value_or("NHWC") != "NHWC")
+    return;
+  bool ToSpace = C.isOp(op::DepthToSpace);
+  DimId List[4] = {(*X)[0], (*X)[1], (*X)[2], (*X)[3]};
+  for (unsigned I = 1; I < 4; ++I) {
+    DimId By = C.number(4 + I, I == 3 ? Block * Block : Block);
+    List[I] = ToSpace == (I < 3) ? C.product(I, List[I], By)
+                                 : C.quotient(I, List[I], By);
+  }
+  C.setShape(0, List);
+}
+
 static void sizesOfRows(SizeContext &C) {
   if (Dims V = C.val(0))
     C.setShape(0, *V);
@@ -173,6 +204,11 @@ constexpr OpRule ConvBackpropFilter = {.Sizes = sizes::fromSizes<1>,
 constexpr OpRule PerExample = {.Rows = sizes::sameRows,
                                .Type = types::perExample,
                                .ComparedOperands = AllOperands};
+constexpr OpRule Resize = {.Sizes = sizes::resize,
+                           .Rows = sizes::sameRows,
+                           .Type = types::perExample,
+                           .SizeOperands = operands(1),
+                           .ComparedOperands = AllOperands};
 constexpr OpRule GradSecond = {.Sizes = sizes::sizesOfRows,
                                .Type = types::gradSecond,
                                .Is =
@@ -206,14 +242,15 @@ ArrayRef<OpRule> families::convolution() {
       entry(op::AvgPool3DGrad, GradSecond),
       entry(op::AvgPoolGrad, GradSecond),
       entry(op::LRN, PerExample, {.Sizes = sizes::same}),
-      entry(op::SpaceToDepth, LinearRows),
-      entry(op::DepthToSpace, LinearRows),
+      entry(op::SpaceToDepth, LinearRows, {.Sizes = sizes::blocks}),
+      entry(op::DepthToSpace, LinearRows, {.Sizes = sizes::blocks}),
       entry(op::ExtractImagePatches, LinearRows),
-      entry(op::ResizeArea, PerExample),
-      entry(op::ResizeBicubic, PerExample),
-      entry(op::ResizeNearestNeighborGrad, LinearRows),
-      entry(op::ResizeBilinear, PerExample),
-      entry(op::ResizeNearestNeighbor, PerExample),
+      entry(op::ResizeArea, Resize),
+      entry(op::ResizeBicubic, Resize),
+      entry(op::ResizeNearestNeighborGrad, LinearRows,
+            {.Sizes = sizes::resize, .SizeOperands = operands(1)}),
+      entry(op::ResizeBilinear, Resize),
+      entry(op::ResizeNearestNeighbor, Resize),
   };
   return Rules;
 }

@@ -124,18 +124,44 @@ static void split(SizeContext &C) {
   }
 }
 
+/// What is left of \p Whole after \p First of the same rows; nothing if that is
+/// not known.
+static std::optional<DimId> restOf(SizeContext &C, unsigned Slot, DimId Whole,
+                                   DimId First) {
+  auto All = C.Table.sym(Whole), Before = C.Table.sym(First);
+  int64_t Number = C.Table.number(Whole), Begin = C.Table.number(First);
+  if (!C.Table.hasSym(Whole) || !C.Table.hasSym(First) || !All || !Before ||
+      Number == UnknownSize || Begin == UnknownSize || All->Ragged != 0 ||
+      All->C <= Before->C)
+    return std::nullopt;
+  Sym Rest = *All;
+  Rest.C = Before->C;
+  if (!(Rest == *Before))
+    return std::nullopt;
+  Rest.C = All->C - Before->C;
+  DimId D = C.slot(Slot);
+  C.Table.assign(D, Rest);
+  C.Table.assignNumber(D, Number - Begin);
+  return D;
+}
+
 static void slice(SizeContext &C) {
   Dims X = C.in(0), Size = C.val(2), From = C.val(1);
   auto Begin = C.nums(1);
   if (!X || !Size || Size->size() != X->size())
     return;
   // An axis of which as many elements are taken as it has, from the first on,
-  // is taken whole, whatever the number is that says so.
+  // is taken whole, whatever the number is that says so; so is the rest of it.
   for (size_t I = 0; I < X->size(); ++I) {
     int64_t Number = C.Table.number((*Size)[I]);
     if (Begin && I < Begin->size() && (*Begin)[I] == 0 && Number > 0 &&
         Number == C.Table.number((*X)[I]))
       C.same((*Size)[I], (*X)[I]);
+    else if (auto Rest = Number > 0 && From && I < From->size()
+                             ? restOf(C, 32 + I, (*X)[I], (*From)[I])
+                             : std::nullopt;
+             Rest && Number == C.Table.number(*Rest))
+      C.same((*Size)[I], *Rest);
   }
   DimList List;
   for (size_t I = 0; I < X->size(); ++I) {

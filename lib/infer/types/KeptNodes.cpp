@@ -193,8 +193,23 @@ bool TypeInference::keep(NodeId First) {
   for (NodeId Node : New) {
     Kept[Node] = Due[Node] = true;
     markUsers(Node);
+    GivesRows |= claimsRows(Node);
   }
   return true;
+}
+
+/// Whether a result of \p Node has rows that only a constant says are those of
+/// a replica. When it is computed once they are split, and so they are rows.
+bool TypeInference::claimsRows(NodeId Node) const {
+  for (unsigned Port = 0; Port < D.numOutputs(Node); ++Port) {
+    auto Shape = D.shape({Node, Port});
+    if (Shape && any_of(*Shape, [&](DimId Size) {
+          auto S = D.table().sym(Size);
+          return S && S->isLocal() && !D.table().isOfSplit(*S);
+        }))
+      return true;
+  }
+  return false;
 }
 
 /// Has what makes a result of the node at hand unrelated computed once.
@@ -315,6 +330,9 @@ void TypeInference::inferKept() {
 }
 
 bool TypeInference::keepUnrelated(const KeepOptions &Options) {
+  // What else is unrelated may be related by the rows that are split now.
+  if (GivesRows)
+    return false;
   bool Any = keepMore(Options);
   // What is kept is related now: loops and arrays that depend on it may be.
   if (Any)

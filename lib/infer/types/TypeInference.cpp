@@ -149,7 +149,7 @@ void TypeInference::visit(NodeId Node) {
     Refused.reset();
   }
   // What reads something that is computed once may have to be so, too.
-  if (!Kept.empty() && isUnrelated() && keepCause() && Kept[N]) {
+  if (!Kept.empty() && !GivesRows && isUnrelated() && keepCause() && Kept[N]) {
     Assumes = 0;
     inferKept();
   }

@@ -69,6 +69,7 @@ private:
   bool isOfReplicas(Endpoint E) const;
   const char *whyNotKept(NodeId Node) const;
   bool keep(NodeId Node);
+  bool claimsRows(NodeId Node) const;
   bool keepCause();
   bool keepOperand(unsigned I);
   bool keepMerged();
@@ -89,6 +90,7 @@ private:
   /// By array or stack: something unrelated is written to it. For lookups only.
   llvm::DenseMap<NodeId, bool> TakesUnrelated;
   TypeAnalysis::KeptNodes Found;
+  bool GivesRows = false; ///< A kept node does that claimed them.
   uint64_t SweepLimit = 0;
 };
 

@@ -181,6 +181,35 @@ TEST_CASE("two feeds have equally many rows where an op wants it", "[dims]") {
   }
 }
 
+TEST_CASE("what is taken to the end has the rows that are left", "[dims]") {
+  for (int Taken : {8, 4}) {
+    INFO(Taken);
+    Builder B;
+    B.feed("x", {8, 4});
+    B.feed("y", {8, 4});
+    B.integer("zero", 0);
+    B.op("Sub", "error", {"x/split", "y/split"});
+    B.op("ConcatV2", "xy", {"x/split", "y/split", "zero"});
+    B.sizeOf("n", "x/split", 0);
+    B.op("Pack", "begin", {"n", "zero"}, DT_INT32);
+    B.ints("size", {Taken, 4});
+    B.op("Slice", "rest", {"xy", "begin", "size"});
+    CHECK(B.shape("rest") == (Taken == 8 ? "1*b,4" : "4,4"));
+  }
+}
+
+TEST_CASE("sizes of images", "[dims]") {
+  Builder B;
+  B.feed("x", {-1, 8, 6, 12});
+  B.ints("size", {16, 5});
+  B.op("ResizeNearestNeighbor", "resized", {"x/split", "size"});
+  B.G.setIntAttr(B.op("DepthToSpace", "space", {"x/split"}), "block_size", 2);
+  B.G.setIntAttr(B.op("SpaceToDepth", "depth", {"x/split"}), "block_size", 2);
+  CHECK(B.shape("resized") == "1*b,16,5,12");
+  CHECK(B.shape("space") == "1*b,16,12,3");
+  CHECK(B.shape("depth") == "1*b,4,3,48");
+}
+
 TEST_CASE("feeds with as many static rows", "[dims]") {
   Builder B;
   B.feed("x", {64, 4});

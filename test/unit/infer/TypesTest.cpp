@@ -250,6 +250,16 @@ TEST_CASE("types: layout", "[types]") {
   CHECK(B.facts().Types.type(B.end("zeros")).Zero);
 }
 
+TEST_CASE("types: equal rows are joined as if they were in order", "[types]") {
+  Basics B;
+  B.integer("zero", 0);
+  B.op("ConcatV2", "end", {"s", "t", "zero"});
+  B.op("ZerosLike", "nothing", {"t"});
+  B.op("ConcatV2", "gradient", {"s", "nothing", "zero"});
+  B.op("Mul", "product", {"end", "gradient"});
+  CHECK(B.type("product") == "Sharded(0) joined");
+}
+
 TEST_CASE("types: a graph has as many orders of rows as it joins", "[types]") {
   Basics B;
   B.integer("zero", 0);
