@@ -33,6 +33,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/PerOp.h"
+#include "lib/infer/batch/FeedRanks.h"
 #include "lib/infer/batch/Feeds.h"
 #include "lib/infer/batch/FullBatch.h"
 #include "lib/infer/batch/OwnBatch.h"
@@ -336,6 +337,7 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   if (Options.Once)
     return PassResult::Changed;
+  declareRanks(*G, D);
   auto Chosen = chooseFeeds(*G, *Options.Feed, D);
   if (!Chosen)
     return PassResult::Failure;

@@ -179,6 +179,18 @@ static bool isOffXla(const AttrEntry &A) {
          (A.Key == "_XlaScope" && A.Value == encodeStringAttr(""));
 }
 
+/// Whether the attribute \p Value is a shape that says how many axes there are,
+/// and nothing else.
+static bool isRank(StringRef Value) {
+  auto Bytes = bytesField(Value, AttrShape);
+  if (!Bytes)
+    return false;
+  ShapeValue Shape = parseShape(*Bytes);
+  return !Shape.UnknownRank &&
+         all_of(Shape.Dims, [](int64_t Size) { return Size < 0; }) &&
+         Value == encodeShapeAttr(Shape);
+}
+
 void Checker::compareAttrs(NodeId I, NodeId P) {
   const Node &New = G.node(P);
   StringRef Was = In.attrBytes(I), Now(New.AttrData, New.AttrSize);
@@ -197,7 +209,7 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
                      : G.attr(P, A.Key);
     if (Value != A.Value && !mayChange(I, A.Key) &&
         !(Value && isOffXla({A.Key, *Value, ""})) &&
-        !(A.Key == "shape" && Value == encodeShapeAttr({}) && isOpenFeed(I)))
+        !(A.Key == "shape" && isOpenFeed(I) && Value && isRank(*Value)))
       error(P, "attribute '" + A.Key + "' is not that of the input");
   }
   for (const AttrEntry &A : G.attrs(P))
@@ -207,7 +219,7 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
 }
 
 /// Whether \p I is a feed of which the input does not know the rank: a program
-/// may say that it is a scalar, which TensorFlow checks.
+/// may say how many axes it has, which TensorFlow checks.
 bool Checker::isOpenFeed(NodeId I) const {
   auto Shape = In.attr(I, "shape");
   auto Bytes = Shape ? bytesField(*Shape, AttrShape) : std::nullopt;

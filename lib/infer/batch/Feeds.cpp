@@ -6,6 +6,7 @@
 
 #include "lib/infer/batch/Feeds.h"
 
+#include "lib/infer/batch/FeedRanks.h"
 #include "lib/infer/batch/SparseFeeds.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Topology.h"
@@ -37,7 +38,6 @@ private:
   Feed *find(StringRef Name);
   bool named(ArrayRef<std::string> Rules);
   bool named(StringRef Name, StringRef How, int Batch);
-  bool isScalar(Endpoint Feed) const;
   bool fromStatic(std::vector<Feed *> Candidates);
   std::vector<std::pair<Feed *, int>>
   mostWork(ArrayRef<NodeId> Order,
@@ -181,82 +181,6 @@ bool Chooser::named(StringRef Name, StringRef How, int Batch) {
     return false;
   }
   return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Feeds of unknown rank
-//===----------------------------------------------------------------------===//
-
-/// Whether the op of \p U refuses anything but a scalar there.
-static bool needsScalar(const Graph &G, Use U) {
-  const OpDef *Def = G.opDef(U.User);
-  UpdateDef Update = Def ? Def->update() : UpdateDef();
-  if (Update.Kind == UpdateKind::Apply) // a rate, a momentum, ...
-    return U.Index >= Update.NumVars && int(U.Index) != Update.Grad &&
-           int(U.Index) != Update.Indices;
-  StringRef Op = G.opName(U.User);
-  return ((Op == op::Switch || Op == op::RefSwitch || Op == op::Fill ||
-           Op == op::ScalarSummary) &&
-          U.Index == 1) ||
-         Op == op::LoopCond || Op == op::Range;
-}
-
-static bool isScalarConst(const Graph &G, Endpoint E) {
-  return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
-}
-
-/// Whether \p E is a draw, or one in another range.
-static bool isDraw(const Graph &G, Endpoint E) {
-  for (unsigned Depth = 0; Depth < 8; ++Depth) {
-    StringRef Op = G.opName(E.Node);
-    if (isRandomOp(Op))
-      return true;
-    if (Op != op::Add && Op != op::AddV2 && Op != op::Mul && Op != op::Identity)
-      return false;
-    E = G.input(E.Node, 0);
-  }
-  return false;
-}
-
-/// Whether \p Feed, of which the graph does not say the rank, is a scalar: an
-/// op needs one, where it or what is computed of it and numbers goes; or it is
-/// the rate of a dropout: what is computed of it is compared with, or added to,
-/// random numbers, and is a factor, and nothing else.
-bool Chooser::isScalar(Endpoint Feed) const {
-  SmallVector<Endpoint, 8> Work{Feed};
-  bool IsRate = false, IsOther = false;
-  for (size_t I = 0; I < Work.size() && I < 64; ++I) {
-    Endpoint E = Work[I];
-    SmallVector<Use, 8> Uses;
-    G.forEachUse(E.Node, [&](Use U) {
-      if (U.Index < G.node(U.User).NumData && G.input(U.User, U.Index) == E)
-        Uses.push_back(U);
-    });
-    for (Use U : Uses) {
-      if (needsScalar(G, U))
-        return true;
-      StringRef Op = G.opName(U.User);
-      bool Compares = Op.starts_with(op::Greater) || Op.starts_with(op::Less);
-      bool Adds = Op == op::Add || Op == op::AddV2 || Op == op::Sub;
-      bool Scales = Op == op::Mul || Op == op::RealDiv || Op == op::Div;
-      if (Op == op::Identity || Op == op::Cast || Op == op::LogicalNot) {
-        Work.push_back({U.User, 0});
-        continue;
-      }
-      if (!Compares && !Adds && !Scales) {
-        IsOther |= Op != op::Shape;
-        continue;
-      }
-      Endpoint Other = G.input(U.User, 1 - U.Index);
-      if (isScalarConst(G, Other) || is_contained(Work, Other))
-        Work.push_back({U.User, 0});
-      else if (!Scales && isDraw(G, Other))
-        IsRate = true;
-      else
-        IsOther |= !Scales;
-    }
-  }
-  return IsRate && !IsOther;
 }
 
 //===----------------------------------------------------------------------===//
@@ -433,7 +357,7 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
       continue;
     if (!Shape || Shape->UnknownRank) {
       // Nothing is known of it: a value that restores a file name, say.
-      F.Scalar = isScalar(F.At);
+      F.Scalar = isScalarFeed(G, F.At);
       F.Guessed =
           !F.Scalar && (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
                         isBatchRead(G.opName(F.At.Node)));

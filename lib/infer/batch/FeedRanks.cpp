@@ -1,0 +1,194 @@
+//===- lib/infer/batch/FeedRanks.cpp - feeds of unknown rank ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/batch/FeedRanks.h"
+
+#include "lib/graph/Graph.h"
+#include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// Whether the op of \p U refuses anything but a scalar there.
+static bool needsScalar(const Graph &G, Use U) {
+  const OpDef *Def = G.opDef(U.User);
+  UpdateDef Update = Def ? Def->update() : UpdateDef();
+  if (Update.Kind == UpdateKind::Apply) // a rate, a momentum, ...
+    return U.Index >= Update.NumVars && int(U.Index) != Update.Grad &&
+           int(U.Index) != Update.Indices;
+  StringRef Op = G.opName(U.User);
+  return ((Op == op::Switch || Op == op::RefSwitch || Op == op::Fill ||
+           Op == op::ScalarSummary) &&
+          U.Index == 1) ||
+         Op == op::LoopCond || Op == op::Range;
+}
+
+static bool isScalarConst(const Graph &G, Endpoint E) {
+  return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
+}
+
+/// Whether \p E is a draw, or one in another range.
+static bool isDraw(const Graph &G, Endpoint E) {
+  for (unsigned Depth = 0; Depth < 8; ++Depth) {
+    StringRef Op = G.opName(E.Node);
+    if (isRandomOp(Op))
+      return true;
+    if (Op != op::Add && Op != op::AddV2 && Op != op::Mul && Op != op::Identity)
+      return false;
+    E = G.input(E.Node, 0);
+  }
+  return false;
+}
+
+bool isScalarFeed(const Graph &G, Endpoint Feed) {
+  SmallVector<Endpoint, 8> Work{Feed};
+  bool IsRate = false, IsOther = false;
+  for (size_t I = 0; I < Work.size() && I < 64; ++I) {
+    Endpoint E = Work[I];
+    SmallVector<Use, 8> Uses;
+    G.forEachUse(E.Node, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData && G.input(U.User, U.Index) == E)
+        Uses.push_back(U);
+    });
+    for (Use U : Uses) {
+      if (needsScalar(G, U))
+        return true;
+      StringRef Op = G.opName(U.User);
+      bool Compares = Op.starts_with(op::Greater) || Op.starts_with(op::Less);
+      bool Adds = Op == op::Add || Op == op::AddV2 || Op == op::Sub;
+      bool Scales = Op == op::Mul || Op == op::RealDiv || Op == op::Div;
+      if (Op == op::Identity || Op == op::Cast || Op == op::LogicalNot) {
+        Work.push_back({U.User, 0});
+        continue;
+      }
+      if (!Compares && !Adds && !Scales) {
+        IsOther |= Op != op::Shape;
+        continue;
+      }
+      Endpoint Other = G.input(U.User, 1 - U.Index);
+      if (isScalarConst(G, Other) || is_contained(Work, Other))
+        Work.push_back({U.User, 0});
+      else if (!Scales && isDraw(G, Other))
+        IsRate = true;
+      else
+        IsOther |= !Scales;
+    }
+  }
+  return IsRate && !IsOther;
+}
+
+/// How many axes the op of \p U wants there, as it is defined; 0: any number.
+static unsigned axesWanted(const Graph &G, Use U) {
+  StringRef Op = G.opName(U.User);
+  if (U.Index > 1)
+    return 0;
+  if (U.Index == 1)
+    return StringSwitch<unsigned>(Op)
+        .Cases(op::MatMul, op::SparseTensorDenseMatMul, 2)
+        .Case(op::SparseSoftmaxCrossEntropyWithLogits, 1)
+        .Default(0);
+  return StringSwitch<unsigned>(Op)
+      .Cases(op::MatMul, op::SparseSoftmaxCrossEntropyWithLogits, 2)
+      .Cases(op::Conv2D, op::Conv2DBackpropFilter, op::DepthwiseConv2dNative,
+             op::MaxPool, op::AvgPool, op::LRN, 4)
+      .Cases(op::ResizeNearestNeighbor, op::ResizeBilinear, op::ResizeBicubic,
+             op::ResizeArea, op::DepthToSpace, op::SpaceToDepth, 4)
+      .Cases(op::Conv3D, op::MaxPool3D, op::AvgPool3D, 5)
+      .StartsWith(op::FusedBatchNorm, Op.contains("Grad") ? 0 : 4)
+      .Default(0);
+}
+
+/// How many axes there are according to a constant that has an element for
+/// each; 0: that is not said.
+static unsigned axesCounted(const Graph &G, Use U) {
+  StringRef Op = G.opName(U.User);
+  bool Counts = Op == op::Transpose || Op == op::Tile || Op == op::Slice ||
+                Op == op::Pad || Op == op::PadV2 || Op == op::MirrorPad;
+  if (!Counts || U.Index != 0 || !G.isOp(G.input(U.User, 1).Node, op::Const))
+    return 0;
+  auto Value = constValue(G, G.input(U.User, 1).Node);
+  return Value && !Value->Shape.UnknownRank && !Value->Shape.Dims.empty() &&
+                 Value->Shape.Dims[0] > 0
+             ? static_cast<unsigned>(Value->Shape.Dims[0])
+             : 0;
+}
+
+/// How many axes a strided slice speaks of, if it begins with the first.
+static unsigned axesSliced(const Graph &G, Use U) {
+  if (G.opName(U.User) != op::StridedSlice || U.Index != 0 ||
+      G.intAttr(U.User, "ellipsis_mask").value_or(0) != 0)
+    return 0;
+  Endpoint Begin = G.input(U.User, 1);
+  auto Value =
+      G.isOp(Begin.Node, op::Const) ? constValue(G, Begin.Node) : std::nullopt;
+  if (!Value || Value->Shape.Dims.size() != 1)
+    return 0;
+  int64_t New = G.intAttr(U.User, "new_axis_mask").value_or(0), Axes = 0;
+  for (int64_t I = 0; I < Value->Shape.Dims[0] && I < 32; ++I)
+    Axes += !(New >> I & 1);
+  return static_cast<unsigned>(Axes);
+}
+
+std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
+  SmallVector<Endpoint, 8> Work{Feed};
+  unsigned Wanted = 0, Sliced = 0;
+  bool Agree = true;
+  for (size_t I = 0; I < Work.size() && I < 64; ++I) {
+    Endpoint E = Work[I];
+    SmallVector<Use, 8> Uses;
+    G.forEachUse(E.Node, [&](Use U) {
+      if (U.Index < G.node(U.User).NumData && G.input(U.User, U.Index) == E)
+        Uses.push_back(U);
+    });
+    for (Use U : Uses) {
+      for (unsigned Axes : {axesWanted(G, U), axesCounted(G, U)}) {
+        Agree &= Axes == 0 || Wanted == 0 || Wanted == Axes;
+        Wanted = std::max(Wanted, Axes);
+      }
+      Sliced = std::max(Sliced, axesSliced(G, U));
+      StringRef Op = G.opName(U.User);
+      bool Scales = Op == op::Mul || Op == op::RealDiv || Op == op::Div ||
+                    Op == op::Add || Op == op::AddV2 || Op == op::Sub;
+      if (Op == op::Identity || Op == op::Cast || Op == op::StopGradient ||
+          (Scales && isScalarConst(G, G.input(U.User, 1 - U.Index))))
+        Work.push_back({U.User, 0});
+    }
+  }
+  if (!Agree || (Wanted != 0 && Sliced > Wanted))
+    return std::nullopt;
+  // One axis may be all that is sliced of several.
+  if (Wanted == 0 && Sliced < 2)
+    return std::nullopt;
+  return Wanted != 0 ? Wanted : Sliced;
+}
+
+void declareRanks(Graph &G, DiagnosticEngine &Diags) {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N) || !G.isOp(N, op::Placeholder) || !G.hasUses(N))
+      continue;
+    auto Shape = G.shapeAttr(N, "shape");
+    if (!Shape || !Shape->UnknownRank || isScalarFeed(G, {N, 0}))
+      continue;
+    auto Axes = rankOfFeed(G, {N, 0});
+    if (!Axes)
+      continue;
+    ShapeValue Declared;
+    Declared.Dims.assign(*Axes, -1);
+    G.setAttr(N, "shape", encodeShapeAttr(Declared));
+    if (Diags.wantsRemarks())
+      Diags.remark("feed", G.name(N),
+                   formatv("has {0} axes, as what reads it says; TensorFlow "
+                           "refuses to be fed anything else",
+                           *Axes));
+  }
+}
+
+} // namespace graft
