@@ -9,6 +9,8 @@
 
 #include "lib/graph/Graph.h"
 
+#include "lib/ops/ProgramOps.h"
+
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -103,6 +105,7 @@ uint32_t Graph::addOp(StringRef Name, uint32_t Hash) {
   auto Id = static_cast<uint32_t>(OpNames.size());
   OpNames.push_back(save(Name));
   Ops.push_back(factsOf(findOp(Name)));
+  Ops.back().OfUser = !Ops.back().Def && !isProgramOp(Name);
   OpIds.insert(Id, Name, Hash, [&](uint32_t I) { return OpNames[I]; });
   return Id;
 }

@@ -154,6 +154,7 @@ struct OpFacts {
   uint32_t Outputs = Open; ///< Number of outputs.
   bool RefInputs = false;  ///< An input takes a reference.
   bool RefOutputs = false; ///< An output is a reference.
+  bool OfUser = false;     ///< Neither TensorFlow's nor the program's.
 };
 
 class Graph {
@@ -308,9 +309,15 @@ public:
   /// unknown op.
   std::optional<unsigned> numOutputs(NodeId N) const;
   /// The DataType of output \p Port (references give the type referred to), or
-  /// DT_INVALID when it is not known.
+  /// DT_INVALID when it is not known. Of an op of the user it is what a reader
+  /// wants.
   unsigned outputType(NodeId N, uint32_t Port) const;
   unsigned outputType(Endpoint E) const { return outputType(E.Node, E.Port); }
+  /// Of all outputs, by the op's definition; none for an op without one.
+  llvm::SmallVector<unsigned, 4> outputTypes(NodeId N) const;
+  /// The DataType that data input \p Index of \p N takes, or DT_INVALID when it
+  /// is not known.
+  unsigned inputType(NodeId N, unsigned Index) const;
   /// Whether output \p Port is a reference to a variable.
   bool isRefOutput(NodeId N, uint32_t Port) const;
   /// Whether input \p Index of \p N takes a reference (the op's definition).

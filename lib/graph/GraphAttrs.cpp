@@ -262,13 +262,75 @@ std::optional<unsigned> Graph::numOutputs(NodeId N) const {
   return Count;
 }
 
+/// The type of what is in argument \p A, if it is no list; references give the
+/// type referred to.
+static unsigned typeOfArg(const Graph &G, NodeId N, const ArgDef &A) {
+  unsigned Type = A.Type;
+  if (*A.TypeAttr)
+    Type = G.typeAttr(N, A.TypeAttr).value_or(DT_INVALID);
+  return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
+}
+
+/// The type of tensor \p Index of \p Args, those of an argument one after the
+/// other.
+static unsigned typeAt(const Graph &G, NodeId N, ArrayRef<ArgDef> Args,
+                       unsigned Index) {
+  for (const ArgDef &A : Args) {
+    if (*A.TypeListAttr) {
+      SmallVector<unsigned, 4> List = G.typeListAttr(N, A.TypeListAttr);
+      if (Index < List.size())
+        return List[Index];
+      Index -= static_cast<unsigned>(List.size());
+    } else {
+      unsigned Width = argWidth(G, N, A);
+      if (Index < Width)
+        return typeOfArg(G, N, A);
+      Index -= Width;
+    }
+  }
+  return DT_INVALID;
+}
+
+SmallVector<unsigned, 4> Graph::outputTypes(NodeId N) const {
+  SmallVector<unsigned, 4> Result;
+  const OpDef *Def = opDef(N);
+  if (!Def)
+    return Result;
+  for (const ArgDef &A : Def->outputs()) {
+    if (*A.TypeListAttr)
+      Result.append(typeListAttr(N, A.TypeListAttr));
+    else
+      Result.append(argWidth(*this, N, A), typeOfArg(*this, N, A));
+  }
+  return Result;
+}
+
+unsigned Graph::inputType(NodeId N, unsigned Index) const {
+  const OpFacts &Facts = Ops[Nodes[N].Op];
+  if (Facts.Def)
+    return typeAt(*this, N, Facts.Def->inputs(), Index);
+  if (Facts.OfUser)
+    return DT_INVALID;
+  // Ops of the program have one type, in attribute T.
+  return typeAttr(N, "T").value_or(DT_INVALID);
+}
+
 unsigned Graph::outputType(NodeId N, uint32_t Port) const {
   const OpFacts &Facts = Ops[Nodes[N].Op];
-  if (!Facts.Def) {
-    // Ops of the program have one type, in attribute T.
-    auto Type = typeAttr(N, "T");
-    return Type ? *Type : unsigned(DT_INVALID);
+  if (Facts.OfUser) {
+    // All readers want the same (verifyDefinitions). Those of a few uses, or
+    // who asks of each use would take too long.
+    constexpr unsigned MaxUses = 64;
+    unsigned Uses = 0, Type = DT_INVALID;
+    anyUse(N, [&](Use U) {
+      if (isData(U) && input(U).Port == Port)
+        Type = inputType(U.User, U.Index);
+      return Type != DT_INVALID || ++Uses == MaxUses;
+    });
+    return Type;
   }
+  if (!Facts.Def)
+    return typeAttr(N, "T").value_or(DT_INVALID);
   ArrayRef<ArgDef> Outputs = Facts.Def->outputs();
   // Where no argument is a list, ports are arguments.
   if (Facts.Outputs != OpFacts::Open) {
@@ -276,20 +338,7 @@ unsigned Graph::outputType(NodeId N, uint32_t Port) const {
       return DT_INVALID;
     Outputs = Outputs.drop_front(std::exchange(Port, 0));
   }
-  for (const ArgDef &A : Outputs) {
-    unsigned Width = argWidth(*this, N, A);
-    if (Port >= Width) {
-      Port -= Width;
-      continue;
-    }
-    unsigned Type = A.Type;
-    if (*A.TypeListAttr)
-      Type = typeListAttr(N, A.TypeListAttr)[Port];
-    else if (*A.TypeAttr)
-      Type = typeAttr(N, A.TypeAttr).value_or(DT_INVALID);
-    return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
-  }
-  return DT_INVALID;
+  return typeAt(*this, N, Outputs, Port);
 }
 
 /// The argument that number \p Index of \p Args belongs to, or null.

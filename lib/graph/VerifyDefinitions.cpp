@@ -509,8 +509,10 @@ private:
     }
     for (size_t I = 0; I < Inputs.size(); ++I) {
       uint32_t Source = Signatures[Inputs[I].Node];
-      if (Source == NoSignature)
+      if (Source == NoSignature) {
+        ofUser(N, I, Inputs[I], static_cast<uint8_t>(Pool[To.First + I]));
         continue;
+      }
       const Signature &From = All[Source];
       if (Inputs[I].Port >= From.NumOutputs) {
         Edges.error(G.name(N),
@@ -539,6 +541,25 @@ private:
     }
   }
 
+  /// Nobody knows what \p From, of an op of the user, is; but it is one thing
+  /// for all who read it.
+  void ofUser(NodeId N, size_t Index, Endpoint From, unsigned Expected) {
+    if (!G.opFacts(G.node(From.Node).Op).OfUser)
+      return;
+    if (Expected > RefTypeOffset)
+      Expected -= RefTypeOffset;
+    auto [It, IsNew] = Readers.try_emplace(
+        {From.Node, From.Port}, std::pair<NodeId, unsigned>(N, Expected));
+    auto [Other, Type] = It->second;
+    if (!IsNew && Type != Expected)
+      Edges.error(G.name(N),
+                  formatv("input {0} must be {1} where '{2}' takes {3} from "
+                          "'{4}:{5}', too",
+                          Index, typeName(Expected), G.name(Other),
+                          typeName(Type), G.name(From.Node), From.Port)
+                      .str());
+  }
+
   const Graph &G;
   ErrorCap Attrs, Edges, Others;
   std::vector<OpCheck> Ops;
@@ -546,6 +567,8 @@ private:
   std::vector<Signature> All;
   SmallString<0> Pool;
   DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> ByKey;
+  /// Of outputs of ops of the user: who reads them, and as what.
+  DenseMap<std::pair<NodeId, uint32_t>, std::pair<NodeId, unsigned>> Readers;
   /// Keys that the definition does not have: the first ones, and all others.
   static constexpr size_t MaxFew = 8;
   SmallVector<StringRef, MaxFew> Few;

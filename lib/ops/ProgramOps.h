@@ -22,6 +22,12 @@ inline constexpr llvm::StringLiteral ScaleOp = "_Scale";
 /// Says which devices there are.
 inline constexpr llvm::StringLiteral MeshOp = "_GraftMesh";
 
+/// Whether \p Op is one of these, and not the op of a user.
+inline bool isProgramOp(llvm::StringRef Op) {
+  return Op == ToReplicasOp || Op == FromReplicasOp || Op == ReduceOp ||
+         Op == GatherOp || Op == ScaleOp || Op == MeshOp;
+}
+
 /// How values of replicas are combined: one of the words below.
 inline constexpr llvm::StringRef CombineAttr = "combine";
 /// Of the number of replicas, with which a value is multiplied.
