@@ -5,12 +5,14 @@
 // TensorFlow keeps the functions of a graph as they are and looks into a body
 // when it infers shapes through a call. So what is wrong with a body counts
 // where a node of the graph calls it, be it through other functions.
+// FunctionTypes.h has what is said of its edges.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/LibraryVerifier.h"
 
 #include "lib/graph/Verifier.h"
+#include "lib/io/FunctionTypes.h"
 #include "lib/io/Serialize.h"
 #include "lib/ops/Ops.h"
 #include "lib/support/Wire.h"
@@ -18,6 +20,7 @@
 #include "tensorflow/core/framework/function.pb.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -66,6 +69,7 @@ private:
   }
 
   void fault(const FunctionDef &Def, const Twine &What) {
+    ++Faults;
     Errors.error("", "function '" + Def.signature().name() + "' " + What);
   }
 
@@ -169,26 +173,40 @@ private:
       if (It != ByName.end()) {
         call(N, *It->second);
         reach(*It->second);
+        for (const AttrEntry &A : G.attrs(N))
+          Bound[It->second].insert(A.Key);
       } else if (auto F = G.attr(N, "f")) {
         tensorflow::AttrValue V;
         if (V.ParseFromArray(F->data(), static_cast<int>(F->size())))
           if (auto Callee = ByName.find(V.func().name());
-              Callee != ByName.end())
+              Callee != ByName.end()) {
             reach(*Callee->second);
+            bind(*Callee->second, V.func().attr());
+          }
       }
     }
-    while (!Work.empty()) {
-      const FunctionDef *Def = Work.pop_back_val();
-      for (const tensorflow::NodeDef &Node : Def->node_def())
-        if (const FunctionDef *Callee = callee(Node))
+    for (size_t At = 0; At < Reached.size(); ++At)
+      for (const tensorflow::NodeDef &Node : Reached[At]->node_def())
+        if (const FunctionDef *Callee = callee(Node)) {
           reach(*Callee);
+          bind(*Callee, Callee->signature().name() == Node.op()
+                            ? Node.attr()
+                            : Node.attr().at("f").func().attr());
+        }
+    for (const FunctionDef *Def : Reached)
       body(*Def);
-    }
   }
 
   void reach(const FunctionDef &Def) {
-    if (Reached.insert(Def.signature().name()).second)
-      Work.push_back(&Def);
+    if (IsReached.insert(&Def).second)
+      Reached.push_back(&Def);
+  }
+
+  /// A call says what the placeholders of \p Def are that are called like one
+  /// of \p Attrs.
+  template <typename Map> void bind(const FunctionDef &Def, const Map &Attrs) {
+    for (const auto &[Key, Value] : Attrs)
+      Bound[&Def].insert(Key);
   }
 
   /// A node whose op is a function has its arguments.
@@ -215,6 +233,10 @@ private:
     for (const tensorflow::NodeDef &Node : Def.node_def())
       if (!Names.insert(Node.name()).second)
         fault(Def, "has '" + Node.name() + "' twice");
+    for (const auto &A : Def.signature().attr())
+      Bound[&Def].insert(A.name());
+    const StringSet<> &Given = Bound[&Def];
+    unsigned Before = Faults;
     auto Resolves = [&](StringRef Text) {
       Text.consume_front("^");
       return Names.contains(Text.split(':').first);
@@ -231,11 +253,16 @@ private:
         auto It = Node.attr().find(A.Name);
         if (It != Node.attr().end()) {
           // What a placeholder stands for, the call says.
-          if (It->second.placeholder().empty())
-            if (std::string Fault = attrFault(A, serialize(It->second));
-                !Fault.empty())
+          if (const std::string &Key = It->second.placeholder(); !Key.empty()) {
+            if (!Given.contains(Key))
               fault(Def, "has node '" + Node.name() + "', whose attribute '" +
-                             A.Name + "' " + Fault);
+                             A.Name + "' is '$" + Key +
+                             "', which no call says");
+          } else if (std::string Fault = attrFault(A, serialize(It->second));
+                     !Fault.empty()) {
+            fault(Def, "has node '" + Node.name() + "', whose attribute '" +
+                           A.Name + "' " + Fault);
+          }
         } else if (!A.HasDefault) {
           fault(Def, "has node '" + Node.name() + "' without attribute '" +
                          A.Name + "', which " + Node.op() + " needs");
@@ -250,6 +277,9 @@ private:
       else if (!Resolves(It->second))
         fault(Def, "returns '" + It->second + "', which it does not have");
     }
+    if (Faults == Before)
+      checkFunctionTypes(Def, ByName,
+                         [&](const std::string &What) { fault(Def, What); });
   }
 
   /// The nodes of a body have an order, but for those of a loop.
@@ -300,11 +330,14 @@ private:
   const Graph &G;
   DiagnosticEngine &Diags;
   ErrorCap Errors;
+  unsigned Faults = 0;
   tensorflow::FunctionDefLibrary Library;
   std::vector<const FunctionDef *> InOrder;
-  StringMap<const FunctionDef *> ByName;
-  StringSet<> Reached;
-  SmallVector<const FunctionDef *, 8> Work;
+  FunctionsByName ByName;
+  DenseSet<const FunctionDef *> IsReached;
+  std::vector<const FunctionDef *> Reached; ///< Those that are called.
+  /// The attributes that calls give.
+  DenseMap<const FunctionDef *, StringSet<>> Bound;
 };
 
 } // namespace
