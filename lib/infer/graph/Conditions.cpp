@@ -30,6 +30,8 @@ bool Conditions::any(const Graph &G) {
 }
 
 uint32_t Conditions::intern(Set S) {
+  if (S.size() > MaxChoices)
+    return ManySet;
   auto [It, New] = Ids.try_emplace(S, static_cast<uint32_t>(Sets.size()));
   if (New) {
     Under.emplace_back();
@@ -46,6 +48,8 @@ uint32_t Conditions::unite(uint32_t A, uint32_t B) {
     return A;
   if (A == 0)
     return B;
+  if (A == ManySet || B == ManySet)
+    return ManySet;
   Set Result;
   std::set_union(Sets[A].begin(), Sets[A].end(), Sets[B].begin(), Sets[B].end(),
                  std::back_inserter(Result));
@@ -59,7 +63,7 @@ uint32_t Conditions::merge(ArrayRef<uint32_t> Sides) {
   uint32_t All = 0;
   for (uint32_t Side : Sides)
     All = unite(All, Side);
-  if (Sides.size() != 2)
+  if (Sides.size() != 2 || is_contained(Sides, ManySet))
     return All;
   const Set &A = Sets[Sides[0]], &B = Sets[Sides[1]];
   Set Differ;
@@ -96,14 +100,26 @@ uint32_t Conditions::addSwitch(NodeId N) {
     return ~0u;
   auto [It, New] = Predicates.try_emplace(
       {E.Node, E.Port}, static_cast<uint32_t>(Tensors.size()));
-  if (New) {
-    Tensors.emplace_back();
-    Members.emplace_back();
-  }
+  if (New)
+    addPredicate();
+  // An Identity that runs whenever its input does has the type of that: there
+  // are as many as conditionals.
+  Endpoint Tensor = G.input(N, 1);
+  while (G.isOp(Tensor.Node, op::Identity) &&
+         G.node(Tensor.Node).Kind == Inserted::No &&
+         G.node(Tensor.Node).NumData == 1 &&
+         SetOf[Tensor.Node] == setAt(G.input(Tensor.Node, 0)))
+    Tensor = G.input(Tensor.Node, 0);
   std::vector<Endpoint> &Its = Tensors[It->second];
-  if (!is_contained(Its, G.input(N, 1)))
-    Its.push_back(G.input(N, 1));
+  if (!is_contained(Its, Tensor))
+    Its.push_back(Tensor);
   return It->second;
+}
+
+uint32_t Conditions::addPredicate() {
+  Members.emplace_back();
+  Tensors.emplace_back();
+  return static_cast<uint32_t>(Tensors.size() - 1);
 }
 
 Conditions::Conditions(const Graph &G, ArrayRef<NodeId> Order) : G(G) {
@@ -117,6 +133,9 @@ Conditions::Conditions(const Graph &G, ArrayRef<NodeId> Order) : G(G) {
                                                                 : Other);
   }
   intern({});
+  addPredicate();
+  Sets.emplace_back();
+  Under.push_back({Many});
   SetOf.assign(G.size(), 0);
   SmallVector<uint32_t, 2> Sides;
   for (NodeId N : Order) {

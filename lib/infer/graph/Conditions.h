@@ -10,6 +10,10 @@
 //     u = Neg(t)            {p:1}
 //     m = Merge(f, u)       {}
 //
+// What runs under more choices than MaxChoices is said to run under one
+// predicate, Many, and so is what it passes this on to, Merge nodes too: else
+// time and memory would be the square of a graph.
+//
 // Where a predicate is not equal on all replicas, what runs under it runs on
 // some of them only: no value has a relation to the single-device one there.
 //
@@ -36,10 +40,16 @@ public:
   /// these.
   Conditions(const Graph &G, llvm::ArrayRef<NodeId> Order);
 
+  /// A predicate that stands for more of them than are told apart.
+  static constexpr uint32_t Many = 0;
+  static constexpr size_t MaxChoices = 256;
+
   /// The predicates that \p N runs under, as numbers.
   llvm::ArrayRef<uint32_t> of(NodeId N) const { return Under[SetOf[N]]; }
-  /// The tensors that Switch nodes take for predicate \p P.
+  /// The tensors that Switch nodes take for predicate \p P, of those that are
+  /// one by definition the first; none for Many.
   llvm::ArrayRef<Endpoint> tensors(uint32_t P) const { return Tensors[P]; }
+  bool isMany(NodeId N) const { return SetOf[N] == ManySet; }
   /// The nodes that run under predicate \p P.
   llvm::ArrayRef<NodeId> members(uint32_t P) const { return Members[P]; }
   /// The predicate of the Switch \p N; ~0 if it is none.
@@ -56,7 +66,9 @@ private:
   uint32_t merge(llvm::ArrayRef<uint32_t> Sides);
   uint32_t setAt(Endpoint E);
   uint32_t addSwitch(NodeId N);
+  uint32_t addPredicate();
 
+  static constexpr uint32_t ManySet = 1; ///< The set of Many.
   const Graph &G;
   std::map<Set, uint32_t> Ids;
   std::vector<Set> Sets;                    ///< By id; 0 is empty.

@@ -13,6 +13,7 @@
 
 #include "lib/infer/types/TypeContext.h"
 
+#include "lib/infer/graph/Topology.h"
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -316,16 +317,42 @@ NodeId TypeContext::partedBy(Endpoint E) const {
 //===----------------------------------------------------------------------===//
 
 std::optional<Endpoint> TypeContext::localPredicate(NodeId Node) const {
+  if (When->isMany(Node)) {
+    auto It = LocalOfMany.find(Node);
+    return It == LocalOfMany.end() ? std::nullopt : std::optional(It->second);
+  }
   for (uint32_t P : When->of(Node))
-    for (Endpoint E : When->tensors(P)) {
-      // A predicate in a loop may not have a type yet.
-      if (Loops && !Defined[E.Node])
-        continue;
-      if (ReplicationType Type = T.type(E);
-          Type.isVarying() || Type.isSharded())
-        return E;
-    }
+    if (auto E = localTensor(P))
+      return E;
   return std::nullopt;
+}
+
+std::optional<Endpoint> TypeContext::localTensor(uint32_t Predicate) const {
+  for (Endpoint E : When->tensors(Predicate)) {
+    // A predicate in a loop may not have a type yet.
+    if (Loops && !Defined[E.Node])
+      continue;
+    if (ReplicationType Type = T.type(E); Type.isVarying() || Type.isSharded())
+      return E;
+  }
+  return std::nullopt;
+}
+
+/// Of the node at hand, which runs under many predicates: those that its inputs
+/// run under, and what they choose by.
+void TypeContext::noteMany() {
+  LocalOfMany.erase(N);
+  for (Endpoint E : G.inputs(N)) {
+    if (isBackEdgeOp(G.opName(E.Node)))
+      continue;
+    auto Predicate = localPredicate(E.Node);
+    if (uint32_t P = When->predicateOf(E.Node); !Predicate && P != ~0u)
+      Predicate = localTensor(P);
+    if (Predicate) {
+      LocalOfMany.insert({N, *Predicate});
+      return;
+    }
+  }
 }
 
 void types::none(TypeContext &C) {

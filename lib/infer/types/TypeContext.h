@@ -177,6 +177,9 @@ protected:
       return mergedOperand(input(I), Type);
     return Type.Whole ? ofWhole(input(I), Type) : Type;
   }
+  /// A tensor that chooses for \p Predicate and that replicas may disagree on.
+  std::optional<Endpoint> localTensor(uint32_t Predicate) const;
+  void noteMany();
   ReplicationType ofWhole(Endpoint E, ReplicationType Type) const;
   ReplicationType mergedOperand(Endpoint E, ReplicationType Type) const;
   ReplicationType asResult(ReplicationType Type, LocalIndices Mark) {
@@ -210,6 +213,9 @@ protected:
       Supposed; ///< The type that operand 0 shall have.
   /// Null in a graph without conditionals.
   std::unique_ptr<const Conditions> When;
+  /// By node that runs under many predicates: one that replicas may disagree
+  /// on.
+  llvm::DenseMap<NodeId, Endpoint> LocalOfMany;
   std::vector<bool> Due; ///< By node: visited in this round or the next.
   bool FirstRound = true;
 

@@ -92,6 +92,9 @@ bool TypeInference::sweep() {
   size_t OldAsked = Asked.size(), OldUnproved = T.Unproved.size(),
          OldSources = T.Sources.size(), OldEffects = T.LocalEffects.size();
   bool Any = false;
+  ManyDue = false;
+  if (std::exchange(ManyAgain, false))
+    wakeMany();
   for (NodeId Node : Order) {
     if (!Due[Node])
       continue;
@@ -159,9 +162,21 @@ void TypeInference::visit(NodeId Node) {
   if (Now == ArrayRef(Before) && !IsNew)
     return;
   markUsers(N);
-  if (uint32_t P = When ? When->predicateOf(N) : ~0u; P != ~0u)
+  if (uint32_t P = When ? When->predicateOf(N) : ~0u; P != ~0u) {
     for (NodeId Member : When->members(P))
       Due[Member] = true;
+    wakeMany();
+  }
+}
+
+/// A predicate has another type: what runs under many may run under it. All are
+/// marked once in a sweep; in a loop, what was before it is so once more.
+void TypeInference::wakeMany() {
+  ManyAgain |= ManyDue && Loops;
+  if (std::exchange(ManyDue, true))
+    return;
+  for (NodeId Member : When->members(Conditions::Many))
+    Due[Member] = true;
 }
 
 /// Whether everything that the node reads is a true value on every replica and
@@ -178,6 +193,8 @@ void TypeInference::infer() {
   const OpInfo &Op = Rules[This.Op];
   bool PerReplica = This.Count == Copies::PerReplica;
   Assumes = 0;
+  if (When && When->isMany(N))
+    noteMany();
   if (isKept(N)) {
     inferKept();
     return;

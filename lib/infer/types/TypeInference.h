@@ -23,6 +23,7 @@ public:
   /// Has \p Node, or its users, visited again.
   void mark(NodeId Node) { Due[Node] = true; }
   void markUsers(NodeId Node);
+  void wakeMany();
   /// Has the types of loops inferred anew: what they begin with is another now.
   void restartLoops();
   /// Says that all types that nodes can read are there.
@@ -82,9 +83,11 @@ private:
 
   llvm::ArrayRef<NodeId> Order;
   std::vector<bool> Visited; ///< By node: in this round, and before.
-  bool HasStates;            ///< A variable has a policy of its own.
-  std::vector<bool> Kept;    ///< By node: computed once. Empty: none is.
-  std::vector<bool> Spared;  ///< By node: the user says what its value is.
+  bool ManyDue = false;      ///< See wakeMany.
+  bool ManyAgain = false;
+  bool HasStates;           ///< A variable has a policy of its own.
+  std::vector<bool> Kept;   ///< By node: computed once. Empty: none is.
+  std::vector<bool> Spared; ///< By node: the user says what its value is.
   /// By node: only sync-on-read variables take what is made of it.
   std::vector<bool> OfMetrics;
   /// By array or stack: something unrelated is written to it. For lookups only.

@@ -20,6 +20,7 @@
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <set>
 
@@ -180,6 +181,13 @@ bool StepFinder::takeBranches() {
         }
         Step.Members[N] = true;
         Changed = true;
+      }
+      if (Branches.isMany(N)) {
+        Diags.error(originName(G, N),
+                    formatv("runs under more than {0} predicates, and a TPU "
+                            "computation has conditionals as a whole",
+                            Conditions::MaxChoices));
+        return false;
       }
       for (uint32_t P : Branches.of(N))
         Changed |= Inside.insert(P).second;

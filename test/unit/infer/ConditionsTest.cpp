@@ -6,6 +6,8 @@
 
 #include "Builder.h"
 
+#include "lib/infer/graph/Conditions.h"
+
 using namespace graft;
 
 namespace {
@@ -69,6 +71,77 @@ TEST_CASE("conditions: the predicate may be found to be equal later",
   CHECK(B.type("switch") == "Sharded(0)");
   CHECK(B.type("under") == "Replicated");
   CHECK(B.demands() == Strings{"reduce any or 0"});
+}
+
+TEST_CASE("conditions: more choices than are told apart", "[types]") {
+  Branches B;
+  auto Nest = [&](const std::string &Prefix, size_t Local) {
+    std::string At = "r";
+    for (size_t I = 0; I < Conditions::MaxChoices + 3; ++I) {
+      std::string P = Prefix + std::to_string(I);
+      B.placeholder(P, {}, DT_BOOL);
+      B.op("Switch", P + "/switch", {At, I == Local ? "own" : P});
+      At = P + "/switch:1";
+    }
+    return At;
+  };
+  std::string Good = Nest("p", ~size_t(0));
+  for (size_t Local : {size_t(0), Conditions::MaxChoices + 1}) {
+    std::string Prefix = "q" + std::to_string(Local) + "_";
+    std::string Bad = Nest(Prefix, Local);
+    std::string Before =
+        Prefix + std::to_string(Conditions::MaxChoices) + "/switch:1";
+    CHECK(B.type(Before) == (Local == 0 ? "Varying" : "Replicated"));
+    CHECK(B.type(Bad) == "Varying");
+    // No value says so.
+    B.op("NoOp", Prefix + "waits", {"^" + Prefix + "258/switch"});
+    B.op("NoOp", Prefix + "waits/on", {"^" + Prefix + "waits"});
+    B.op("Identity", Prefix + "after", {"r", "^" + Prefix + "waits/on"});
+    CHECK(B.type(Prefix + "after") == "Varying");
+  }
+  B.op("Neg", "late", {Good});
+  B.op("Merge", "end", {"late", "p258/switch"});
+  CHECK(B.type("end") == "Replicated");
+}
+
+TEST_CASE("conditions: one of many predicates is found to be equal later",
+          "[types]") {
+  Branches B;
+  B.op("IsNan", "nan", {"s"});
+  B.op("Any", "any", {"nan", "axes"});
+  B.op("Switch", "any/switch", {"s", "any"});
+  std::string At = "any/switch:1";
+  for (size_t I = 0; I < Conditions::MaxChoices + 1; ++I) {
+    std::string P = "p" + std::to_string(I);
+    B.placeholder(P + "/of", {}, DT_BOOL);
+    B.op("Switch", P, {At, P + "/of"});
+    At = P + ":1";
+  }
+  B.op("Identity", "under", {"r", "^p256"});
+  CHECK(B.type("under") == "Replicated");
+}
+
+TEST_CASE("conditions: a predicate has one tensor for all its conditionals",
+          "[types]") {
+  Branches B;
+  std::vector<NodeId> Order;
+  for (int I = 0; I < 5; ++I) {
+    std::string P = "p" + std::to_string(I);
+    B.op("Identity", P, {"all"}, DT_BOOL);
+    B.op("Switch", P + "/switch", {"r", P});
+  }
+  // One that does not run whenever its input does.
+  B.op("Identity", "p", {"all", "^own/on"}, DT_BOOL);
+  B.op("Switch", "p/switch", {"r", "p"});
+  for (NodeId N = 0; N < B.G.size(); ++N)
+    Order.push_back(N);
+  Conditions When(B.G, Order);
+  uint32_t P = When.predicateOf(B.end("p0/switch").Node);
+  CHECK(When.predicateOf(B.end("p4/switch").Node) == P);
+  CHECK(When.predicateOf(B.end("p/switch").Node) == P);
+  CHECK(When.tensors(P).size() == 2);
+  CHECK(B.type("p0/switch") == "Replicated");
+  CHECK(B.type("p/switch") == "Varying");
 }
 
 TEST_CASE("conditions: an update under a local predicate is not proved",
