@@ -10,6 +10,8 @@
 #include "lib/infer/sizes/Dims.h"
 #include "lib/ops/ProgramOps.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -82,7 +84,58 @@ std::optional<uint16_t> DimTable::makeRows(Endpoint Of, bool Claimed) {
   return Made;
 }
 
+void DimTable::shorten(uint16_t Rows) {
+  // From the root on, each of the others is made a child of it.
+  SmallVector<uint16_t, 8> Path;
+  for (uint16_t I = Rows; RowsMade[I].Parent != I; I = RowsMade[I].Parent)
+    Path.push_back(I);
+  for (uint16_t I : reverse(Path)) {
+    RowsEntry &Is = RowsMade[I];
+    const RowsEntry &Over = RowsMade[Is.Parent];
+    int64_t Factor;
+    if (MulOverflow(Is.Factor, Over.Factor, Factor))
+      continue;
+    if (Is.Parent < Joined.size() && Joined[Is.Parent]) {
+      Joined.resize(RowsMade.size());
+      Joined[I] = true;
+    }
+    Is.Factor = Factor;
+    Is.Parent = Over.Parent;
+  }
+}
+
+std::vector<bool> DimTable::takeMoved() {
+  std::vector<bool> Was = std::exchange(Joined, {});
+  if (Was.empty())
+    return {};
+  // What is below of what has another root now, or what is too large.
+  Was.resize(RowsMade.size());
+  std::vector<bool> Moved(RowsMade.size()), Done(RowsMade.size());
+  SmallVector<uint16_t, 8> Path;
+  for (size_t Rows = 0; Rows < RowsMade.size(); ++Rows) {
+    Path.clear();
+    auto I = static_cast<uint16_t>(Rows);
+    for (; !Done[I]; I = RowsMade[I].Parent) {
+      Done[I] = true;
+      Moved[I] = Was[I];
+      Path.push_back(I);
+    }
+    for (uint16_t Each : reverse(Path))
+      Moved[Each] = Moved[Each] || Moved[RowsMade[Each].Parent];
+  }
+  for (size_t Rows = 0; Rows < RowsMade.size(); ++Rows) {
+    auto I = static_cast<uint16_t>(Rows);
+    shorten(I);
+    if (!settled({1, 1, 0, I}))
+      Moved[I] = true;
+  }
+  return Moved;
+}
+
 bool DimTable::relate(Sym X, Sym Y) {
+  for (const Sym &S : {X, Y})
+    if (S.Rows < RowsMade.size())
+      shorten(S.Rows);
   auto SX = settled(X), SY = settled(Y);
   if (!SX || !SY)
     return false;
@@ -113,15 +166,12 @@ bool DimTable::relate(Sym X, Sym Y) {
     Root = *Made;
     RowsMade[Root].Claimed = ClaimsX;
   }
-  Moved.resize(RowsMade.size());
+  Joined.resize(RowsMade.size());
   for (auto [Rows, Factor] :
        {std::pair(SX->Rows, OfX), std::pair(SY->Rows, OfY)}) {
     if (Rows == Root)
       continue;
-    for (size_t I = 0; I < RowsMade.size(); ++I)
-      if (auto Was = settled({1, 1, 0, static_cast<uint16_t>(I)});
-          !Was || Was->Rows == Rows)
-        Moved[I] = true;
+    Joined[Rows] = true;
     RowsMade[Rows].Parent = Root;
     RowsMade[Rows].Factor = Factor;
   }

@@ -152,7 +152,7 @@ public:
   /// reached when there are none.
   std::vector<DimId> takeChanged() { return std::exchange(Changed, {}); }
   /// Likewise which rows, by Sym::Rows, were found to be those of others.
-  std::vector<bool> takeMoved() { return std::exchange(Moved, {}); }
+  std::vector<bool> takeMoved();
   /// Whether the size counts rows that are in \p Of.
   bool counts(DimId D, const std::vector<bool> &Of) const {
     uint32_t Size = Entries[find(D)].Size;
@@ -203,6 +203,8 @@ private:
   void set(Entry &E, const Wide &W);
   /// \p S with the rows that those of it were found to be.
   std::optional<Sym> settled(Sym S) const;
+  /// Makes the way from \p Rows to its root short.
+  void shorten(uint16_t Rows);
 
   /// Rows of what is split: Factor times those of Parent.
   struct RowsEntry {
@@ -215,7 +217,7 @@ private:
   std::vector<Entry> Entries; ///< By size.
   std::vector<Wide> Others;
   std::vector<RowsEntry> RowsMade; ///< By Sym::Rows.
-  std::vector<bool> Moved;
+  std::vector<bool> Joined;        ///< Rows that were given a parent.
   bool AnyRagged = false;
   std::vector<DimId> Changed;
   DimId Fresh = 0;

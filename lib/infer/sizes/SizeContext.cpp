@@ -260,7 +260,7 @@ DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
   DimList Result;
   for (DimId D : List) {
     auto It = Table.isKnown(D) ? Factors.end() : Factors.find(Table.find(D));
-    if (It == Factors.end() || Result.size() > MaxFactors)
+    if (It == Factors.end() || Result.size() + It->second.size() > MaxFactors)
       Result.push_back(D);
     else
       append_range(Result, It->second);

@@ -20,6 +20,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/io/Serialize.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -507,24 +508,27 @@ void Inliner::call(NodeId N, const FunctionRef &F, uint32_t Chain) {
 /// Has the users of the call \p N use \p B. The call's name stays where it is
 /// asked for, or is that of a result.
 void Inliner::replace(NodeId N, const Body &B) {
+  SmallVector<unsigned, 4> Wanted = G.outputTypes(N);
+  Wanted.resize(B.Outputs.size(), DT_INVALID);
   for (auto [Port, E] : enumerate(B.Outputs))
-    wantType(G.name(N), E, typeOf({N, static_cast<uint32_t>(Port)}),
+    wantType(G.name(N), E, Wanted[Port],
              "result " + Twine(Port) + " of this call");
   // A body that is wrong stands for nothing; the call stays as it is.
   if (!Result.Errors.empty())
     return;
   bool HadUses = G.hasUses(N);
   bool HasControlUses = false;
-  for (uint32_t Port = 0; Port < B.Outputs.size(); ++Port)
-    G.replaceUses({N, Port}, B.Outputs[Port]);
+  for (const Use &U : G.uses(N))
+    if (uint32_t Port = G.input(U).Port; G.isData(U) && Port < B.Outputs.size())
+      G.setInput(U.User, U.Index, B.Outputs[Port]);
   SmallVector<Use, 8> Waiting = G.uses(N);
   for (const Use &U : Waiting)
     HasControlUses |= U.Index >= G.node(U.User).NumData;
   // To wait for a call is to wait for its effects and its outputs.
   Ends Done = B.Effects;
-  if (Done.empty())
+  if (DenseSet<NodeId> Seen; Done.empty())
     for (Endpoint E : B.Outputs)
-      if (!is_contained(Done, Endpoint{E.Node, ControlPort}))
+      if (Seen.insert(E.Node).second)
         Done.push_back({E.Node, ControlPort});
   if (Done.empty())
     Done = controls(N);

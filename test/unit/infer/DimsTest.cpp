@@ -76,6 +76,39 @@ TEST_CASE("rows are those of one tensor until sizes must be equal", "[dims]") {
   CHECK(T.sym(Twice) == T.sym(A));
 }
 
+TEST_CASE("rows that are found to be those of others move in one go",
+          "[dims]") {
+  DimTable T;
+  std::vector<Sym> Rows;
+  std::vector<DimId> Sizes;
+  for (NodeId Of = 0; Of < 40; ++Of) {
+    Rows.push_back({1, 1, 0});
+    Rows.back().Rows = *T.makeRows({Of, 0});
+    Sizes.push_back(T.make(Rows.back()));
+  }
+  // Each root is put under the next one: the last ones first.
+  for (size_t I = 20; I-- > 1;) {
+    Sym Twice = Rows[I - 1];
+    Twice.C = I % 8 == 0 ? 2 : 1;
+    REQUIRE(T.relate(Rows[I], Twice));
+  }
+  std::vector<bool> Moved = T.takeMoved();
+  for (size_t I = 1; I < 20; ++I)
+    CHECK(T.counts(Sizes[I], Moved));
+  CHECK_FALSE(T.counts(Sizes[0], Moved));
+  CHECK_FALSE(T.counts(Sizes[20], Moved));
+  CHECK(T.sym(Sizes[19])->C == 4);
+  CHECK(T.takeMoved().empty());
+  // What is below of one that moves moves, too, however that is asked for.
+  REQUIRE(T.relate(Rows[0], Rows[30]));
+  REQUIRE(T.relate(Rows[19], Rows[19]));
+  Moved = T.takeMoved();
+  bool Below = T.counts(Sizes[7], Moved), Other = T.counts(Sizes[30], Moved);
+  CHECK(Below != Other);
+  CHECK(T.sym(Sizes[7])->Rows == T.sym(Sizes[30])->Rows);
+  CHECK_FALSE(T.counts(Sizes[31], Moved));
+}
+
 TEST_CASE("a claim counts with rows that are split", "[dims]") {
   DimTable T;
   Sym Claim{1, 1, 0}, Rows{1, 1, 0};
