@@ -28,7 +28,7 @@ import harness
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework import attr_value_pb2, graph_pb2, types_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.core.protobuf import control_flow_pb2, meta_graph_pb2
 
 tf1 = tf.compat.v1
 
@@ -228,8 +228,9 @@ def attr_of_the_same_kind(rng, graph, node):
 @kind
 def attr_of_another_op(rng, graph, node):
     other = pick(rng, graph.node)
-    for key in other.attr:
-        node.attr[key].CopyFrom(other.attr[key])
+    for key in sorted(other.attr):
+        if key != "_output_shapes":  # TensorFlow believes what a shape function did not say: see REASONS
+            node.attr[key].CopyFrom(other.attr[key])
 
 
 @kind
@@ -522,13 +523,96 @@ def damage_bytes(rng, data):
     return bytes(data)
 
 
+# --- Graphs that are the same in every process. ---
+
+CONTEXTS = {"while_context": control_flow_pb2.WhileContextDef, "cond_context": control_flow_pb2.CondContextDef}
+
+
+def funcs_of(nodes):
+    """The functions that attributes of `nodes` name, in an order that does not depend on names."""
+    for node in nodes:
+        for _, value in sorted(node.attr.items()):
+            for func in [value.func] * value.HasField("func") + list(value.list.func):
+                yield func
+
+
+def by_place(graph):
+    """The functions of a graph by name, in the order in which nodes come to them."""
+    library = {function.signature.name: function for function in graph.library.function}
+    gradients = {entry.function_name: entry.gradient_func for entry in graph.library.gradient}
+    found, bodies = {}, [graph.node]
+    for nodes in bodies:
+        names = [node.op for node in nodes] + [func.name for func in funcs_of(nodes)]
+        names += [gradients[name] for name in names if name in gradients]
+        for name in names:
+            if name in library and name not in found:
+                found[name] = library[name]
+                bodies.append(library[name].node_def)
+        # What nobody calls comes last.
+        if nodes is bodies[-1]:
+            rest = [name for name in library if name not in found]
+            if rest:
+                name = min(rest, key=lambda name: (re.sub(r"\d+", "", name), library[name].ByteSize()))
+                found[name] = library[name]
+                bodies.append(library[name].node_def)
+    return found
+
+
+def sort_values(context):
+    """The values of a context are a set, and those of the contexts inside."""
+    context.values_def.values.sort()
+    for inner in context.nested_contexts:
+        sort_values(getattr(inner, inner.WhichOneof("ctxt")))
+
+
+def canonical(message):
+    """The same graph, without the numbers of functions and the orders of sets, which another process has otherwise."""
+    graph = message.graph_def if isinstance(message, meta_graph_pb2.MetaGraphDef) else message
+    functions = by_place(graph)
+    names = {name: re.sub(r"\d+", "", name) + f"_{i}" for i, name in enumerate(functions)}
+    tags = {}
+    for nodes in [graph.node] + [function.node_def for function in functions.values()]:
+        for func in funcs_of(nodes):
+            func.name = names.get(func.name, func.name)
+        for node in nodes:
+            node.op = names.get(node.op, node.op)
+            for key in sorted(node.attr):
+                # Names of gradients that only this process knows.
+                value = node.attr[key]
+                if found := re.fullmatch(rb"(\w*[A-Za-z]-)\d+", value.s):
+                    value.s = found[1] + b"%d" % tags.setdefault(value.s, len(tags))
+    for entry in graph.library.gradient:
+        entry.function_name = names.get(entry.function_name, entry.function_name)
+        entry.gradient_func = names.get(entry.gradient_func, entry.gradient_func)
+    library = [functions[name] for name in names]
+    for name, function in functions.items():
+        function.signature.name = names[name]
+        for arg in function.signature.input_arg:  # some are called after the function
+            arg.name = re.sub(r"\d+(___redundant_placeholder)", r"\1", arg.name)
+        for key in ("forward_function_name", "backward_function_name"):
+            if key in function.attr:
+                function.attr[key].s = names.get(function.attr[key].s.decode(), key).encode()
+    copies = [type(function).FromString(function.SerializeToString()) for function in library]
+    del graph.library.function[:]
+    graph.library.function.extend(copies)
+    if message is not graph:
+        for key, kind in CONTEXTS.items():
+            values = message.collection_def[key].bytes_list.value if key in message.collection_def else []
+            for i, value in enumerate(values):
+                context = kind.FromString(value)
+                sort_values(context)
+                values[i] = context.SerializeToString(deterministic=True)
+    return message
+
+
 def damage(seed, path):
     """The kind of damage and the bytes of the graph in `path` with it."""
     rng = random.Random(f"{seed}-{os.path.basename(path)}")
     with open(path, "rb") as file:
         data = file.read()
     is_meta = path.endswith(".meta")
-    message = (meta_graph_pb2.MetaGraphDef if is_meta else graph_pb2.GraphDef).FromString(data)
+    message = canonical((meta_graph_pb2.MetaGraphDef if is_meta else graph_pb2.GraphDef).FromString(data))
+    data = message.SerializeToString(deterministic=True)
     graph = message.graph_def if is_meta else message
     names = sorted(KINDS) + sorted(META_KINDS if is_meta else []) + ["bytes"] * 3
     done = []

@@ -88,6 +88,39 @@ def test_every_kind_is_damage():
         assert changed or (name == "type_of_many"), name
 
 
+@pytest.mark.parametrize("table", ["FUNCTIONS", "LOOPS", "BRANCHES"])
+def test_the_same_in_every_process(table, tmp_path):
+    """What another process numbers otherwise is damaged alike: functions, and the order of sets."""
+    built = []
+    for i in range(2):
+        with models_functions.form(True):
+            fills = getattr(models_functions, table)
+            name = sorted(fills)[0]
+            path = tmp_path / str(i) / "graph.meta"
+            path.parent.mkdir()
+            models_habits.build(Spec(name, "resource"), models_functions.importable(fills[name].build)).write(str(path))
+            built.append(str(path))
+    assert open(built[0], "rb").read() != open(built[1], "rb").read(), "the numbers of functions are the same"
+    for seed in range(30):
+        assert damage.damage(seed, built[0]) == damage.damage(seed, built[1]), seed
+
+
+def test_values_of_a_loop_are_a_set():
+    from tensorflow.core.protobuf import control_flow_pb2, meta_graph_pb2
+
+    path = written(sorted(models_loops.LOOPS)[0], models_loops.LOOPS[sorted(models_loops.LOOPS)[0]].build)
+    with open(path, "rb") as file:
+        meta = meta_graph_pb2.MetaGraphDef.FromString(file.read())
+    other = meta_graph_pb2.MetaGraphDef.FromString(meta.SerializeToString())
+    entries = other.collection_def["while_context"].bytes_list.value
+    for i, entry in enumerate(entries):
+        context = control_flow_pb2.WhileContextDef.FromString(entry)
+        context.values_def.values[:] = list(context.values_def.values)[::-1]
+        entries[i] = context.SerializeToString()
+    assert entries and other != meta
+    assert damage.canonical(other) == damage.canonical(meta)
+
+
 def test_the_judge_tells_a_fault():
     """TensorFlow's word is heard: a graph that it refuses, and one that it takes."""
     path = os.path.join(INPUTS, "mlp.pb")
