@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -75,6 +76,27 @@ UNVERIFIED = {"--strategy=tpu", "--strategy=ipu-multi-worker"}
 
 DISTRIBUTES = ("--replicas", "--devices", "--strategy", "--cluster", "--resources")
 SAYS_STATISTICS = ("--batch-norm", "--passes", "--certify")
+
+
+# What a process takes counts from its fork on: its parent is a small one, and not what has TensorFlow in memory.
+MEASURED = """
+import os, sys
+child = os.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, usage = os.wait4(child, 0)
+print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def cost(arguments: Sequence[str]) -> tuple[float, int]:
+    """Seconds of the processor, and peak resident KiB, of one good run of graft-opt."""
+    command = [sys.executable, "-S", "-c", MEASURED, graft_opt(), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=600)
+    assert done.returncode == 0, done.stderr
+    seconds, memory = done.stdout.split()[-2:]
+    return float(seconds), int(memory)
 
 
 def run_graft(arguments: Sequence[str], check: bool = True, verify: bool = True) -> subprocess.CompletedProcess:
