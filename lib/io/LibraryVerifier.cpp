@@ -185,8 +185,10 @@ private:
           }
       }
     }
-    for (size_t At = 0; At < Reached.size(); ++At)
-      for (const tensorflow::NodeDef &Node : Reached[At]->node_def())
+    // It grows on the way.
+    size_t At = 0;
+    while (At != Reached.size())
+      for (const tensorflow::NodeDef &Node : Reached[At++]->node_def())
         if (const FunctionDef *Callee = callee(Node)) {
           reach(*Callee);
           bind(*Callee, Callee->signature().name() == Node.op()
