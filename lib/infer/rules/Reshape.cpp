@@ -10,8 +10,9 @@
 #include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/STLExtras.h"
-
 #include "llvm/Support/MathExtras.h"
+
+#include <array>
 
 using namespace llvm;
 
@@ -193,6 +194,25 @@ static bool dividesRows(const SizeContext &C, ArrayRef<DimId> X,
          any_of(X.drop_front(), [&](DimId D) { return !C.Table.isKnown(D); });
 }
 
+/// That a replica has as many elements of \p X as it asks for, \p Y. Where the
+/// batch is not outermost in Y, nothing else says that X is not of rows.
+static void requireElements(SizeContext &C, ArrayRef<DimId> X,
+                            ArrayRef<DimId> Y) {
+  std::array<int64_t, 2> Product = {1, 1};
+  std::optional<DimId> OfRows;
+  for (unsigned Side : {0, 1})
+    for (DimId D : Side == 0 ? X : Y) {
+      int64_t Number = C.Known.localNumber(D);
+      if (Number < 0 || MulOverflow(Product[Side], Number, Product[Side]))
+        return;
+      if (C.Table.hasSym(D))
+        OfRows = D;
+    }
+  if (OfRows)
+    C.require(Product[0] == Product[1], *OfRows,
+              "makes a shape of another number of elements than a replica has");
+}
+
 static void reshape(SizeContext &C) {
   Dims V = C.val(1);
   if (!V)
@@ -226,6 +246,8 @@ static void reshape(SizeContext &C) {
     return;
   sameElements(C, *C.in(0), List);
   matchGroups(C, *C.in(0), List);
+  if (Wild < 0)
+    requireElements(C, *C.in(0), List);
 }
 
 static void expandDims(SizeContext &C) {
