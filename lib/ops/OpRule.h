@@ -149,6 +149,9 @@ struct OpRule {
   /// type. Null: it reads nothing else.
   bool (*IsReady)(const TypeContext &) = nullptr;
   uint32_t Is = 0; ///< Traits.
+  /// Operands that all results are linear in, each by itself: where one of them
+  /// is all zeros, so are the results.
+  uint16_t ZerosOf = 0;
 
   // Of what replicas compute by themselves, with rows of their own (LocalRuns).
 

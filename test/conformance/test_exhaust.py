@@ -29,6 +29,14 @@ def test_family(family, seed, request):
     assert not result.failures, "\n".join(map(str, result.failures))
 
 
+def test_zeros(seed):
+    """Zeros stay zeros in what is linear."""
+    result = driver.run(list(table.ZEROS), 3, seed, kinds="zero")
+    assert not result.failures, "\n".join(map(str, result.failures))
+    kept = {op for (op, _, _), found in result.zeros.items() if found["kept"]}
+    assert len(kept) > 100, f"of few ops zeros are known: {sorted(kept)}"
+
+
 def test_listed():
     """An entry of the rules has a generator or a reason, and not both."""
     ops = {op for ops in table.families().values() for op in ops}
@@ -38,6 +46,7 @@ def test_listed():
     assert not set(table.NOT_COVERED) - ops, "reasons for ops without an entry"
     assert not set(table.LINES) - ops, "lines for ops without an entry"
     assert not set(table.LINES) & set(table.NOT_COVERED), "a line and a reason"
+    assert not set(table.ZEROS) - ops, "zeros of ops without an entry"
 
 
 # Generators of which no claim was seen to hold yet: the record was made of samples. A full run is to bring it to 0.

@@ -142,7 +142,6 @@ ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
     }
     Parts.push_back(P);
   }
-  Type.Zero = false;
   Type.Axis = static_cast<uint8_t>(Axis);
   Type.Order = Parts.size() == 1 ? Parts[0].Order : C.orderOf(Parts);
   return Type;
@@ -168,10 +167,8 @@ ReplicationType joinType(TypeContext &C) {
     return C.varying("concatenates along an axis that differs per replica");
   size_t Asked = C.Asked.size();
   ReplicationType Sum = types::sumOf(C, Operands);
-  if (!AnySharded || !Sum.isSharded()) {
-    Sum.Zero = false;
+  if (!AnySharded || !Sum.isSharded())
     return Sum;
-  }
   int Rank = C.rank(C.out());
   if (!Axis || Rank < 0)
     return C.varying("concatenates tensors of the batch along an unknown axis");
@@ -195,7 +192,6 @@ ReplicationType joinType(TypeContext &C) {
   }
   Sum.Order = Order;
   Sum.Axis = static_cast<uint8_t>(Pack && At <= Batch ? Batch + 1 : Batch);
-  Sum.Zero = false;
   return Sum;
 }
 
@@ -308,8 +304,8 @@ using namespace trait;
 constexpr OpRule Join = {.Sizes = sizes::concat,
                          .Type = types::join,
                          .LocalIndices = types::joinIndices,
-                         .Is = TakesUnequalRows | OrdersRows | JoinsRows |
-                               KeepsRows,
+                         .Is = KeepsZeros | TakesUnequalRows | OrdersRows |
+                               JoinsRows | KeepsRows,
                          .ComparedOperands = AllOperands};
 
 } // namespace

@@ -140,9 +140,7 @@ ReplicationType matMulType(TypeContext &C, bool Batched) {
     return C.varyingLike(Y);
   if (!X.isSharded() && !Y.isSharded())
     return types::productOf(C, 0, X, 1, Y, 1);
-  ReplicationType Product = productOfRows(C, X, Y, Batched);
-  Product.Zero = !Product.isVarying() && (X.Zero || Y.Zero);
-  return Product;
+  return productOfRows(C, X, Y, Batched);
 }
 
 /// A sum of products: the batch is a letter that the result keeps or adds up.
@@ -225,7 +223,7 @@ using namespace trait;
 
 constexpr OpRule BatchMatMul = {.Sizes = sizes::batchMatMul,
                                 .Type = types::batchMatMul,
-                                .Is = KeepsZeros,
+                                .ZerosOf = operands(0, 1),
                                 .ComparedOperands = AllOperands};
 
 } // namespace
@@ -237,6 +235,7 @@ ArrayRef<OpRule> families::contraction() {
        .Sizes = sizes::sparseMatMul,
        .Type = types::whole,
        .LocalIndices = types::wholeIndices,
+       .ZerosOf = operands(1, 3),
        .SizeOperands = AnyInteger,
        .ComparedOperands = AllOperands},
 
@@ -244,7 +243,7 @@ ArrayRef<OpRule> families::contraction() {
       {.Op = op::MatMul,
        .Sizes = sizes::matMul,
        .Type = types::matMul,
-       .Is = KeepsZeros,
+       .ZerosOf = operands(0, 1),
        .ComparedOperands = AllOperands},
       entry(op::BatchMatMul, BatchMatMul),
       entry(op::BatchMatMulV2, BatchMatMul),
@@ -252,11 +251,11 @@ ArrayRef<OpRule> families::contraction() {
       {.Op = op::BiasAddGrad,
        .Sizes = sizes::biasAddGrad,
        .Type = types::biasAddGrad,
-       .Is = KeepsZeros},
+       .ZerosOf = operands(0)},
       {.Op = op::Einsum,
        .Sizes = sizes::einsum,
        .Type = types::einsum,
-       .Is = KeepsZeros,
+       .ZerosOf = AllOperands,
        .ComparedOperands = AllOperands},
   };
   return Rules;

@@ -188,17 +188,17 @@ using namespace trait;
 
 constexpr OpRule Conv = {.Sizes = sizes::convolution,
                          .Type = types::conv,
-                         .Is = KeepsZeros,
+                         .ZerosOf = operands(0, 1),
                          .ComparedOperands = AllOperands};
 constexpr OpRule ConvBackpropInput = {.Sizes = sizes::sizesOfRows,
                                       .Type = types::convBackpropInput,
-                                      .Is = KeepsZeros | SizesOfRows |
-                                            ComparesWithSizes,
+                                      .Is = SizesOfRows | ComparesWithSizes,
+                                      .ZerosOf = operands(1, 2),
                                       .SizeOperands = operands(0),
                                       .ComparedOperands = AllOperands};
 constexpr OpRule ConvBackpropFilter = {.Sizes = sizes::fromSizes<1>,
                                        .Type = types::convBackpropFilter,
-                                       .Is = KeepsZeros,
+                                       .ZerosOf = operands(0, 2),
                                        .SizeOperands = operands(1),
                                        .ComparedOperands = AllOperands};
 constexpr OpRule PerExample = {.Rows = sizes::sameRows,
@@ -207,6 +207,7 @@ constexpr OpRule PerExample = {.Rows = sizes::sameRows,
 constexpr OpRule Resize = {.Sizes = sizes::resize,
                            .Rows = sizes::sameRows,
                            .Type = types::perExample,
+                           .ZerosOf = operands(0),
                            .SizeOperands = operands(1),
                            .ComparedOperands = AllOperands};
 constexpr OpRule GradSecond = {.Sizes = sizes::sizesOfRows,
@@ -235,9 +236,11 @@ ArrayRef<OpRule> families::convolution() {
 
       // Pooling, normalisation, losses.
       entry(op::MaxPool, PerExample, {.Sizes = sizes::pool}),
-      entry(op::AvgPool, PerExample, {.Sizes = sizes::pool}),
+      entry(op::AvgPool, PerExample,
+            {.Sizes = sizes::pool, .ZerosOf = operands(0)}),
       entry(op::MaxPool3D, PerExample, {.Sizes = sizes::pool}),
-      entry(op::AvgPool3D, PerExample, {.Sizes = sizes::pool}),
+      entry(op::AvgPool3D, PerExample,
+            {.Sizes = sizes::pool, .ZerosOf = operands(0)}),
       entry(op::MaxPoolV2, PerExample),
       entry(op::AvgPool3DGrad, GradSecond),
       entry(op::AvgPoolGrad, GradSecond),

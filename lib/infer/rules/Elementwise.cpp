@@ -314,9 +314,12 @@ ReplicationType selectType(TypeContext &C) {
   // Where the condition differs by rows, both sides do.
   bool Fits =
       Axis >= 0 && C.broadcastsAlong(1, Axis) && C.broadcastsAlong(2, Axis);
-  return Fits ? ReplicationType::sharded(Axis, Value.K)
-              : C.varying("selects by a per-replica condition between "
-                          "replicated values along the batch axis");
+  if (!Fits)
+    return C.varying("selects by a per-replica condition between replicated "
+                     "values along the batch axis");
+  ReplicationType Rows = ReplicationType::sharded(Axis, Value.K);
+  Rows.Zero = Value.Zero;
+  return Rows;
 }
 
 } // namespace
@@ -605,7 +608,8 @@ ArrayRef<OpRule> families::elementwise() {
        .Values = values::cast,
        .Type = types::cast,
        .LocalIndices = types::castIndices,
-       .Is = KeepsZeros | KeepsRowOrder | LinearOfFloats | KeepsRows},
+       .Is = KeepsRowOrder | LinearOfFloats | KeepsRows,
+       .ZerosOf = operands(0)},
       entry(op::Select, Select, {.Sizes = sizes::select}),
       entry(op::SelectV2, Select, {.Sizes = sizes::broadcast}),
 

@@ -207,6 +207,7 @@ constexpr OpRule BatchNorm = {.Sizes = sizes::batchNorm,
                               .ComparedOperands = AllOperands};
 constexpr OpRule BatchNormGrad = {.Sizes = sizes::batchNormGrad,
                                   .Type = types::batchNormGrad,
+                                  .ZerosOf = operands(0),
                                   .ComparedOperands = AllOperands};
 constexpr OpRule LastAxis = {
     .Sizes = sizes::same, .Type = types::lastAxis, .Is = KeepsRows};

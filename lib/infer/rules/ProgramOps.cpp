@@ -332,7 +332,7 @@ ArrayRef<OpRule> families::programOps() {
        .Sizes = sizes::fromReplicas,
        .Values = values::fromReplicas,
        .Type = types::fromReplicas,
-       .Is = NotOfTrue | NeedsOrder},
+       .Is = KeepsZeros | NotOfTrue | NeedsOrder},
       {.Op = ReduceOp,
        .Sizes = sizes::same,
        .Values = values::shared,

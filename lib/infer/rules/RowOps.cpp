@@ -57,6 +57,16 @@ template <bool OverTime> static void cell(SizeContext &C) {
     C.setShape(Port, List);
 }
 
+/// As many rows as operand 0 has, each as large as those of operand 1.
+static void rowsAsSecond(SizeContext &C) {
+  Dims X = C.in(0), Y = C.in(1);
+  if (!X || !Y || X->empty() || Y->empty())
+    return;
+  DimList List(Y->begin(), Y->end());
+  List.front() = X->front();
+  C.setShape(0, List);
+}
+
 /// What is said of rows one by one holds of axis 0.
 void sameRows(SizeContext &C) {
   for (unsigned Port = 0; Port < C.numOutputs(); ++Port)
@@ -156,7 +166,7 @@ static void rows(TypeContext &C) {
   const OpRule &Rule = ruleOf(C.opName());
   SmallVector<unsigned, 2> Linear;
   std::optional<int> K;
-  bool Split = false, AnyWhole = false;
+  bool Split = false, AnyWhole = false, AllZero = true;
   for (unsigned I = 0; I < C.numData(); ++I) {
     auto [Letter, Rank] = letterOf(Rule.Inputs, I);
     bool IsLinear = Letter == 'l' || Letter == 'm';
@@ -172,6 +182,7 @@ static void rows(TypeContext &C) {
     AnyWhole |= !X.isSharded() && OfRows;
     if (IsLinear) {
       Linear.push_back(I);
+      AllZero &= X.Zero;
       if (!X.Zero && (!K || X.K == 0))
         K = X.K;
     }
@@ -187,18 +198,22 @@ static void rows(TypeContext &C) {
   for (unsigned I : Linear)
     if (ReplicationType X = C.numeric(I); !OnlyTerm)
       C.scaled(I, X.isPartial() ? C.reduced(I) : X, K.value_or(0));
-  if (!Split)
-    return C.setAll(OnlyTerm ? C.numeric(Linear[0])
-                             : ReplicationType::replicated(K.value_or(0)));
+  if (!Split && OnlyTerm)
+    return C.setAll(C.numeric(Linear[0]));
+  auto Give = [&](unsigned Port, ReplicationType Type) {
+    Type.Zero = AllZero && !Linear.empty();
+    C.set(Port, Type);
+  };
   for (unsigned Port = 0; Port < C.numResults(); ++Port) {
     char Letter = letterOf(Rule.Outputs, Port).first;
-    if (Letter == 'i' && C.flag("include_batch_in_index"))
+    if (!Split)
+      Give(Port, ReplicationType::replicated(K.value_or(0)));
+    else if (Letter == 'i' && C.flag("include_batch_in_index"))
       C.set(Port, C.varying("has row indices that are local to one replica"));
+    else if (Letter == '+')
+      Give(Port, ReplicationType::partial(K.value_or(0)));
     else
-      C.set(Port, Letter == 'r' || Letter == 'i'
-                      ? ReplicationType::sharded(0, K.value_or(0))
-                  : Letter == 't' ? ReplicationType::sharded(1, K.value_or(0))
-                                  : ReplicationType::partial(K.value_or(0)));
+      Give(Port, ReplicationType::sharded(Letter == 't', K.value_or(0)));
   }
 }
 
@@ -236,6 +251,7 @@ using namespace trait;
 
 constexpr OpRule Rows = {.Rows = sizes::sameLetters,
                          .Type = types::rows,
+                         .Is = KeepsZeros,
                          .ComparedOperands = AllOperands,
                          .Outputs = "r"};
 
@@ -247,11 +263,13 @@ ArrayRef<OpRule> families::rowOps() {
       {.Op = op::SpaceToBatchND,
        .Sizes = sizes::blocks,
        .Type = types::toBlocks,
-       .Is = OrdersRows},
+       .Is = OrdersRows,
+       .ZerosOf = operands(0)},
       {.Op = op::BatchToSpaceND,
        .Sizes = sizes::blocks,
        .Type = types::fromBlocks,
-       .Is = OrdersRows},
+       .Is = OrdersRows,
+       .ZerosOf = operands(0)},
 
       // Recurrent cells.
       entry(op::LSTMBlockCell, Rows,
@@ -286,7 +304,8 @@ ArrayRef<OpRule> families::rowOps() {
       entry(op::DrawBoundingBoxesV2, Rows,
             {.Sizes = sizes::same, .Inputs = "rrp"}),
       entry(op::ExtractVolumePatches, Rows, {.Inputs = "l"}),
-      entry(op::ImageProjectiveTransformV2, Rows, {.Inputs = "rrp"}),
+      entry(op::ImageProjectiveTransformV2, Rows,
+            {.ZerosOf = operands(0), .Inputs = "rrp"}),
       entry(op::ImageProjectiveTransformV3, Rows, {.Inputs = "rrp"}),
       entry(op::LRNGrad, Rows, {.Sizes = sizes::same, .Inputs = "lrr"}),
       entry(op::MaxPool3DGrad, Rows, {.Sizes = sizes::same, .Inputs = "rrl"}),
@@ -304,9 +323,10 @@ ArrayRef<OpRule> families::rowOps() {
             {.Sizes = sizes::sameAsSecond, .Inputs = "lr"}),
       entry(op::ResizeBilinearGrad, Rows,
             {.Sizes = sizes::sameAsSecond, .Inputs = "lr"}),
-      entry(op::ScaleAndTranslate, Rows, {.Inputs = "rp"}),
+      entry(op::ScaleAndTranslate, Rows,
+            {.ZerosOf = operands(0), .Inputs = "rp"}),
       entry(op::ScaleAndTranslateGrad, Rows,
-            {.Sizes = sizes::sameAsSecond, .Inputs = "lrp"}),
+            {.Sizes = sizes::rowsAsSecond, .Inputs = "lrp"}),
 
       // Quantisation with given ranges.
       entry(op::FakeQuantWithMinMaxVarsGradient, Rows,
@@ -325,7 +345,8 @@ ArrayRef<OpRule> families::rowOps() {
             {.Sizes = sizes::same, .Inputs = "r3r2p"}),
       entry(op::MatrixSolveLs, Rows, {.Inputs = "r3r3p"}),
       entry(op::NthElement, Rows, {.Inputs = "r2p"}),
-      entry(op::TridiagonalMatMul, Rows, {.Inputs = "r3"}),
+      entry(op::TridiagonalMatMul, Rows,
+            {.ZerosOf = operands(3), .Inputs = "r3"}),
       entry(op::TridiagonalSolve, Rows, {.Inputs = "r3"}),
       entry(op::LowerBound, Rows,
             {.Sizes = sizes::sameAsSecond, .Inputs = "r2"}),

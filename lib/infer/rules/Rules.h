@@ -39,6 +39,7 @@ inline OpRule entry(llvm::StringLiteral Op, OpRule Like, OpRule Own = {}) {
   Take(Like.Type, Own.Type, nullptr);
   Take(Like.LocalIndices, Own.LocalIndices, nullptr);
   Take(Like.IsReady, Own.IsReady, nullptr);
+  Take(Like.ZerosOf, Own.ZerosOf, 0);
   Take(Like.SizeOperands, Own.SizeOperands, 0);
   Take(Like.LengthOperands, Own.LengthOperands, 0);
   Take(Like.ComparedOperands, Own.ComparedOperands, 0);

@@ -49,6 +49,7 @@ ReplicationType TypeContext::mergedOperand(Endpoint E,
     return ReplicationType::varying(E.Node);
   ReplicationType Merged = ReplicationType::replicated();
   Merged.Assumes = Type.Assumes;
+  Merged.Zero = Type.Zero && Type.isReplicated();
   return Merged;
 }
 

@@ -188,7 +188,16 @@ protected:
     Type.Indices = Mark;
     Type.Assumes |= Assumes;
     Type.Zero &= is(trait::KeepsZeros);
+    Type.Zero |= !Type.isVarying() && multipliesZeros();
     return Type;
+  }
+  /// Whether an operand that all results are linear in is all zeros.
+  bool multipliesZeros() const {
+    uint16_t Of = Rules[node().Op].Rule.ZerosOf;
+    for (unsigned I = 0; Of != 0 && I < numData(); ++I)
+      if (isOperand(Of, I) && given(I).Zero)
+        return true;
+    return false;
   }
   Endpoint hoist(Endpoint E) const;
   Endpoint whereJoined(Endpoint E) const;

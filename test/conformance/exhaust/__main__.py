@@ -22,6 +22,7 @@ def main():
     parser.add_argument("--full", action="store_true", help="all recipes")
     parser.add_argument("--flag", action="append", default=[], help="one more flag of graft-opt")
     parser.add_argument("--proofs", metavar="FILE", help="write what is Varying and need not be")
+    parser.add_argument("--kinds", default="", metavar="PATTERN", help="only recipes with an operand of such a kind: zero")
     parser.add_argument("--write", action="store_true", help=f"write the results of these ops to {report.RECORD}")
     parser.add_argument("--verbose", action="store_true", help="say what is refused")
     options = parser.parse_args()
@@ -41,6 +42,7 @@ def main():
         bool(options.proofs),
         (*driver.FLAGS, *options.flag),
         lambda text: print(f"\r{time.time() - start:.0f} s: {text}", end="", file=sys.stderr),
+        options.kinds,
     )
     print(file=sys.stderr)
     print("\n".join(report.table(result)))

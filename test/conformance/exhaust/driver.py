@@ -12,25 +12,27 @@ import os
 import pickle
 import random
 import re
+import resource
 import signal
 import sys
 import tempfile
 import time
 import traceback
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 import harness
 import numpy as np
 import tensorflow as tf
 from exhaust import claims, operands, table
 from exhaust.operands import BATCH
-from tensorflow.python.framework import op_def_library, op_def_registry
+from tensorflow.python.framework import importer, op_def_library, op_def_registry
 
 tf1 = tf.compat.v1
 
 # Every call of graft-opt has these: what is not proved is computed by replicas and is no warning, and stays as it is.
 FLAGS = ("--device-type=CPU", "--fetch=none", "--reduction=add", "--fallback=mean", "--batch-norm=local")
 AT_ONCE = 100  # instances in a graph
+ALIKE = 100  # recipes of an op in a full run, if another one has the same entry and the same operands
 REPLICAS = (2, 3)
 OUTCOMES = ("held", "varying", "refused", "invalid", "known", "failed")
 
@@ -74,6 +76,10 @@ class Failure:
         return f"{self.recipe}, N={self.replicas}, {self.rows} rows: {self.what}"
 
 
+def new_zeros():
+    return {"kept": set(), "lost": set(), "other": set()}
+
+
 class Result:
     def __init__(self):
         self.counts: Dict[str, collections.Counter] = collections.defaultdict(collections.Counter)  # by op
@@ -81,6 +87,9 @@ class Result:
         self.unproved: Dict[str, Dict[str, str]] = collections.defaultdict(dict)  # by op: a recipe, its types
         self.refusals: Dict[str, str] = {}  # by recipe
         self.crashes: List[str] = []  # recipes that end the process
+        # By op, operands that are zeros, and result: recipes where zeros are claimed of it, are not although it is, and where
+        # it is not.
+        self.zeros: Dict[Tuple[str, Tuple[int, ...], int], Dict[str, Set[str]]] = collections.defaultdict(new_zeros)
 
     def count(self, recipe: Recipe, outcome: str):
         self.counts[recipe.op][outcome] += 1
@@ -93,6 +102,9 @@ class Result:
         self.crashes += other.crashes
         for op, found in other.unproved.items():
             self.unproved[op].update(found)
+        for key, found in other.zeros.items():
+            for outcome, recipes in found.items():
+                self.zeros[key][outcome] |= recipes
 
 
 # --- Enumeration. ---
@@ -112,8 +124,9 @@ def base_of(what: table.Alternative) -> str:
 class Recipes:
     """The recipes of an op: one operand at a time of every kind, then any."""
 
-    def __init__(self, op: str, seed: int):
+    def __init__(self, op: str, seed: int, kinds=""):
         self.op = op
+        self.kinds = kinds  # what a kind of an operand has to fit
         self.line = table.line_of(op)
         self.attributes = {name: [repr_of(v) for v in values] for name, values in table.attributes_of(op, self.line).items()}
         self.random = random.Random(f"{seed} {op}")
@@ -173,10 +186,13 @@ class Recipes:
             kinds.append(base_of(options[i]) if usual else self.random.choice(kinds_of(options[i], self.line)))
         return self._recipe(row, kinds)
 
+    def fits(self, recipe: Recipe) -> bool:
+        return not self.kinds or any(re.search(self.kinds, kind) for _, kind in recipe.choices)
+
     def take(self, budget: Optional[int]) -> List[Recipe]:
         """All of one operand at a time and as many more, or `budget` of both."""
-        singles = list(dict.fromkeys(self.singles()))
-        more = len(singles) * 2 + 400 if budget is None else budget
+        singles = [recipe for recipe in dict.fromkeys(self.singles()) if self.fits(recipe)]
+        more = len(singles) + 100
         if budget is not None:
             # First what the op is made for, in each of its forms.
             plain = [r for r in singles if not r.static and all(kind in ("given", "rows", "copy") for _, kind in r.choices)]
@@ -188,7 +204,7 @@ class Recipes:
             more = budget - len(singles)
         if not self.line.operands or len(self.line.operands) == 1:
             more //= 4
-        others = (self.any() for _ in range(more))
+        others = filter(self.fits, (self.any() for _ in range(more)))
         return list(dict.fromkeys([*singles, *others]))
 
 
@@ -199,6 +215,16 @@ TYPES = {"T", "TI", "Tindices", "Tidx", "Tshape", "Tperm", "Index"}
 
 def repr_of(value) -> str:
     return value.name if isinstance(value, tf.DType) else repr(value)
+
+
+def default_of(attribute):
+    """The value of an attribute of which nothing is said."""
+    value = attribute.default_value
+    field = value.WhichOneof("value")
+    if field == "list":
+        kind = re.fullmatch(r"list\((\w+)\)", attribute.type)[1]
+        return list(getattr(value.list, {"int": "i", "float": "f", "bool": "b", "string": "s"}.get(kind, kind)))
+    return tf.as_dtype(value.type) if field == "type" else getattr(value, field)
 
 
 def value_of(attribute, text: str):
@@ -261,8 +287,7 @@ def build(world: operands.World, recipe: Recipe, name: str) -> Optional[Instance
                 bound.add(argument.type_attr)
             elif argument.type_list_attr:
                 dtype = [tf.as_dtype(t) for t in values.get(argument.type_list_attr, [tf.float32] * count)]
-                if argument.type_list_attr not in line.attributes:
-                    bound.add(argument.type_list_attr)
+                bound.add(argument.type_list_attr)
             else:
                 dtype = tf.as_dtype(argument.type)
             if argument.number_attr:
@@ -272,7 +297,8 @@ def build(world: operands.World, recipe: Recipe, name: str) -> Optional[Instance
                 arguments[argument.name] = [one(kind) for kind in kinds]
             else:
                 arguments[argument.name] = one(dtype)
-        given = {n: v for n, v in values.items() if n not in bound}
+        defaults = {a.name: default_of(a) for a in definition.attr if a.HasField("default_value")}
+        given = {n: v for n, v in {**defaults, **values}.items() if n not in bound}
         # By the names of the definition; tf.raw_ops has others.
         *_, op, _ = op_def_library._apply_op_helper(recipe.op, name=name, **arguments, **given)  # pylint: disable=protected-access
     except (operands.Impossible, ValueError, TypeError, tf.errors.OpError, NotImplementedError, AttributeError, KeyError):
@@ -296,8 +322,18 @@ def session(graph, replicas=1):
     return tf1.Session(graph=graph, config=config)
 
 
-def run_each(run, groups: Dict[str, List], errors: Dict[str, str]) -> Dict[str, List]:
-    """The values of all groups of tensors that can be run; those that cannot are found by halves."""
+def load(definition):
+    """What TensorFlow loads, without what its Python does to devices of each node, which takes longer."""
+    whole = importer._ProcessNewOps  # pylint: disable=protected-access
+    importer._ProcessNewOps = lambda graph: graph._add_new_tf_operations(compute_devices=False)  # pylint: disable=protected-access
+    try:
+        tf1.import_graph_def(definition, name="")
+    finally:
+        importer._ProcessNewOps = whole  # pylint: disable=protected-access
+
+
+def run_each(run, groups: Dict[str, List], errors: Dict[str, str], owner: Dict[str, str]) -> Dict[str, List]:
+    """The values of all groups of tensors that can be run; those that cannot are found by what is said, or by halves."""
     if not groups:
         return {}
     try:
@@ -306,14 +342,23 @@ def run_each(run, groups: Dict[str, List], errors: Dict[str, str]) -> Dict[str, 
         if len(groups) == 1:
             errors[next(iter(groups))] = error.message.splitlines()[0]
             return {}
-        named = re.search(r"node (?:replica_\d+/)?(q\d+)\b", error.message)
-        if named and named[1] in groups:
-            errors[named[1]] = error.message.splitlines()[0]
-            return run_each(run, {n: t for n, t in groups.items() if n != named[1]}, errors)
+        named = culprit(error.message, owner)
+        if named in groups:
+            errors[named] = error.message.splitlines()[0]
+            return run_each(run, {n: t for n, t in groups.items() if n != named}, errors, owner)
     names = list(groups)
     half = len(names) // 2
-    first = run_each(run, {n: groups[n] for n in names[:half]}, errors)
-    return {**first, **run_each(run, {n: groups[n] for n in names[half:]}, errors)}
+    first = run_each(run, {n: groups[n] for n in names[:half]}, errors, owner)
+    return {**first, **run_each(run, {n: groups[n] for n in names[half:]}, errors, owner)}
+
+
+def culprit(message: str, owner: Dict[str, str]) -> Optional[str]:
+    """The instance of which a message names a node, or one that was made of it."""
+    named = re.search(r"node '?(?:replica_\d+/)?([\w./-]+)", message)
+    name = named[1] if named else ""
+    while name and name not in owner:
+        name = name.rpartition("/")[0]
+    return owner.get(name)
 
 
 class Graph:
@@ -328,13 +373,17 @@ class Graph:
         self.folder = tempfile.mkdtemp(dir=harness.workdir())
         self.graph = tf.Graph()
         self.instances: Dict[str, Instance] = {}
+        self.owner: Dict[str, str] = {}  # by node: the instance that it was made for
+        self.zero: Dict[str, Tuple[int, ...]] = {}  # operands of it that are zeros
         with self.graph.as_default():
             self.world = operands.World(static, seed)
             built: Dict[str, int] = collections.Counter()
+            made = []
             for i, recipe in enumerate(recipes):
                 if quota is not None and built[recipe.op] == quota:
                     continue
                 before = set(self.world.feeds)
+                first = self.graph.version
                 instance = build(self.world, recipe, f"q{i}")
                 if instance is None:
                     self.result.count(recipe, "invalid")
@@ -342,25 +391,29 @@ class Graph:
                 built[recipe.op] += 1
                 instance.feeds = frozenset(set(self.world.feeds) - before) | {"x", "w", "four"}
                 self.instances[instance.name] = instance
+                made.append((first, self.graph.version, instance.name))
+            nodes = [op.name for op in self.graph.get_operations()]
+            for first, last, name in made:
+                self.owner.update(dict.fromkeys(nodes[first:last], name))
         self.definition = self.graph.as_graph_def(add_shapes=static)
         self.truth: Dict[int, Dict[str, List]] = {}  # by rows: the values of an instance
 
     def check(self):
         with session(self.graph) as s:
-            alive = list(self.instances)
+            alive = some = list(self.instances)
             for rows in [BATCH] if self.world.static or self.only_batch else [BATCH, *REPLICAS, 0]:
                 feeds = self.feeds(rows)
-                groups = {n: self.instances[n].outputs for n in alive}
-                self.truth[rows] = run_each(lambda g: s.run(g, feeds), groups, {})
+                groups = {n: self.instances[n].outputs for n in some}
+                self.truth[rows] = run_each(lambda g: s.run(g, feeds), groups, {}, self.owner)
+                some = [n for n in some if n in self.truth[rows]]
                 if rows == BATCH:
-                    alive = [n for n in alive if n in self.truth[rows]]
+                    alive = some
         for name, instance in self.instances.items():
             if name not in self.truth[BATCH]:
                 self.result.count(instance.recipe, "invalid")
         self.stage.write(b"output")
         self.stage.flush()
         # What runs with any number of rows, and what says that there are BATCH.
-        some = [n for n in alive if all(n in values for values in self.truth.values())]
         for names in (some, [n for n in alive if n not in set(some)]):
             outcomes: Dict[str, str] = {}
             for replicas in REPLICAS:
@@ -376,7 +429,7 @@ class Graph:
         return {f"{name}:0": value for name, value in values.items() if name in names}
 
     def rewrite(self, names: List[str], replicas: int, every: List[int], outcomes: Dict[str, str]):
-        """The graph of some instances on replicas. One that is refused as a whole is taken in halves."""
+        """The graph of some instances on replicas. Of one that is refused what is named is tried alone; else it is halved."""
         if not names:
             return
         part = tf1.graph_util.extract_sub_graph(self.definition, names)
@@ -391,10 +444,16 @@ class Graph:
             try:
                 imported = tf.Graph()
                 with imported.as_default():
-                    tf1.import_graph_def(harness.read_graph_def(out), name="")
+                    load(harness.read_graph_def(out))
             except (ValueError, tf.errors.OpError) as error:
                 imported, failure = None, str(error)
         if imported is None:
+            named = culprit(failure[failure.find("error: ") :], self.owner)
+            if len(names) > 1 and named in names:
+                self.rewrite([named], replicas, every, outcomes)
+                if outcomes.get(named) in ("refused", "known", "failed"):
+                    rest = [name for name in names if name != named]
+                    return self.rewrite(rest, replicas, every, outcomes)
             if len(names) > 1:
                 half = len(names) // 2
                 self.rewrite(names[:half], replicas, every, outcomes)
@@ -432,11 +491,13 @@ class Graph:
             for rows in every:
                 feeds = self.feeds(rows, imported)
                 errors: Dict[str, str] = {}
-                values = run_each(lambda g: s.run(g, feeds), groups, errors)
+                values = run_each(lambda g: s.run(g, feeds), groups, errors, self.owner)
                 for name in names:
                     if outcomes.get(name) in ("failed", "known"):
                         continue
                     claimed = [said.get(tensor) for tensor in self.instances[name].outputs]
+                    if rows == BATCH and name not in errors:
+                        self.count_zeros(name, said, claimed, values[name])
                     if name in errors:
                         if all(c is not None and c.layout == "Varying" for c in claimed):
                             outcomes[name] = "varying"
@@ -455,6 +516,9 @@ class Graph:
             said = claims.broken(claim, np.asarray(true), local, self.rows_of(rows, replicas), slack)
             if said:
                 return self.fail(name, replicas, rows, f"{tensor.replace(instance.name, 'output')} is claimed {said}", outcomes)
+            if self.loses_zeros(name, claim) and not any(map(np.any, (true, *local))):
+                said = "is zero, as operands are, and not known to be"
+                return self.fail(name, replicas, rows, f"{tensor.replace(instance.name, 'output')} {said}: {claim}", outcomes)
             if claim.layout == "Varying" and claim.numbers is None:
                 outcomes[name] = "varying"
                 if self.want_proofs and rows == BATCH and "indices" not in claim.words:
@@ -465,6 +529,36 @@ class Graph:
                         both = [t for t in seen.split(" or ") if t in types]
                         self.result.unproved[instance.recipe.op][key] = " or ".join(both)
         return None
+
+    def count_zeros(self, name, said, claimed, values):
+        """Whether zeros of zeros are known to be."""
+        instance = self.instances[name]
+        zero = self.zero[name] = self.zeros_of(name, said)
+        for port, (claim, local, true) in enumerate(zip(claimed, values, self.truth[BATCH][name])):
+            if not zero or claim is None or claim.layout == "Varying":
+                continue
+            of = [np.asarray(value) for value in (true, *local)]
+            if of[0].dtype.kind in "fciub" and of[0].size:
+                known = bool(claim.words & {"zero", "nothing"})
+                outcome = "kept" if known else "other" if any(map(np.any, of)) else "lost"
+                self.result.zeros[instance.recipe.op, zero, port][outcome].add(str(instance.recipe))
+
+    def zeros_of(self, name, said) -> Tuple[int, ...]:
+        """The operands that are known to be zeros, by design."""
+        inputs = [said.get(tensor.name) for tensor in self.graph.get_operation_by_name(name).inputs]
+        return tuple(
+            i
+            for i, ((_, kind), claim) in enumerate(zip(self.instances[name].recipe.choices, inputs))
+            if "zero" in kind and claim is not None and claim.words & {"zero", "nothing"}
+        )
+
+    def loses_zeros(self, name, claim: claims.Claim) -> bool:
+        """Whether it is not known that zeros of a linear op are. Of rows that are gathered it is not."""
+        linear = table.ZEROS.get(self.instances[name].recipe.op, ())
+        zero = set(self.zero.get(name, ()))
+        if claim.layout == "Replicated" and self.instances[name].recipe.op in table.whole():
+            zero -= {i for i, (_, kind) in enumerate(self.instances[name].recipe.choices) if kind not in ("zero const", "zero sum")}
+        return claim.layout != "Varying" and not claim.words & {"zero", "nothing", "size"} and any(of <= zero for of in linear)
 
     def rows_of(self, rows: int, replicas: int):
         def of(replica, name):
@@ -478,12 +572,16 @@ class Graph:
 
 # --- All. ---
 
-def chosen(ops: Sequence[str], budget: Optional[int], seed: int) -> List[Recipe]:
-    return [recipe for op in ops if table.line_of(op) for recipe in Recipes(op, seed).take(budget)]
+def chosen(ops: Sequence[str], budget: Optional[int], seed: int, kinds="") -> List[Recipe]:
+    recipes = []
+    for op in ops:
+        if table.line_of(op):
+            recipes += Recipes(op, seed, kinds).take(ALIKE if budget is None and table.model_of(op) != op else budget)
+    return recipes
 
 
 def wait(child: int, seconds: float) -> int:
-    """The status of a process; one that takes too long is ended."""
+    """The status of a process; one that takes too long is ended, if it does not end itself by its limit."""
     end = time.time() + seconds
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -500,6 +598,9 @@ def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_pro
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as stage:
         child = os.fork()
         if child == 0:
+            # Kernels that do not return take time of a processor, and a machine that is shared takes other time.
+            seconds = 30 + len(recipes) // 5
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
             status = 1
             try:
                 result = Result()
@@ -512,7 +613,7 @@ def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_pro
                 sys.stderr.flush()
             finally:
                 os._exit(status)
-        status = wait(child, 30 + len(recipes) * 0.2)
+        status = wait(child, 600 + len(recipes))
         answer.seek(0)
         if status == 0:
             return pickle.load(answer)
@@ -537,11 +638,11 @@ def check_chunk(recipes: Sequence[Recipe], only_batch: bool, seed: int, want_pro
         return result
 
 
-def run(ops: Sequence[str], budget: Optional[int], seed: int, want_proofs=False, flags=FLAGS, progress=None) -> Result:
-    """Checks `budget` instances of each op that TensorFlow takes, or all recipes."""
+def run(ops: Sequence[str], budget: Optional[int], seed: int, want_proofs=False, flags=FLAGS, progress=None, kinds="") -> Result:
+    """Checks `budget` instances of each op that TensorFlow takes, or all recipes; those with an operand of such a kind."""
     result = Result()
     # Most of what is drawn is nothing that TensorFlow takes.
-    recipes = chosen(ops, None if budget is None else 4 * budget, seed)
+    recipes = chosen(ops, None if budget is None else 4 * budget, seed, kinds)
     groups = collections.defaultdict(list)
     for recipe in recipes:
         groups[recipe.static, not table.line_of(recipe.op).empty].append(recipe)

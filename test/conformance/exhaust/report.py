@@ -26,8 +26,18 @@ def table(result: driver.Result) -> List[str]:
 
 
 def proofs(result: driver.Result) -> List[str]:
-    """What is Varying although a type would be right on these values."""
-    return [f"{key}: {types}" for _, found in sorted(result.unproved.items()) for key, types in sorted(found.items()) if types]
+    """What is Varying although a type would be right on these values, and zeros of zeros that are not known to be."""
+    types = [f"{key}: {types}" for _, found in sorted(result.unproved.items()) for key, types in sorted(found.items()) if types]
+    return [*types, *lost_zeros(result)]
+
+
+def lost_zeros(result: driver.Result) -> List[str]:
+    """Results that were zeros each time that these operands were, and are not known to be."""
+    return [
+        f"{op} output {port} is zero where operands {', '.join(map(str, slots))} are: {len(n['kept'])} kept, {len(n['lost'])} lost: {min(n['lost'])}"
+        for (op, slots, port), n in sorted(result.zeros.items())
+        if n["lost"] and not n["other"]
+    ]
 
 
 def read() -> Dict[str, Dict[str, int]]:
