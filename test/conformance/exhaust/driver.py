@@ -170,11 +170,24 @@ class Recipes:
                 for kind in kinds_of(options[row[slot]], self.line):
                     kinds = [*base[:slot], kind, *base[slot + 1 :]]
                     result.append(self._recipe(row, kinds))
+            result += self.numbered(row, base)
             # All operands of one kind, as elements of one tensor would be.
             for kind in kinds_of(table.Alternative(()), self.line) if self.line.checked else []:
                 kinds = ["given" if b == "given" else kind for b in base]
                 if kinds.count(kind) > 1:
                     result.append(self._recipe(row, kinds))
+        return result
+
+    def numbered(self, row, base) -> List[Recipe]:
+        """Row numbers beside rows of another feed, of which there are more."""
+        shapes = [options[i].shape for i, options in zip(row, self.line.operands)]
+        result = []
+        for of in (i for i, shape in enumerate(shapes) if shape in (("B",), ("B", 1))):
+            for beside in (i for i, shape in enumerate(shapes) if i != of and shape and shape[0] == "B"):
+                kinds = ["numbers" if i == of else "other2" if i == beside else kind for i, kind in enumerate(base)]
+                allowed = [kinds_of(options[i], self.line) for i, options in zip(row, self.line.operands)]
+                if all(kind in of_slot for kind, of_slot in zip(kinds, allowed)):
+                    result.append(self._recipe(row, kinds, plain=True, static=False))
         return result
 
     def any(self) -> Recipe:
@@ -197,9 +210,10 @@ class Recipes:
             # First what the op is made for, in each of its forms.
             plain = [r for r in singles if not r.static and all(kind in ("given", "rows", "copy") for _, kind in r.choices)]
             plain = list({r.choices: r for r in reversed(plain)}.values())[::-1]
-            others = [r for r in singles if r not in set(plain)]
+            pairs = [r for r in singles if {"numbers", "other2"} <= {kind for _, kind in r.choices}][:2]
+            others = [r for r in singles if r not in {*plain, *pairs}]
             self.random.shuffle(others)
-            singles = [*plain, *others]
+            singles = [*plain, *pairs, *others]
             singles = singles[: max(budget * 2 // 3, 1)]
             more = budget - len(singles)
         if not self.line.operands or len(self.line.operands) == 1:

@@ -16,7 +16,7 @@ import sys
 from typing import List
 
 import harness
-from exhaust import driver, report
+from exhaust import driver, report, table
 
 RULES = os.path.join(harness.ROOT, "lib", "infer", "rules")
 BUILD = os.environ.get("BUILD", f"cmake --build {harness.ROOT}/build/release --target graft-opt")
@@ -78,12 +78,40 @@ MUTATIONS = [
     ),
     Mutation(
         "a sum is no demand of what is not linear", "Exp", "Elementwise.cpp",
-        "  C.setAll(elementwise(C, allOperands(C)));\n}\n\nstatic void add",
-        "  C.setAll(C.opName() == op::Exp ? C.numeric(0)\n                                 : elementwise(C, allOperands(C)));\n}\n\nstatic void add",
+        "static void nonLinear(TypeContext &C) {\n  C.setAll(elementwise(C, allOperands(C)));",
+        "static void nonLinear(TypeContext &C) {\n  C.setAll(C.opName() == op::Exp ? C.numeric(0) : elementwise(C, allOperands(C)));",
     ),
     Mutation(
         "rows that all replicas have are broadcast to those of one", "BroadcastTo", "ShapeOps.cpp",
         "else if (C.opName() == op::BroadcastTo)", "else if (false)",
+    ),
+    Mutation("zeros that others are put beside are zeros", "PadV2", "Slicing.cpp", "  X.Zero &= Linear;\n", ""),
+    Mutation(
+        "indices of zeros are zeros", "TopKV2", "Indexing.cpp",
+        ".Type = types::topK,\n       .SizeOperands", ".Type = types::topK,\n       .ZerosOf = operands(0),\n       .SizeOperands",
+    ),
+    Mutation(
+        "rows of two feeds that are compared are equally many", "Equal NotEqual", "Elementwise.cpp",
+        'if (Type.isSharded() &&\n      !C.G.boolAttr(C.N, "incompatible_shape_error")',
+        'if (false && Type.isSharded() &&\n      !C.G.boolAttr(C.N, "incompatible_shape_error")',
+    ),
+    Mutation(
+        "row numbers of one feed are those of another", "Gather GatherV2", "RowIndices.cpp",
+        "if (*S == *Of || C.D.replicas() == 1) {", "if (S->B == Of->B || C.D.replicas() == 1) {",
+    ),
+    Mutation(
+        "zeros of a size that is fed have the rows of all replicas", "Neg Abs Exp AddV2", "ShapeOps.cpp",
+        'if (Axis == -2)\n    return C.varying("makes a tensor of a per-replica size");\n  if (Axis < 0)\n    return Value;',
+        "if (Axis < 0)\n    return Value;",
+    ),
+    Mutation(
+        "nobody counts the elements of what is reshaped", "ConcatV2 SoftmaxCrossEntropyWithLogits", "Reshape.cpp",
+        "C.require(Product[0] == Product[1], *OfRows,", "C.require(true || Product[0] == Product[1], *OfRows,",
+    ),
+    Mutation("zeros of a product are forgotten", "Einsum", "Contraction.cpp", "       .ZerosOf = AllOperands,\n", ""),
+    Mutation(
+        "zeros that are joined are forgotten", "Pack ConcatV2", "Concat.cpp",
+        ".Is = KeepsZeros | TakesUnequalRows", ".Is = TakesUnequalRows",
     ),
 ]  # fmt: skip
 
@@ -109,7 +137,9 @@ def score(mutations: List[Mutation], seed: int) -> List[str]:
         build()
         rows = []
         for m in mutations:
-            failures = driver.run(m.ops.split(), report.BUDGET, seed).failures
+            ops = m.ops.split()
+            failures = driver.run(ops, report.BUDGET, seed).failures
+            failures += driver.run([op for op in ops if op in table.ZEROS], report.ZEROS, seed, kinds="zero").failures
             rows.append(f"{'found' if failures else 'MISSED':7} {len(failures):4}  {m.what}: {failures[0] if failures else m.ops}"[:400])
             print(rows[-1], flush=True)
         return rows

@@ -6,8 +6,10 @@ import random
 from typing import Dict, List, Sequence
 
 from exhaust import driver
+from exhaust import table as op_table
 
 BUDGET = 16  # instances of each op in the default tier
+ZEROS = 3  # of those with zeros
 SHARE = 4  # one of so many ops is in it, which ones is drawn by the seed
 RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.txt")
 
@@ -51,7 +53,8 @@ def write(result: driver.Result):
     """Adds the ops of a full run to the record."""
     rows = read() if os.path.exists(RECORD) else {}
     rows.update({op: dict(counts) for op, counts in result.counts.items()})
+    rows = {op: counts for op, counts in rows.items() if op_table.line_of(op)}
     with open(RECORD, "w") as file:
-        file.write("# Written by `python -m exhaust --full --write`: recipes of each op that " + ", ".join(driver.OUTCOMES) + ".\n")
+        file.write("# Written by `python -m exhaust --write`: recipes of each op that " + ", ".join(driver.OUTCOMES) + ".\n")
         for op, counts in sorted(rows.items()):
             file.write(" ".join([op, *[str(counts.get(outcome, 0)) for outcome in driver.OUTCOMES]]) + "\n")

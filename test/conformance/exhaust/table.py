@@ -486,6 +486,8 @@ NO_OPS = re.compile(r"ToReplicasOp|FromReplicasOp|ReduceOp|GatherOp|ScaleOp|Coll
 KNOWN: Dict[str, str] = {
     r"^(Matrix(Triangular)?Solve|Einsum|ScatterNd)\(.*TensorFlow does not load it: Dimension":
         "a static number of rows that all replicas have stands beside the rows of one, and nobody refuses it",
+    r"^DepthToSpace\(.* static, .*TensorFlow does not load it: Dimension size must be evenly divisible":
+        "the channels are the rows of a static batch, and those of one replica do not divide into blocks",
 }  # fmt: skip
 
 PREFERRED = [
