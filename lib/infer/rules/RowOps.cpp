@@ -57,14 +57,11 @@ template <bool OverTime> static void cell(SizeContext &C) {
     C.setShape(Port, List);
 }
 
-/// As many rows as operand 0 has, each as large as those of operand 1.
-static void rowsAsSecond(SizeContext &C) {
+/// The rows and channels of operand 0, as high and wide as operand 1.
+static void imageAsSecond(SizeContext &C) {
   Dims X = C.in(0), Y = C.in(1);
-  if (!X || !Y || X->empty() || Y->empty())
-    return;
-  DimList List(Y->begin(), Y->end());
-  List.front() = X->front();
-  C.setShape(0, List);
+  if (X && Y && X->size() == 4 && Y->size() == 4)
+    C.setShape(0, {(*X)[0], (*Y)[1], (*Y)[2], (*X)[3]});
 }
 
 /// What is said of rows one by one holds of axis 0.
@@ -326,7 +323,7 @@ ArrayRef<OpRule> families::rowOps() {
       entry(op::ScaleAndTranslate, Rows,
             {.ZerosOf = operands(0), .Inputs = "rp"}),
       entry(op::ScaleAndTranslateGrad, Rows,
-            {.Sizes = sizes::rowsAsSecond, .Inputs = "lrp"}),
+            {.Sizes = sizes::imageAsSecond, .Inputs = "lrp"}),
 
       // Quantisation with given ranges.
       entry(op::FakeQuantWithMinMaxVarsGradient, Rows,
