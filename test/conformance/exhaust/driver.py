@@ -207,10 +207,15 @@ class Recipes:
         singles = [recipe for recipe in dict.fromkeys(self.singles()) if self.fits(recipe)]
         more = len(singles) + 100
         if budget is not None:
-            # First what the op is made for, in each of its forms.
+            # First what the op is made for, in each of its forms, with any attributes; then rows of feeds of other sizes.
             plain = [r for r in singles if not r.static and all(kind in ("given", "rows", "copy") for _, kind in r.choices)]
-            plain = list({r.choices: r for r in reversed(plain)}.values())[::-1]
-            pairs = [r for r in singles if {"numbers", "other2"} <= {kind for _, kind in r.choices}][:2]
+            variants = collections.defaultdict(list)
+            for recipe in plain:
+                variants[recipe.choices].append(recipe)
+            plain = [self.random.choice(of) for of in variants.values()]
+            pairs = [r for r in singles if "other2" in {kind for _, kind in r.choices}]
+            self.random.shuffle(pairs)
+            pairs = sorted(pairs, key=lambda r: "numbers" not in {kind for _, kind in r.choices})[:3]
             others = [r for r in singles if r not in {*plain, *pairs}]
             self.random.shuffle(others)
             singles = [*plain, *pairs, *others]

@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from typing import List
+from typing import List, Tuple
 
 import harness
 from exhaust import driver, report, table
@@ -29,6 +29,7 @@ class Mutation:
     file: str
     old: str
     new: str
+    kinds: Tuple[str, ...] = ()  # of operands that it breaks: of other mutations they say nothing
 
 
 MUTATIONS = [
@@ -53,7 +54,7 @@ MUTATIONS = [
         "return Linear ? ReplicationType::partial(X.K + 1)", "return Linear ? ReplicationType::partial(X.K)",
     ),
     Mutation(
-        "the least of parts is their sum", "Min", "Reduction.cpp", "combine(C, Combine::Min)", "combine(C, Combine::Sum)",
+        "the least of parts is their sum", "Min", "Reduction.cpp", "combine(C, Combine::Min)", "combine(C, Combine::Sum)", ("min",),
     ),
     Mutation(
         "a bias is added along the other axis", "BiasAddGrad", "Contraction.cpp",
@@ -100,9 +101,9 @@ MUTATIONS = [
         "if (*S == *Of || C.D.replicas() == 1) {", "if (S->B == Of->B || C.D.replicas() == 1) {",
     ),
     Mutation(
-        "zeros of a size that is fed have the rows of all replicas", "Neg Abs Exp AddV2", "ShapeOps.cpp",
+        "zeros of a size that is fed have the rows of all replicas", "Neg Abs Mul AddV2", "ShapeOps.cpp",
         'if (Axis == -2)\n    return C.varying("makes a tensor of a per-replica size");\n  if (Axis < 0)\n    return Value;',
-        "if (Axis < 0)\n    return Value;",
+        "if (Axis < 0)\n    return Value;", ("zero size", "zero fed"),
     ),
     Mutation(
         "nobody counts the elements of what is reshaped", "ConcatV2 SoftmaxCrossEntropyWithLogits", "Reshape.cpp",
@@ -140,6 +141,8 @@ def score(mutations: List[Mutation], seed: int) -> List[str]:
             ops = m.ops.split()
             failures = driver.run(ops, report.BUDGET, seed).failures
             failures += driver.run([op for op in ops if op in table.ZEROS], report.ZEROS, seed, kinds="zero").failures
+            others = {kind for other in mutations if other is not m for kind in other.kinds}
+            failures = [f for f in failures if not others & {kind for _, kind in f.recipe.choices}]
             rows.append(f"{'found' if failures else 'MISSED':7} {len(failures):4}  {m.what}: {failures[0] if failures else m.ops}"[:400])
             print(rows[-1], flush=True)
         return rows
