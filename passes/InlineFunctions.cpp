@@ -23,6 +23,7 @@
 #include "lib/io/ControlContexts.h"
 #include "lib/io/Module.h"
 #include "lib/io/inline/Inline.h"
+#include "lib/program/TensorNames.h"
 #include "passes/Options.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -50,7 +51,7 @@ public:
 InlineOptions keptNames(const Module &M, ArrayRef<std::string> Fetch) {
   InlineOptions Options;
   Options.Kept = M.declaredNames();
-  for (StringRef Name : Fetch)
+  for (StringRef Name : withoutPatterns(M.graph(), Fetch))
     Options.Kept.insert(Name.split(':').first);
   return Options;
 }

@@ -156,8 +156,9 @@ struct ReplicateOptions : PassOptions {
   Option<Strings> Devices{*this, "devices", "The device of each replica"};
   Option<Strings> Feed{
       *this, "feed",
-      "NAME[:PORT][+NAME...][=how]: a feed, and how replicas get it: split, "
-      "split(AXIS), copy or sparse"};
+      "NAME[:PORT][+NAME...][=how]: a feed, or with * and ? all that have "
+      "such names, and how replicas get it: split, split(AXIS), copy or "
+      "sparse"};
   Option<bool> Once{*this, "once", "Split nothing: the step is computed once"};
   Option<BatchSource> Batch{*this, "batch",
                             "What a queue or an iterator gives: global, the "

@@ -26,6 +26,7 @@
 #include "lib/graph/PerOp.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
+#include "lib/program/TensorNames.h"
 #include "lib/rewrite/VariableRules.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
@@ -165,7 +166,7 @@ PassResult PartitionVariables::run(Module &M, DiagnosticEngine &Diags) {
   if (Plan.variables().empty())
     return Marked.empty() ? PassResult::Unchanged : PassResult::Changed;
   PartitionEditor Editor(M, Vars, Plan);
-  for (StringRef Name : *Options.Fetch)
+  for (StringRef Name : withoutPatterns(G, *Options.Fetch))
     Editor.keep(Name.contains(':') ? Name.str() : (Name + ":0").str());
   std::optional<InputGraph> Before;
   if (!M.input())

@@ -43,8 +43,7 @@
 #include "lib/pass/Pass.h"
 #include "lib/rewrite/Slots.h"
 #include "lib/strategy/Record.h"
-
-#include <fnmatch.h>
+#include "lib/support/Glob.h"
 
 using namespace llvm;
 
@@ -146,7 +145,7 @@ void ShareVariables::keepOnHost(NodeId Var) {
 /// Writes what the option says on the variables.
 bool ShareVariables::giveSynchronizers() {
   for (StringRef Rule : *Options.Synchronizers) {
-    auto [Glob, Text] = Rule.split('=');
+    auto [Pattern, Text] = Rule.split('=');
     if (!parseSynchronizer(Text)) {
       Diags->error("", "synchronizers: '" + Rule.str() +
                            "' does not have the form GLOB=ps,destination=..."
@@ -155,15 +154,15 @@ bool ShareVariables::giveSynchronizers() {
     }
     bool Found = false;
     for (NodeId Var : Vars->variables()) {
-      if (fnmatch(Glob.str().c_str(), G->name(Var).str().c_str(), 0) != 0)
+      if (!Glob(Pattern).matches(G->name(Var)))
         continue;
       Found = true;
       if (isShared(G->node(Var).Plan) && !synchronizerOf(*G, Var))
         G->setStringAttr(Var, SynchronizerAttr, Text);
     }
     if (!Found) {
-      Diags->error("",
-                   "synchronizers: no variable is called '" + Glob.str() + "'");
+      Diags->error("", "synchronizers: no variable is called '" +
+                           Pattern.str() + "'");
       return false;
     }
   }

@@ -88,9 +88,11 @@ OptionFlag Worker(&SplitWorkersOptions::Worker, cl::value_desc("I"));
 OptionFlag Feed(&ReplicateOptions::Feed,
                 cl::value_desc("NAME[+NAME...][=how]"));
 OptionFlag Batch(&ReplicateOptions::Batch, cl::value_desc("whose"));
-TextList Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
-               cl::desc("A tensor or operation that will be fetched; none: "
-                        "only what is named and what no op reads"));
+TextList
+    Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
+          cl::desc("A tensor or operation that will be fetched, or, with * "
+                   "and ?, all that have such names; none: only what is "
+                   "named and what no op reads"));
 Text Reduction(
     "reduction", cl::init("auto"), cl::value_desc("how"), cl::cat(Distribution),
     cl::desc("How values are reduced: auto, add, collective, or accumulator "

@@ -84,8 +84,9 @@ Flag VerifyOutput("verify-output", cl::cat(Checking),
 Flag NoVerifyOutput("no-verify-output", cl::cat(Checking),
                     cl::desc("Do not read the written file again"));
 TextList Explain("explain", cl::value_desc("node"), cl::cat(Checking),
-                 cl::desc("Say how the replication type of a node follows "
-                          "from the feeds that are split"));
+                 cl::desc("Say how the replication type of a node, or of all "
+                          "that have such names, follows from the feeds that "
+                          "are split"));
 Text Remarks("remarks", cl::ValueOptional, cl::value_desc("file"),
              cl::cat(Checking),
              cl::desc("Say what was done and why: as text, or as YAML to a "

@@ -16,6 +16,7 @@
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/InputFile.h"
 #include "lib/program/Program.h"
+#include "lib/support/Glob.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
@@ -144,10 +145,21 @@ bool Run::explain() {
       Explained += explainType(G, Facts, N);
       continue;
     }
+    bool Any = false;
     std::vector<std::string> Names;
-    for (NodeId N = 0; N < G.size(); ++N)
-      if (G.isLive(N))
-        Names.push_back(originName(G, N).str());
+    Glob Like(Name);
+    for (NodeId N = 0; N < G.size(); ++N) {
+      if (!G.isLive(N))
+        continue;
+      Names.push_back(originName(G, N).str());
+      if (G.node(N).Kind == Inserted::No && Glob::is(Name) &&
+          Like.matches(Names.back())) {
+        Explained += explainType(G, Facts, N);
+        Any = true;
+      }
+    }
+    if (Any)
+      continue;
     Diags.error("", "--explain: the graph has no node '" + Name + "'" +
                         didYouMean(Name, Names, "; give the name of one"));
     Good = false;

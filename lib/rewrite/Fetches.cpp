@@ -10,6 +10,7 @@
 #include "lib/io/ModuleVerifier.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
+#include "lib/program/TensorNames.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -38,17 +39,75 @@ bool Fetches::sumsUpBatch(Endpoint E) const {
   return Facts.Types.natural(E).isPartial() && isScalar(E);
 }
 
+/// For who meant another one.
+static std::vector<std::string> inputNames(const Graph &G) {
+  std::vector<std::string> Known;
+  Known.reserve(G.numInputNodes());
+  for (NodeId N = 0; N < G.numInputNodes(); ++N)
+    Known.push_back(G.name(N).str());
+  return Known;
+}
+
+std::vector<Endpoint> fetchesLike(const Graph &G, StringRef Pattern,
+                                  const LoopInfo *Loops) {
+  std::vector<Endpoint> Result;
+  for (StringRef Name : tensorsLike(G, Pattern)) {
+    Endpoint E = *G.findEndpoint(Name);
+    unsigned Type = G.outputType(E);
+    if (E.Port < G.numOutputs(E.Node).value_or(E.Port + 1) &&
+        Type != DT_RESOURCE && Type != DT_VARIANT &&
+        !(Loops && Loops->givesInside(E.Node)))
+      Result.push_back(E);
+  }
+  return Result;
+}
+
+/// A node has the name of what is merged if its first outputs are.
+void Fetches::addNamed(Endpoint E) {
+  Found[{E.Node, E.Port}] = true;
+  while (E.Port-- > 0)
+    Found.try_emplace({E.Node, E.Port}, false);
+}
+
+bool Fetches::addPattern(StringRef Pattern, DiagnosticEngine &Diags) {
+  std::vector<Endpoint> Like = fetchesLike(G, Pattern, Loops.get());
+  for (Endpoint E : Like)
+    if (Facts.Dims.validPort(E))
+      addNamed(E);
+  if (!Like.empty())
+    return true;
+  std::vector<std::string> All = tensorsLike(G, Pattern);
+  // Operations are run, not read.
+  if (any_of(All, [&](StringRef Name) {
+        return Facts.Dims.numOutputs(G.findEndpoint(Name)->Node) == 0;
+      }))
+    return true;
+  Diags.error("",
+              All.empty()
+                  ? ("--fetch: the graph has no tensor like '" + Pattern + "'" +
+                     didYouMean(Pattern, inputNames(G)))
+                        .str()
+                  : ("--fetch: of what is like '" + Pattern + "', such as '" +
+                     All.front() +
+                     "', nothing can be fetched: it is in a loop, where it has "
+                     "a different value in each iteration, or a handle, or no "
+                     "such output")
+                        .str());
+  return false;
+}
+
 bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
                        DiagnosticEngine &Diags) {
   for (StringRef Name : Names) {
+    if (isPattern(G, Name)) {
+      if (!addPattern(Name, Diags))
+        return false;
+      continue;
+    }
     auto E = G.findEndpoint(Name);
     if (!E || E->isControl()) {
-      std::vector<std::string> Known;
-      Known.reserve(G.numInputNodes());
-      for (NodeId N = 0; N < G.numInputNodes(); ++N)
-        Known.push_back(G.name(N).str());
       Diags.error("", "--fetch: the graph has no tensor '" + Name.str() + "'" +
-                          didYouMean(Name, Known));
+                          didYouMean(Name, inputNames(G)));
       return false;
     }
     // An operation without outputs is run, not read.
@@ -65,7 +124,7 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
                   "different value in each iteration");
       return false;
     }
-    Found[{E->Node, E->Port}] = true;
+    addNamed(*E);
   }
   const tensorflow::MetaGraphDef *Meta = M.metaGraph();
   if (!Meta)

@@ -22,6 +22,11 @@
 
 namespace graft {
 
+/// The tensors that \p Pattern stands for and a run can fetch: not what only an
+/// iteration of a loop of \p Loops has (null: there are none), nor handles.
+std::vector<Endpoint> fetchesLike(const Graph &G, llvm::StringRef Pattern,
+                                  const LoopInfo *Loops);
+
 /// Whether \p E is read from a sync-on-read variable without aggregation.
 bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E);
 
@@ -61,6 +66,8 @@ public:
   }
 
 private:
+  void addNamed(Endpoint E);
+  bool addPattern(llvm::StringRef Pattern, DiagnosticEngine &Diags);
   bool isInLoop(NodeId N) const { return Loops && Loops->givesInside(N); }
   bool isScalar(Endpoint E) const;
   bool sumsUpBatch(Endpoint E) const;

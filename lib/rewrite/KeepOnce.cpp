@@ -12,7 +12,9 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
+#include "lib/program/TensorNames.h"
 #include "lib/program/forms/SeedOffset.h"
+#include "lib/rewrite/Fetches.h"
 #include "lib/rewrite/Merges.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -381,16 +383,30 @@ bool mayBeUnrelated(const ProgramFacts &Facts, bool LocalBatchNorm) {
   return false;
 }
 
+/// The nodes of the tensors that \p Fetched names.
+std::vector<NodeId> wantedNodes(const Graph &G, ArrayRef<std::string> Fetched) {
+  std::vector<NodeId> Wanted;
+  std::unique_ptr<LoopInfo> Loops;
+  if (any_of(Fetched, [&](StringRef Name) { return isPattern(G, Name); }))
+    Loops = LoopInfo::find(G);
+  for (const std::string &Name : Fetched) {
+    if (isPattern(G, Name)) {
+      for (Endpoint E : fetchesLike(G, Name, Loops.get()))
+        Wanted.push_back(E.Node);
+    } else if (auto E = G.findEndpoint(Name); E && !E->isControl()) {
+      Wanted.push_back(E->Node);
+    }
+  }
+  return Wanted;
+}
+
 } // namespace
 
 KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
                   DiagnosticEngine &Diags) {
   KeptOnce Result;
   Graph &G = M.graph();
-  std::vector<NodeId> Wanted;
-  for (const std::string &Name : Fetched)
-    if (auto E = G.findEndpoint(Name); E && !E->isControl())
-      Wanted.push_back(E->Node);
+  std::vector<NodeId> Wanted = wantedNodes(G, Fetched);
   // What is kept may show what else has to be: sizes are others then.
   static constexpr unsigned MaxTurns = 32;
   for (unsigned Turn = 0; Turn < MaxTurns; ++Turn) {

@@ -9,14 +9,13 @@
 #include "lib/rewrite/VariableRules.h"
 
 #include "lib/ops/Ops.h"
+#include "lib/support/Glob.h"
 #include "lib/support/Wire.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
-
-#include <fnmatch.h>
 
 using namespace llvm;
 
@@ -29,7 +28,7 @@ struct Plan {
 };
 
 struct Rule {
-  std::string Glob;
+  std::string Pattern;
   Plan Gives;
   bool Matched = false;
 };
@@ -43,13 +42,13 @@ std::optional<Rule> parseRule(StringRef Text, DiagnosticEngine &Diags) {
     Diags.error("", ("--variable=" + Text + ": " + Why).str());
     return std::nullopt;
   };
-  auto [Glob, Value] = Text.rsplit('=');
+  auto [Pattern, Value] = Text.rsplit('=');
   auto [Name, How] = Value.split(',');
-  if (Glob.empty() || Name.empty())
+  if (Pattern.empty() || Name.empty())
     return Fail("this does not have the form GLOB=POLICY[,AGGREGATION]");
   if (Name == "none")
     return Fail(NoSynchronization);
-  Rule R{Glob.str(), {parsePolicy(Name), Aggregation::None}};
+  Rule R{Pattern.str(), {parsePolicy(Name), Aggregation::None}};
   if (R.Gives.What == Policy::None)
     return Fail("Invalid variable synchronization mode: " + Name +
                 "; use mirrored, sync-on-read, replicated, host or shared");
@@ -116,10 +115,9 @@ bool applyVariableRules(Graph &G, const VariableIndex &Vars,
   }
   DenseMap<NodeId, Plan> Plans;
   for (NodeId Var : Vars.variables()) {
-    std::string Name = G.name(Var).str();
     const Plan *First = nullptr;
     for (Rule &R : Rules) {
-      if (fnmatch(R.Glob.c_str(), Name.c_str(), 0) != 0)
+      if (!Glob(R.Pattern).matches(G.name(Var)))
         continue;
       R.Matched = true;
       if (!First)
@@ -134,8 +132,8 @@ bool applyVariableRules(Graph &G, const VariableIndex &Vars,
   }
   for (const Rule &R : Rules)
     if (!R.Matched) {
-      Diags.error("", "--variable: no variable is called '" + R.Glob + "'" +
-                          similarVariable(G, Vars, R.Glob));
+      Diags.error("", "--variable: no variable is called '" + R.Pattern + "'" +
+                          similarVariable(G, Vars, R.Pattern));
       return false;
     }
   return giveSlots(G, Vars, Plans, Named, Diags);

@@ -13,6 +13,8 @@
 #include "lib/infer/sizes/Dims.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
+#include "lib/program/TensorNames.h"
+#include "lib/support/Glob.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -38,6 +40,7 @@ private:
   Feed *find(StringRef Name);
   bool named(ArrayRef<std::string> Rules);
   bool named(StringRef Name, StringRef How, int Batch);
+  bool allNamed(StringRef Pattern, StringRef How, int Batch);
   bool fromStatic(std::vector<Feed *> Candidates);
   std::vector<std::pair<Feed *, int>>
   mostWork(ArrayRef<NodeId> Order,
@@ -144,11 +147,31 @@ bool Chooser::named(ArrayRef<std::string> Rules) {
     auto [Names, How] = StringRef(Rule).split('=');
     SmallVector<StringRef, 2> Each;
     Names.split(Each, '+');
+    int Batch = Each.size() > 1 ? static_cast<int>(I) : -1;
     for (StringRef Name : Each)
-      if (!named(Name, How, Each.size() > 1 ? static_cast<int>(I) : -1))
+      if (isPattern(G, Name) ? !allNamed(Name, How, Batch)
+                             : !named(Name, How, Batch))
         return false;
   }
   return true;
+}
+
+/// What \p How says of the feeds that are like \p Pattern. Other tensors are
+/// named one by one: of a part of a graph nobody feeds all.
+bool Chooser::allNamed(StringRef Pattern, StringRef How, int Batch) {
+  Glob Like(Pattern);
+  std::vector<std::string> Known, Meant;
+  for (const Feed &F : Feeds) {
+    Known.push_back(feedName(G, F.At));
+    if (Like.matches(Known.back()) || Like.matches(G.name(F.At.Node)))
+      Meant.push_back(Known.back());
+  }
+  if (Meant.empty())
+    Diags.error("", ("--feed: the graph has no feed like '" + Pattern + "'" +
+                     didYouMean(Pattern, Known))
+                        .str());
+  return !Meant.empty() &&
+         all_of(Meant, [&](StringRef Name) { return named(Name, How, Batch); });
 }
 
 bool Chooser::named(StringRef Name, StringRef How, int Batch) {

@@ -32,7 +32,8 @@ struct Feed {
 /// that the step takes from a queue or an iterator. \p Option has the user's
 /// rules, NAME[:PORT][+NAME...]=split|split(AXIS)|copy separated by `;`, for
 /// these or any other tensor; feeds that one rule splits have equally many
-/// rows. Else a feed is split whose axis 0 is unknown, or has rows where those
+/// rows; a name with `*` or `?` is all feeds that are called so. Else a feed is
+/// split whose axis 0 is unknown, or has rows where those
 /// that are split have some; when all are static, the dimension that most of
 /// them begin with is the batch. A feed of unknown rank is taken for a scalar.
 /// Nothing after an error: no such tensor, or it is not clear which dimension

@@ -15,6 +15,7 @@
 #include "lib/lower/expand/Expand.h"
 #include "lib/lower/tpu/TpuProgram.h"
 #include "lib/ops/Ops.h"
+#include "lib/support/Glob.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -197,8 +198,18 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
                         ArrayRef<StringRef> Fetches, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   StringSet<> Declared = M.declaredNames();
-  for (StringRef Name : Fetches)
-    Declared.insert(Name.split(':').first);
+  std::vector<Glob> Patterns;
+  for (StringRef Name : Fetches) {
+    StringRef Node = Name.rsplit(':').first;
+    Declared.insert(Node);
+    if (Glob::is(Node))
+      Patterns.emplace_back(Node);
+  }
+  auto IsDeclared = [&](NodeId N) {
+    return Declared.contains(G.name(N)) || any_of(Patterns, [&](const Glob &P) {
+             return P.matches(G.name(N));
+           });
+  };
   std::vector<NodeId> Dropped;
   auto IsResult = [&](NodeId N) {
     const Node &This = G.node(N);
@@ -215,7 +226,7 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     // In a branch a number may not be there to be given back.
     bool IsNumber =
         Shape && Shape->empty() && !(Branches && !Branches->of(N).empty());
-    if (!IsResult(N) || Declared.contains(G.name(N)) || IsNumber)
+    if (!IsResult(N) || IsNumber || IsDeclared(N))
       continue;
     Dropped.push_back(N);
   }
