@@ -228,7 +228,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   shareSizes(M);
   ProgramFacts *Facts = &programFacts(M);
   unsigned Errors = D.errorCount();
-  ReductionReport Report(*G, *Facts, D);
+  ReductionReport Report(*G, *Facts, *Options.Fetch, D);
   if (aggregateWrites(*G, *Facts, D)) {
     Changed = true;
     Facts = &programFacts(M);

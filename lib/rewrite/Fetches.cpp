@@ -230,6 +230,30 @@ void Fetches::addSinks() {
   }
 }
 
+std::vector<std::pair<NodeId, NodeId>>
+Fetches::unrelated(ArrayRef<std::string> Names) const {
+  BitVector Named(G.size());
+  for (StringRef Name : withoutPatterns(G, Names))
+    if (auto E = G.findEndpoint(Name); E && !E->isControl())
+      Named.set(E->Node);
+  std::vector<std::pair<NodeId, NodeId>> Result;
+  for (NodeId N : Facts.Order) {
+    if (isInLoop(N) || !G.isPerReplica(N) || G.node(N).Kind != Inserted::No ||
+        Facts.Vars.isUpdate(G, N) ||
+        (!Named[N] && G.anyUse(N, [&](Use U) { return G.isData(U); })))
+      continue;
+    for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
+      ReplicationType Number = Facts.Types.number({N, Port});
+      if (!Number.isVarying() || Number.Cause == NoNode ||
+          Facts.Types.isByPolicy(Number) || G.outputType(N, Port) == DT_VARIANT)
+        continue;
+      Result.push_back({N, Number.Cause});
+      break;
+    }
+  }
+  return Result;
+}
+
 /// Whether \p E, which no replica reads, is a result that is merged. What no
 /// rule relates has no value to give: it loses its name, and whoever asks for
 /// it is told.

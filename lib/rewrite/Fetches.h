@@ -53,6 +53,11 @@ public:
   /// fetched, and nobody reads a merged value: it has no name.
   void addForward();
 
+  /// Nodes that \p Names names, and results that nothing reads, which have no
+  /// value since nothing is proved of them, and which node is the cause.
+  std::vector<std::pair<NodeId, NodeId>>
+  unrelated(llvm::ArrayRef<std::string> Names) const;
+
   /// To whether the user named it.
   const std::map<std::pair<NodeId, uint32_t>, bool> &tensors() const {
     return Found;

@@ -6,8 +6,8 @@
 
 #include "lib/rewrite/ReductionReport.h"
 
-#include "lib/infer/facts/LocalRuns.h"
 #include "lib/infer/rules/BatchNormReads.h"
+#include "lib/rewrite/Fetches.h"
 #include "lib/rewrite/UnprovedWrites.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -20,25 +20,37 @@ using namespace llvm;
 namespace graft {
 
 ReductionReport::ReductionReport(const Graph &G, const ProgramFacts &Before,
+                                 ArrayRef<std::string> Fetched,
                                  DiagnosticEngine &Diags)
     : G(G), Diags(Diags) {
+  if (Before.Types.unprovedWrites().empty())
+    return;
   DenseSet<std::pair<NodeId, NodeId>> Seen;
   for (auto [N, I] : Before.Types.unprovedWrites()) {
     NodeId Cause = Before.Types.type(G.input(N, I)).Cause;
     NodeId Var = Before.Vars.variableOf(G.input(N, 0));
-    if (Cause != NoNode && Seen.insert({Cause, Var}).second)
-      ++Spoiled[Cause];
+    if (Cause == NoNode || Var == NoNode || !Seen.insert({Cause, Var}).second)
+      continue;
+    Spoils &Its = Spoiled[Cause];
+    if (Its.Variables++ == 0)
+      Its.Variable = Var;
+  }
+  for (auto [N, Cause] :
+       Fetches(G, Before, /*Picks=*/false).unrelated(Fetched)) {
+    Spoils &Its = Spoiled[Cause];
+    if (Its.Fetches++ == 0)
+      Its.Fetch = N;
   }
 }
 
-/// Adds why nothing is known of \p Cause, and maybe of how many variables.
+/// Adds why nothing is known of \p Cause, and maybe what it spoils.
 void ReductionReport::note(Diagnostic &D, const ProgramFacts &Facts,
                            NodeId Cause, bool HowMany) const {
   if (Cause == NoNode)
     return;
   std::string Text = Facts.Types.reason(Cause);
-  if (unsigned Count = Spoiled.lookup(Cause); HowMany && Count > 1)
-    Text += formatv("; this affects {0} variables", Count);
+  if (HowMany)
+    Text += Spoiled.lookup(Cause).str(G);
   D.Notes.push_back({G.name(Cause).str(), Text});
 }
 

@@ -10,6 +10,7 @@
 #ifndef GRAFT_LIB_REWRITE_REDUCTIONREPORT_H
 #define GRAFT_LIB_REWRITE_REDUCTIONREPORT_H
 
+#include "lib/infer/facts/LocalRuns.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/rewrite/Spread.h"
 #include "lib/support/Diagnostics.h"
@@ -22,9 +23,10 @@ struct Repair;
 
 class ReductionReport {
 public:
-  /// \p Before: of the program before any of its writes is repaired.
+  /// \p Before: of the program before any of its writes is repaired;
+  /// \p Fetched: names of tensors whose value is wanted.
   ReductionReport(const Graph &G, const ProgramFacts &Before,
-                  DiagnosticEngine &Diags);
+                  llvm::ArrayRef<std::string> Fetched, DiagnosticEngine &Diags);
 
   void warnRepair(const ProgramFacts &Facts, const Repair &R) const;
   /// Writes that would leave the copies of a variable other than each other,
@@ -51,7 +53,7 @@ private:
 
   const Graph &G;
   DiagnosticEngine &Diags;
-  llvm::DenseMap<NodeId, unsigned> Spoiled; ///< By cause: how many variables.
+  llvm::DenseMap<NodeId, Spoils> Spoiled; ///< By cause.
 };
 
 } // namespace graft

@@ -351,7 +351,7 @@ void Checker::checkLocalRuns(const ProgramFacts &Facts) {
   };
   for (const LocalRuns::Fault &F : Local.faults())
     if (!IsTold(F.Node))
-      error(F.Node, F.Why + Local.spoiledBy(F.Node));
+      error(F.Node, F.Why + Local.spoiledBy(F.Node).str(G));
 }
 
 /// What an op does to a variable that it takes, if TensorFlow does not have the

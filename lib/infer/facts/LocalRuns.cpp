@@ -9,6 +9,7 @@
 
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
 #include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -553,36 +554,45 @@ std::vector<LocalRuns::Fault> LocalRuns::faults() const {
   return Result;
 }
 
-std::string LocalRuns::spoiledBy(NodeId N) const {
+Spoils LocalRuns::spoiledBy(NodeId N) const {
   DenseSet<NodeId> Seen{N}, Variables;
   std::vector<NodeId> Work{N};
-  StringRef Fetch;
-  unsigned Fetches = 0;
+  Spoils Result;
   while (!Work.empty()) {
     NodeId At = Work.back();
     Work.pop_back();
     if (Facts.Vars.isUpdate(G, At)) {
       for (unsigned I = 0; I < Facts.Vars.update(G, At).NumVars; ++I)
-        if (NodeId Var = Facts.Vars.variableOf(G.input(At, I)); Var != NoNode)
-          Variables.insert(Var);
+        if (NodeId Var = Facts.Vars.variableOf(G.input(At, I));
+            Var != NoNode && Variables.insert(Var).second &&
+            Result.Variables++ == 0)
+          Result.Variable = Var;
       continue;
     }
-    if (G.node(At).Kind == Inserted::Merge && !G.hasUses(At) && Fetches++ == 0)
-      Fetch = G.name(At);
+    if (G.node(At).Kind == Inserted::Merge && !G.hasUses(At) &&
+        Result.Fetches++ == 0)
+      Result.Fetch = At;
     G.forEachUse(At, [&](Use U) {
       if (U.Index < G.node(U.User).NumData && Seen.insert(U.User).second)
         Work.push_back(U.User);
     });
   }
-  std::string Text;
-  if (!Variables.empty())
-    Text = formatv("{0} variable{1}", Variables.size(),
-                   Variables.size() == 1 ? "" : "s");
+  return Result;
+}
+
+std::string Spoils::str(const Graph &G) const {
+  auto Text = [&](unsigned Count, StringRef What, NodeId First) {
+    return Count == 1
+               ? formatv("the {0} '{1}'", What, originName(G, First)).str()
+               : formatv("{0} {1}", Count, What).str() +
+                     (What.ends_with("h") ? "es" : "s");
+  };
+  std::string All;
+  if (Variables != 0)
+    All = Text(Variables, "variable", Variable);
   if (Fetches != 0)
-    Text += formatv("{0}the fetch '{1}'{2}", Text.empty() ? "" : " and ", Fetch,
-                    Fetches == 1 ? ""
-                                 : formatv(" and {0} more", Fetches - 1).str());
-  return Text.empty() ? "" : "; this affects " + Text;
+    All += (All.empty() ? "" : " and ") + Text(Fetches, "fetch", Fetch);
+  return All.empty() ? "" : "; spoils " + All;
 }
 
 } // namespace graft

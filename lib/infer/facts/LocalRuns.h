@@ -27,6 +27,14 @@
 
 namespace graft {
 
+/// What is not proved because one node is not.
+struct Spoils {
+  unsigned Variables = 0, Fetches = 0;
+  NodeId Variable = NoNode, Fetch = NoNode; ///< The first of each.
+  /// "; spoils 3 variables and the fetch 'loss'", or nothing.
+  std::string str(const Graph &G) const;
+};
+
 class LocalRuns {
 public:
   /// \p Facts are kept, and what they were inferred from.
@@ -48,8 +56,8 @@ public:
   /// Nodes that may fail on a replica, those only that take nothing from
   /// another one.
   std::vector<Fault> faults() const;
-  /// "; this affects 3 variables and 'loss'": what takes the value of \p N.
-  std::string spoiledBy(NodeId N) const;
+  /// What takes the value of \p N.
+  Spoils spoiledBy(NodeId N) const;
 
 private:
   enum : uint8_t {
