@@ -32,6 +32,7 @@
 #include "lib/infer/batch/SpreadCopies.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
+#include "lib/rewrite/Merges.h"
 #include "lib/rewrite/Slots.h"
 #include "lib/rewrite/VariableRules.h"
 #include "passes/Options.h"
@@ -59,6 +60,7 @@ public:
 private:
   bool replicasUse(NodeId Var) const;
   void readReferences(NodeId Var);
+  void askPrimary(NodeId Var);
   bool checkCopyNames(NodeId Var, DiagnosticEngine &Diags) const;
   void nameCopies(NodeId Var);
   void mirrorInitialValue(NodeId Var);
@@ -176,6 +178,25 @@ void MirrorVariables::readReferences(NodeId Var) {
   }
 }
 
+/// Whether the variable has a value, all replicas ask copy 0, which is written
+/// last: under that condition there may be a sum over all copies, which would
+/// wait for ever for a replica whose copy is written a moment later.
+void MirrorVariables::askPrimary(NodeId Var) {
+  SmallVector<NodeId, 4> Asks;
+  forEachUse(Var, [&](Use U) {
+    if (G->isOp(U.User, op::VarIsInitializedOp) ||
+        G->isOp(U.User, op::IsVariableInitialized))
+      Asks.push_back(U.User);
+  });
+  for (NodeId N : Asks) {
+    if (G->uses(N).empty())
+      continue;
+    Endpoint First = insertMerge(*G, {N, 0}, ReplicationType::replicated(),
+                                 G->name(N), /*Picked=*/true);
+    G->replaceUses({N, 0}, First, First.Node);
+  }
+}
+
 /// Whether an update of \p Var takes a value of the replicas.
 bool MirrorVariables::stepWrites(NodeId Var) const {
   bool Written = false;
@@ -225,6 +246,8 @@ bool MirrorVariables::mirror(NodeId Var, DiagnosticEngine &Diags) {
   mirrorInitialValue(Var);
   if (G->node(Var).Plan == Policy::SyncOnRead && !G->isOp(Var, op::VarHandleOp))
     readReferences(Var);
+  if (G->node(Var).Plan == Policy::SyncOnRead)
+    askPrimary(Var);
   count(Mirrored, "variables mirrored");
   if (Diags.wantsRemarks())
     Diags

@@ -34,6 +34,18 @@ using namespace llvm;
 
 namespace graft {
 
+/// Whether a policy says what becomes of a value of each replica that \p Update
+/// writes to \p Var. Of a variable that is there once and has no aggregation it
+/// only says that it must not be assigned.
+bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
+  auto How = aggregationOf(G, Var);
+  if (!How || *How != Aggregation::None ||
+      G.node(Var).Count == Copies::PerReplica)
+    return How.has_value();
+  UpdateKind Kind = T.Vars.update(G, Update).Kind;
+  return Kind == UpdateKind::Assign || Kind == UpdateKind::AssignAdd;
+}
+
 /// Marks what leads to a reduction that was asked for, and batch norms of one
 /// replica's rows: the user says what its value is. And what only sync-on-read
 /// variables take, which is kept for others that are: a metric is no reason why
@@ -58,7 +70,7 @@ void TypeInference::findSpared(bool LocalBatchNorm) {
   for (NodeId Node : Order) {
     NodeId Var =
         T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
-    if (Var == NoNode || (!T.usesState(Node) && !aggregationOf(G, Var)))
+    if (Var == NoNode || (!T.usesState(Node) && !letsVary(Node, Var)))
       continue;
     for (Endpoint E :
          G.dataInputs(Node).drop_front(T.Vars.update(G, Node).NumVars)) {

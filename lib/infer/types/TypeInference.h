@@ -63,6 +63,7 @@ private:
   void writeState(const TypeAnalysis::VariableState &S, const UpdateDef &U);
   void diverge(NodeId Var, TypeAnalysis::VariableState &S);
   bool isKept(NodeId Node) const { return !Kept.empty() && Kept[Node]; }
+  bool letsVary(NodeId Update, NodeId Var) const;
   void findSpared(bool LocalBatchNorm);
   bool isUnrelated();
   bool readsUnrelated();
