@@ -49,7 +49,7 @@ def feed(c: Context, g: Gene, shape, dtype, make, kind=F, classes=0, rows=True):
     if rows and source == "iterator":
         values = np.stack([make(np.random.RandomState(g.below(1 << 30) + i), sized) for i in range(8)])
         dataset = tf1.data.Dataset.from_tensor_slices(values.reshape((-1, *shape)))
-        dataset = dataset.repeat().batch(c.batch, drop_remainder=c.static or g.chance(0.5))
+        dataset = dataset.repeat().batch(c.batch * c.times, drop_remainder=c.static or g.chance(0.5))
         iterator = tf1.data.make_initializable_iterator(dataset)
         tensor = iterator.get_next()
         c.starts = [*getattr(c, "starts", []), iterator.initializer.name]
@@ -57,7 +57,7 @@ def feed(c: Context, g: Gene, shape, dtype, make, kind=F, classes=0, rows=True):
         values = np.concatenate([make(np.random.RandomState(g.below(1 << 30) + i), sized) for i in range(40)])
         queue = tf1.FIFOQueue(len(values), [dtype], [list(shape)])
         fill = queue.enqueue_many([tf.constant(values, dtype)])
-        tensor = queue.dequeue_many(c.batch)
+        tensor = queue.dequeue_many(c.batch * c.times)
         c.starts = [*getattr(c, "starts", []), fill.name]
     else:
         tensor = tf1.placeholder(dtype, full, name=name)

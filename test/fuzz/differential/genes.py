@@ -147,8 +147,9 @@ class Plan:
 class Context:
     """A graph that is being built."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, times: int = 1):
         self.plan = plan
+        self.times = times  # how many batches an iterator or a queue gives at once
         self.head = plan.head
         self.replicas = plan.head["replicas"]
         self.per_replica = plan.head["rows"]
@@ -251,6 +252,16 @@ class Context:
 
 
 @dataclasses.dataclass
+class Saved:
+    """The names of a saver."""
+
+    file: str
+    save: str
+    restore: str
+    variables: List[str]
+
+
+@dataclasses.dataclass
 class Built:
     """A graph that was built, and what a run of it needs. Names are those of the MetaGraphDef."""
 
@@ -262,11 +273,22 @@ class Built:
     probes: List[str]  # tensors that can be fetched and depend on nothing that a step changes
     fused: bool
     source: str
-    saver: bool
+    saver: Optional[Saved]
     skipped: List[str]
     replicas: int
     dtype: str
     randomness: bool
+    axes: Dict[str, Optional[int]]  # of probes that could be fed: the axis of the rows, if it has one
+    sources: int  # iterators and queues
+    static: bool = False
+    wild: bool = False
+    plan: Optional[Plan] = None
+
+    def again(self, times: int) -> "Built":
+        """The same graph, whose iterators and queues give so many batches at once."""
+        if self.plan is None:
+            raise Illegal("not a graph of genes any more")
+        return build(self.plan, times)
 
 
 # What is known to have another value under its name: of sizes that are equal on a replica and not in the batch (one row a
@@ -307,11 +329,11 @@ def probes(graph) -> List[str]:
     return found
 
 
-def build(plan: Plan) -> Built:
+def build(plan: Plan, times: int = 1) -> Built:
     graph = tf.Graph()
     tf1.disable_control_flow_v2()
     with graph.as_default(), tf1.variable_scope(plan.head["scope"]):
-        context = Context(plan)
+        context = Context(plan, times)
         for number, kind, seed in plan.genes:
             g = Gene(number, kind, seed)
             context.gene, context.serial = g, 0
@@ -340,6 +362,7 @@ def build(plan: Plan) -> Built:
         )
         variables = {v.op.name: v.to_proto().snapshot_name for v in every}
         usable = probes(graph)
+        kept = [v.op.name for v in tf1.global_variables()]
     if plan.head["shuffle"]:
         nodes = list(meta.graph_def.node)
         random.Random(plan.seed).shuffle(nodes)
@@ -353,9 +376,16 @@ def build(plan: Plan) -> Built:
             {name: make(np.random.RandomState((plan.seed * 7919 + step * 104729 + int(mix(name) * 1e6)) % (1 << 31)))
              for name, make in context.feeds.items()}
         )
+    saved = None
+    if saver is not None:
+        names_of = saver.saver_def
+        saved = Saved(names_of.filename_tensor_name, names_of.save_tensor_name.split(":")[0], names_of.restore_op_name, kept)
+    clean = set(usable) - set(context.feeds)
+    axes = {t.tensor.name: t.batch for t in context.pool if t.kind == "float" and t.tensor.name in clean}
     return Built(
-        meta, feeds, context.split, variables, names, usable, context.fused, plan.head["source"], saver is not None,
-        context.skipped, context.replicas, "float32" if narrowed else plan.head["dtype"], context.random,
+        meta, feeds, context.split, variables, names, usable, context.fused, plan.head["source"], saved,
+        context.skipped, context.replicas, "float32" if narrowed else plan.head["dtype"], context.random, axes,
+        len(getattr(context, "starts", [])), context.static, context.wild, plan,
     )
 
 

@@ -95,6 +95,8 @@ def prune(built):
     variables = {n: t for n, t in built.variables.items() if n in nodes and source_of(t) in nodes}
     probes = [p for p in built.probes if source_of(p) in nodes]
     seen, queue = set(), ["init", *built.trains, *map(source_of, probes)]
+    if built.saver:
+        queue += [source_of(built.saver.file), built.saver.save, built.saver.restore]
     if not built.trains:
         queue += [source_of(t) for t in variables.values()]
 
@@ -150,7 +152,7 @@ def prune(built):
             if values:
                 meta.collection_def[key].node_list.value.extend(values)
     feeds = [{n: v for n, v in f.items() if source_of(n) in seen} for f in built.feeds]
-    return dataclasses.replace(built, meta=meta, variables=variables, probes=probes, feeds=feeds, saver=False)
+    return dataclasses.replace(built, meta=meta, variables=variables, probes=probes, feeds=feeds, plan=None)
 
 
 def needed(nodes, start, seen):
@@ -215,6 +217,8 @@ def small_graph(built, flags, failure, say):
     if verdict is None:
         return best
     attempt(dataclasses.replace(copied(best), probes=[]))
+    if best.saver:
+        attempt(dataclasses.replace(copied(best), saver=None))
     if best.probes:
         if verdict.where in best.probes:
             attempt(dataclasses.replace(copied(best), probes=[verdict.where], trains=[]))

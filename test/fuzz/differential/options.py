@@ -19,6 +19,10 @@ BUILDERS = [
 
 
 def draw(built: Built, seed: int, number: int) -> List[str]:
+    return more(built, random.Random(f"more/{seed}/{number}"), usual(built, seed, number))
+
+
+def usual(built: Built, seed: int, number: int) -> List[str]:
     rng = random.Random(f"options/{seed}/{number}")
     chance = lambda p: rng.random() < p
     # A TPU has resource variables and adds no doubles.
@@ -75,4 +79,52 @@ def draw(built: Built, seed: int, number: int) -> List[str]:
             flags.append("--local-replication")
     if chance(0.05):
         flags.append("--threads=2")
+    return flags
+
+
+# What the graphs of workers are written with beside what is theirs.
+OF_WORKERS = ("--batch-norm", "--fetch", "--strict", "--bucket-bytes", "--variable", "--min-spread", "--threads",
+              "--fallback=mean", "--fallback=refuse")  # fmt: skip
+
+
+def more(built: Built, rng: random.Random, flags: List[str]) -> List[str]:
+    """The rest, from a draw of its own: it changes none of the usual ones, but that it may leave some out."""
+    chance = lambda p: rng.random() < p
+    value = lambda option: next((f.partition("=")[2] for f in flags if f.startswith(option + "=")), "")
+    named = lambda tensor: tensor.split(":")[0]
+    if chance(0.12) and built.source == "feed" and built.split:
+        flags = [f for f in flags if f.startswith(OF_WORKERS)]
+        flags = ["--strategy=ipu-multi-worker", f"--workers={built.replicas}", "--device-type=CPU", *flags]
+        return [*flags, "--feed=" + "+".join(map(named, built.split)) + "=split"]
+    if value("--strategy") == "tpu":
+        return flags
+    if built.source != "feed" and chance(0.5) and not built.static and not built.wild and built.sources == 1:
+        flags = [*flags, "--batch=per-replica"]
+    if "--fetch=none" not in flags and built.source == "feed" and built.probes and chance(0.25):
+        flags = [*flags, *(f"--fetch={named(rng.choice(built.probes))}" for _ in range(rng.choice([1, 2])))]
+    fed = sorted(n for n in built.axes if n.endswith(":0"))
+    if built.source == "feed" and fed and chance(0.1):
+        name = rng.choice(fed)
+        axis = built.axes[name]
+        how = "copy" if axis is None else "split" if axis == 0 else f"split({axis})"
+        flags = [*flags, f"--feed={named(name)}={how}"]
+    elif len(built.split) > 1 and chance(0.05) and value("--fallback") in ("", "once"):
+        # (Replicas have not as many rows of it as of others then: what joins them is computed once.)
+        whole = rng.choice(built.split)
+        flags = [f for f in flags if not f.startswith("--feed=")]
+        flags = [*flags, f"--feed={named(whole)}=copy"]
+    if value("--strategy") and "--compressor" not in " ".join(flags) and chance(0.1):
+        flags = [*flags, "--emit-strategy={folder}/strategy." + rng.choice(["pb", "pbtxt"])]
+    where = rng.random()
+    if where < 0.06 and built.replicas in (2, 4):
+        each = built.replicas // 2
+        flags = [f for f in flags if not f.startswith(("--replicas", "--emit-strategy", "--reduction"))]
+        flags = [f"--replicas={each}", *flags, "--cluster={folder}/cluster.json"]
+    elif where < 0.12:
+        order = list(range(built.replicas))
+        rng.shuffle(order)
+        flags = [f for f in flags if not f.startswith(("--replicas", "--device-type"))]
+        flags = ["--devices=" + ",".join(f"/device:CPU:{i}" for i in order), *flags]
+    if value("--reduction") == "collective" and chance(0.2):
+        flags = [*flags, "--spec=ring"]
     return flags

@@ -9,21 +9,22 @@ every tensor of the input that has its name in the output still (before the firs
 """
 
 import dataclasses
+import json
 import os
 import re
 import subprocess
 import tempfile
 from typing import Dict, List, Optional
 
+import genes
 import numpy as np
 import tensorflow.compat.v2 as tf
+import sessions
 from genes import Built, mix, tf1
-from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.client import pywrap_tf_session as c_api
-from tensorflow.python.framework import c_api_util, op_def_registry
+from sessions import Running
+from tensorflow.python.framework import op_def_registry
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-RUN_TIMEOUT_MS = 20000
 GRAFT_TIMEOUT = 60
 
 # A warning that says that numbers may differ. With --fallback=once what is not proved is computed once, so only what rests
@@ -59,89 +60,41 @@ def has_option(option: str) -> bool:
     return option in _help
 
 
-# --- Sessions. ---
+# --- Runs. ---
 
 
-def configuration(devices: int, grappler: bool):
-    config = tf1.ConfigProto(
-        device_count={"CPU": devices},
-        allow_soft_placement=False,
-        inter_op_parallelism_threads=2,
-        intra_op_parallelism_threads=1,
-    )
-    if not grappler:
-        config.graph_options.rewrite_options.disable_meta_optimizer = True
-        config.graph_options.optimizer_options.opt_level = -1
-    return config
-
-
-class Running:
-    """A GraphDef in a session of its own.
-
-    TensorFlow's importer in C++ reads it, and runs go by names: no object of Python exists for a node, which is what most of
-    the time of `tf.import_graph_def` and of `Session.run` is for. Devices are as they are written.
-    """
-
-    def __init__(self, graph_def, devices: int, grappler: bool = False):
-        self.graph = tf.Graph()
-        options = c_api_util.ScopedTFImportGraphDefOptions()
-        c_api.TF_ImportGraphDefOptionsSetValidateColocationConstraints(options.options, True)
-        with self.graph._c_graph.get() as graph, c_api_util.tf_buffer(graph_def.SerializeToString()) as text:
-            c_api.TF_GraphImportGraphDefWithResults(graph, text, options.options)
-        self.session = tf1.Session(graph=self.graph, config=configuration(devices, grappler))
-        self.calls = {}
-
-    def call(self, names, feeds=None, targets=()):
-        """Values of tensors, after or beside the operations `targets`."""
-        fed = sorted(feeds or {})
-        key = (tuple(names), tuple(fed), tuple(targets))
-        if key not in self.calls:
-            options = config_pb2.CallableOptions(feed=fed, fetch=names, target=targets)
-            options.run_options.timeout_in_ms = RUN_TIMEOUT_MS
-            self.calls[key] = self.session._make_callable_from_options(options)
-        # What is fetched of a reference is its memory.
-        return [np.array(v) for v in self.calls[key](*[np.asarray(feeds[n]) for n in fed])]
-
-    def run(self, fetches, feeds=None):
-        """An operation, a list of tensors, or a dictionary of them."""
-        if isinstance(fetches, str):
-            return self.call([], feeds, [fetches])
-        if isinstance(fetches, dict):
-            return dict(zip(fetches, self.call(list(fetches.values()), feeds)))
-        return self.call(list(fetches), feeds)
-
-    def close(self):
-        self.session.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
-def steps(running: Running, built: Built, probes: List[str], copies: Dict[str, str]):
-    """[(where, {name: value})] of a whole run."""
-    rows = []
+def steps(running: Running, built: Built, probes: List[str], copies: Dict[str, str], saves: str, restores: str = ""):
+    """[(where, {name: value})] of a whole run. A graph with a saver writes the checkpoint `saves` after the first step, and
+    goes on from the checkpoint `restores` at the end: from the one of somebody else, or its own."""
+    rows, saver = [], built.saver
     can_probe = built.source == "feed" and probes
-    state = {**built.variables, **copies}
 
-    def look(where):
-        values = running.run(state)
-        rows.append((where, {n: values[n] for n in built.variables}))
-        if copies:
-            rows.append((f"copies {where}", {n: values[n] for n in copies}))
+    def look(where, names=built.variables, copied=copies, feeds=None):
+        values, others = running.look(names, copied, feeds)
+        rows.append((where, values))
+        if others:
+            rows.append((f"copies {where}", others))
+
+    def step(feeds):
+        for train in built.trains:
+            running.run(train, feeds)
 
     running.run("init")
     look("after init")
     if can_probe:
-        rows.append(("before the first step", running.run({n: n for n in probes}, built.feeds[0])))
+        look("before the first step", {n: n for n in probes}, {}, built.feeds[0])
     for i, feeds in enumerate(built.feeds, start=1):
-        for train in built.trains:
-            running.run(train, feeds)
+        step(feeds)
         look(f"after step {i}")
+        if saver and i == 1:
+            running.run(saver.save, {saver.file: np.array(saves, object)})
     if can_probe:
-        rows.append(("after the last step", running.run({n: n for n in probes}, built.feeds[-1])))
+        look("after the last step", {n: n for n in probes}, {}, built.feeds[-1])
+    if saver:
+        running.run(saver.restore, {saver.file: np.array(restores or saves, object)})
+        look("after restoring")
+        step(built.feeds[-1])
+        look("after another step")
     return rows
 
 
@@ -165,12 +118,22 @@ class Reference:
         self.built = built
         self.types = output_types(built.meta.graph_def)
         self.running = Running(built.meta.graph_def, 1)
-        self.rows = steps(self.running, built, built.probes, {})
+        self.folder = tempfile.TemporaryDirectory(prefix="graft-fuzz-") if built.saver else None
+        self.checkpoint = os.path.join(self.folder.name, "own") if built.saver else ""
+        self.rows = steps(self.running, built, built.probes, {}, self.checkpoint)
         self.noise = {}
         self.shakes = 0
 
+    def restored(self, checkpoint):
+        """The saved variables, out of a checkpoint that somebody else wrote."""
+        saver = self.built.saver
+        self.running.run(saver.restore, {saver.file: np.array(checkpoint, object)})
+        return self.running.look({n: self.built.variables[n] for n in saver.variables}, {})[0]
+
     def close(self):
         self.running.close()
+        if self.folder:
+            self.folder.cleanup()
 
     def is_noise(self, where: str, name: str, off: float, limit: float = 0.0) -> bool:
         """Does the number change by as much when every input changes by a rounding?"""
@@ -188,7 +151,7 @@ class Reference:
             graph_def, built = shaken(graph_def, rng, built.dtype), shaken_feeds(built, rng)
         try:
             with Running(graph_def, 1, grappler=draw % 2 == 1) as r:
-                rows = steps(r, built, self.built.probes, {})
+                rows = steps(r, built, self.built.probes, {}, self.checkpoint + "-shaken")
         except tf.errors.OpError:
             return
         for (where, values), (_, ours) in zip(self.rows, rows):
@@ -280,26 +243,97 @@ class Verdict:
     warnings: tuple = ()
 
 
-def warning_ids(path: str):
-    with open(path, encoding="utf-8", errors="replace") as file:
-        text = file.read()
-    return sorted(set(re.findall(r'^--- !Warning\nId: "([^"]*)"', text, re.M)))
+def warning_ids(remarks: str):
+    return sorted(set(re.findall(r'^--- !Warning\nId: "([^"]*)"', remarks, re.M)))
+
+
+def split_feeds(remarks: str) -> Dict[str, int]:
+    """Along which axis feeds are split."""
+    found = re.findall(r'^Id: "feed"\nPass: ".*"\nNode: "(.*)"\n(?:Line: .*\n)?Message: "split along axis (\d+)', remarks, re.M)
+    return {name if ":" in name else name + ":0": int(axis) for name, axis in found}
+
+
+def own_rows(remarks: str):
+    return set(re.findall(r'^--- !Remark\nId: "worker"\nPass: ".*"\nNode: "(.*)"', remarks, re.M))
+
+
+OF_BUILDERS = ("--strategy", "--emit-strategy", "--seed", "--m", "--group-size", "--spec", "--compressor", "--local-repl")
 
 
 def rewrite(built: Built, flags: List[str], folder: str):
-    """(exit code, stderr, warnings, the path of the output)"""
+    """(exit code, stderr, what --remarks says, the paths of the outputs: one, or one for each worker)
+
+    `{folder}` in an option is the folder of the files."""
+    flags = [f.replace("{folder}", folder) for f in flags]
     source, out, said = (os.path.join(folder, n) for n in ("in.meta", "out.meta", "remarks.yml"))
     with open(source, "wb") as file:
         file.write(built.meta.SerializeToString(deterministic=True))
-    for path in (out, said):
+    outs, own = [out], [[]]
+    for flag in flags:
+        if flag.startswith("--workers="):
+            count = int(flag.partition("=")[2])
+            outs = [out.replace(".meta", f"-{i}.meta") for i in range(count)]
+            own = [[f"--worker={i}"] for i in range(count)]
+        if flag.startswith("--cluster="):
+            tasks = built.replicas // int(value_of(flags, "--replicas"))
+            with open(flag.partition("=")[2], "w", encoding="utf-8") as file:
+                json.dump({"cluster": {"worker": [f"h{i}:1" for i in range(tasks)]}}, file)
+    for path in (*outs, said):
         if os.path.exists(path):
             os.remove(path)
-    command = [graft_opt(), source, "-o", out, f"--remarks={said}", *flags]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=GRAFT_TIMEOUT)
+        for path, more in zip(outs, own):
+            command = [graft_opt(), source, "-o", path, f"--remarks={said}", *flags, *more]
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=GRAFT_TIMEOUT)
+            if done.returncode:
+                break
     except subprocess.TimeoutExpired:
-        return None, "", [], out
-    return done.returncode, done.stderr, warning_ids(said) if os.path.exists(said) else [], out
+        return None, "", "", outs
+    remarks = ""
+    if os.path.exists(said):
+        with open(said, encoding="utf-8", errors="replace") as file:
+            remarks = file.read()
+    return done.returncode, done.stderr, remarks, outs
+
+
+def value_of(flags: List[str], option: str) -> str:
+    return next((f.partition("=")[2] for f in flags if f.startswith(option + "=")), "")
+
+
+def strategy_again(flags: List[str], folder: str, out: str) -> str:
+    """What is wrong with the strategy file that was emitted: it says the same again to the byte."""
+    file = value_of(flags, "--emit-strategy").replace("{folder}", folder)
+    again = [f.replace("{folder}", folder) for f in flags if not f.startswith(OF_BUILDERS)]
+    new = out.replace(".meta", "-again.meta")
+    command = [graft_opt(), os.path.join(folder, "in.meta"), "-o", new, f"--strategy={file}", *again]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=GRAFT_TIMEOUT)
+    if done.returncode:
+        return f"the strategy file is refused: {done.stderr[:500]}"
+    with open(out, "rb") as one, open(new, "rb") as other:
+        return "" if one.read() == other.read() else "the strategy file makes another graph"
+
+
+def read_meta(path: str):
+    meta = tf1.MetaGraphDef()
+    with open(path, "rb") as file:
+        meta.ParseFromString(file.read())
+    return meta
+
+
+def reference_of(built: Built, flags: List[str], reference: Reference) -> Reference:
+    """That of the options: replicas that take a batch each take one of all of them, and a tensor may be fed."""
+    if "--batch=per-replica" in flags:
+        return Reference(built.again(built.replicas))
+    for flag in flags:
+        name = flag.split("=")[1] + ":0" if flag.startswith("--feed=") else ""
+        if name in built.axes:
+            value = dict(reference.rows).get("before the first step", {}).get(name)
+            if value is None:
+                raise genes.Illegal("what is fed is not known")
+            fed = [{**feeds, name: (value * (0.9 - 0.1 * i)).astype(value.dtype)} for i, feeds in enumerate(built.feeds)]
+            probes = [p for p in built.probes if p != name]  # no run feeds and fetches one tensor
+            return Reference(dataclasses.replace(built, feeds=fed, probes=probes))
+    return reference
 
 
 def find_copies(graph_def, variables):
@@ -321,7 +355,8 @@ def find_copies(graph_def, variables):
 
 def judge(built: Built, reference: Reference, flags: List[str], folder: str, change=None) -> Verdict:
     """`change` edits the output before it runs: a test of the test."""
-    code, said, warnings, out = rewrite(built, flags, folder)
+    code, said, remarks, outs = rewrite(built, flags, folder)
+    warnings = tuple(warning_ids(remarks))
     if code is None:
         return Verdict("hang", "graft-opt does not end")
     if code != 0:
@@ -330,40 +365,79 @@ def judge(built: Built, reference: Reference, flags: List[str], folder: str, cha
         first = next((line for line in said.splitlines() if "error:" in line), said[:200])
         own = "[check-replication]" in first and not any(text in first for text in MENDABLE)
         return Verdict("uncertified" if own else "refused", re.sub(r"^\S*error: |^.*?error: ", "", first))
-    meta = tf1.MetaGraphDef()
-    if "--strategy=tpu" in flags:
+    if value_of(flags, "--emit-strategy"):
+        wrong = strategy_again(flags, folder, outs[0])
+        if wrong:
+            return Verdict("fails", wrong, warnings=warnings)
+    on_tpu = "--strategy=tpu" in flags
+    if on_tpu:
         import tpu_expand
 
         try:
-            out = tpu_expand.expand(out, out.replace(".meta", "-cpu.meta"))
+            outs = [tpu_expand.expand(outs[0], outs[0].replace(".meta", "-cpu.meta"))]
         except AssertionError as error:
-            return Verdict("fails", f"not a TPU form: {error}", warnings=tuple(warnings))
-    with open(out, "rb") as file:
-        meta.ParseFromString(file.read())
-    if change is not None:
-        change(meta.graph_def)
-    once = has_option("--fallback") and "--fallback=mean" not in flags and "--strategy=tpu" not in flags
-    excuses = set(warnings) & (ASKED if once else ASKED | NOT_PROVED)
-    types = {n.name: n for n in meta.graph_def.node}
-    copies = find_copies(meta.graph_def, built.variables)
+            return Verdict("fails", f"not a TPU form: {error}", warnings=warnings)
+    metas = [read_meta(path) for path in outs]
+    for meta in metas:
+        if change is not None:
+            change(meta.graph_def)
+        if value_of(flags, "--cluster"):
+            sessions.on_one_machine(meta.graph_def, int(value_of(flags, "--replicas")))
+    try:
+        mine = reference_of(built, flags, reference)
+    except (tf.errors.OpError, genes.Illegal) as error:
+        return Verdict("illegal", first_line(error))
+    try:
+        return judge_steps(mine.built, mine, flags, folder, metas, remarks, warnings)
+    finally:
+        if mine is not reference:
+            mine.close()
+
+
+def judge_steps(built, reference, flags, folder, metas, remarks, warnings) -> Verdict:
+    means = "--fallback=mean" in flags or "--strategy=tpu" in flags or "--strategy=ipu-multi-worker" in flags
+    excuses = set(warnings) & (ASKED | NOT_PROVED if means or not has_option("--fallback") else ASKED)
+    copies = {} if len(metas) > 1 else find_copies(metas[0].graph_def, built.variables)
     if "policy" in warnings:
         copies = {}
-    kinds = output_types(meta.graph_def)
-    wanted = [p for p in built.probes if p in kinds and kinds[p] == reference.types.get(p)]
+    wanted = built.probes
     if "--strategy=tpu" in flags:
         wanted = []  # who fetches what a TPU computation has computed runs all of it, updates too
-    lost = [p for p in built.variables.values() if p.split(":")[0] not in types]
-    if lost:
-        return Verdict("fails", f"'{lost[0]}' is not in the output", lost[0], tuple(warnings))
+    for meta in metas:
+        names = {n.name for n in meta.graph_def.node}
+        lost = [p for p in built.variables.values() if p.split(":")[0] not in names]
+        if lost:
+            return Verdict("fails", f"'{lost[0]}' is not in the output", lost[0], warnings)
+        kinds = output_types(meta.graph_def)
+        wanted = [p for p in wanted if p in kinds and kinds[p] == reference.types.get(p)]
+    grappler = mix(flags, built.meta.ByteSize()) < 0.1
+    checkpoint = os.path.join(folder, "theirs")
     try:
-        with Running(meta.graph_def, built.replicas, mix(flags, built.meta.ByteSize()) < 0.1) as running:
-            rows = steps(running, built, wanted, copies)
-    except (tf.errors.OpError, ValueError, KeyError, TypeError) as error:
+        if len(metas) > 1:
+            before = dict(reference.rows).get("before the first step", {})
+            own = {n: np.shape(before[n]) for n in wanted if n in before and n.split(":")[0] in own_rows(remarks)}
+            running = sessions.Workers([m.graph_def for m in metas], split_feeds(remarks), own, grappler)
+        else:
+            running = Running(metas[0].graph_def, built.replicas, grappler)
+        with running:
+            rows = steps(running, built, wanted, copies, checkpoint, reference.checkpoint)
+        if mix(flags, "import") < 0.05:
+            # What Python makes of a file: collections, contexts of conditionals and loops.
+            for meta in metas:
+                with tf.Graph().as_default():
+                    tf1.train.import_meta_graph(meta)
+        if built.saver:
+            rows.append(("after step 1, as it was saved", reference.restored(checkpoint)))
+    except (tf.errors.OpError, ValueError, KeyError, TypeError, AssertionError) as error:
         if isinstance(error, tf.errors.DeadlineExceededError):
-            return Verdict("hang", first_line(error), warnings=tuple(warnings))
+            return Verdict("hang", first_line(error), warnings=warnings)
         if "size" in warnings:
-            return Verdict("differs", "the warning 'size' says that it may not load", warnings=tuple(warnings))
-        return Verdict("fails", first_line(error), warnings=tuple(warnings))
+            return Verdict("differs", "the warning 'size' says that it may not load", warnings=warnings)
+        return Verdict("fails", first_line(error), warnings=warnings)
+    if "policy" in warnings:
+        rows = [row for row in rows if not row[0].startswith("copies")]
+    elif excuses:  # copies of variables are equal all the same
+        rows = [row for row in rows if not (row[0].startswith("copies") and "the" in row[0].split())]
     return compare(built, reference, rows, excuses, warnings)
 
 
@@ -388,16 +462,17 @@ def compare(built, reference, rows, excuses, warnings) -> Verdict:
                         return Verdict("drift", detail, name, warned)
             continue
         for name, value in values.items():
-            theirs = want[where][name]
+            key = where.partition(",")[0]
+            theirs = want[key][name]
             off = difference(value, theirs)
             limit = tolerance(theirs, built.dtype)
             if off <= limit:
                 continue
             if found is None or found.kind == "sensitive":
                 # What is excused needs no noise to be.
-                kind = "differs" if excuses else "sensitive" if reference.is_noise(where, name, off, limit) else "wrong"
+                kind = "differs" if excuses else "sensitive" if reference.is_noise(key, name, off, limit) else "wrong"
                 if found is None or kind != "sensitive":
-                    noise = reference.noise.get((where, name), 0.0)
+                    noise = reference.noise.get((key, name), 0.0)
                     found = Verdict(kind, f"{where}: {name} is off by {off:.3g}, limit {limit:.3g}, noise {noise:.3g}", name)
     if found is None:
         return Verdict("warned" if excuses else "ok", warnings=warned)
