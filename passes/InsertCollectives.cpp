@@ -22,6 +22,9 @@
 //                m = _FromReplicas(g) combine=sum     a value that exists once:
 //                m = _FromReplicas(r) combine=pick    each worker has it
 //
+// Rows that are gathered are concatenated where the devices are listed in
+// another order than TensorFlow has the members of a group in.
+//
 // `workers` is for one graph in each process, where nothing is added for
 // others. Rows that are only fetched stay a concat.
 //
@@ -104,7 +107,7 @@ private:
 
   Graph *G = nullptr;
   unsigned Replicas = 0;
-  bool Workers = false;
+  bool Workers = false, GathersInOrder = false;
   /// Most reductions have one and the same run of attributes: it is read once
   /// and stripped once.
   StringRef LastAttrs, Stripped;
@@ -135,9 +138,9 @@ void InsertCollectives::read(NodeId N) {
                   (Workers && (This.Combine == combine::Min ||
                                This.Combine == combine::Max));
   bool Uneven = G->boolAttr(N, "uneven").value_or(false);
-  This.HasCollective = This.Gather
-                           ? Common && This.Axis == 0 && !Uneven
-                           : (Common || This.Type == DT_BFLOAT16) && Combines;
+  This.HasCollective =
+      This.Gather ? Common && This.Axis == 0 && !Uneven && GathersInOrder
+                  : (Common || This.Type == DT_BFLOAT16) && Combines;
 }
 
 StringRef InsertCollectives::nameOf(NodeId N, StringRef Suffix) {
@@ -386,7 +389,8 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
       }))
     findHints(M, Found);
   DenseMap<NodeId, int64_t> Uneven;
-  if (!Add && !Workers)
+  GathersInOrder = Workers || gathersInOrder(Devices.Devices);
+  if (!Add && !Workers && GathersInOrder)
     Uneven = findUneven(M, Found);
   LastAttrs = Stripped = {};
   Offsets = encodeIntListAttr(int64_t(0));

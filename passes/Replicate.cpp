@@ -193,6 +193,9 @@ void Replicate::splitFeeds() {
       Last = {N, 0};
     if (F.Axis >= 0)
       split(Last.Node, Last.Port, F.Axis, F.Batch);
+    // Every replica reads what is fed instead of one tensor of the step.
+    else if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
+      G->setBoolAttr(F.At.Node, OnceAttr, true);
     // TensorFlow refuses to be fed anything else then.
     if (F.Scalar && G->opName(F.At.Node).starts_with(op::Placeholder) &&
         G->hasAttr(F.At.Node, "shape"))

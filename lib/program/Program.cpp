@@ -9,9 +9,23 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <tuple>
+
 using namespace llvm;
 
 namespace graft {
+
+bool gathersInOrder(ArrayRef<std::string> Devices) {
+  auto Place = [](StringRef Device) {
+    DeviceName D = DeviceName::parse(Device).value_or(DeviceName());
+    return std::tuple(D.Job, D.Replica.value_or(0), D.Task.value_or(0), D.Type,
+                      D.Index.value_or(0));
+  };
+  return is_sorted(
+      Devices, [&](StringRef A, StringRef B) { return Place(A) < Place(B); });
+}
 
 std::string hostDevice(StringRef Device) {
   auto Name = DeviceName::parse(Device);

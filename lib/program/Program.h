@@ -44,6 +44,11 @@ struct Mesh {
 /// The mesh of \p G; without devices when it is not a replicated program.
 Mesh readMesh(const Graph &G);
 
+/// Whether a collective that gathers has the rows in the order of the replicas:
+/// TensorFlow has its members in the order of their devices, by job, task and
+/// number.
+bool gathersInOrder(llvm::ArrayRef<std::string> Devices);
+
 /// Where what exists once for the replicas goes that begin on \p Device: there,
 /// or to the host of it where that is a TPU.
 std::string hostDevice(llvm::StringRef Device);

@@ -177,6 +177,7 @@ private:
   Endpoint wholeSizes(Endpoint E, ArrayRef<int64_t> Powers);
   Endpoint rows(Endpoint E, int Axis);
   void dropMerges(NodeId N);
+  void takeNameBack(NodeId N);
 
   Graph &G;
   const ProgramFacts &Facts;
@@ -260,6 +261,18 @@ void OnceRewriter::dropMerges(NodeId N) {
     G.remove(Node);
 }
 
+/// The name of a tensor that is fed went to what all replicas had of it.
+void OnceRewriter::takeNameBack(NodeId N) {
+  auto Origin = G.stringAttr(N, OriginAttr);
+  if (!Origin || !(G.node(N).Flags & NF_LocalName) || G.find(*Origin) != NoNode)
+    return;
+  std::string Name = Origin->str();
+  G.removeAttr(N, OriginAttr);
+  G.rename(N, Name);
+  G.node(N).NameSplit = 0;
+  G.node(N).Flags &= ~NF_LocalName;
+}
+
 void OnceRewriter::run() {
   std::vector<Edge> In, Out;
   StringSet<> Gone;
@@ -280,6 +293,7 @@ void OnceRewriter::run() {
       Gone.insert(takeName(G, N));
     restoreSizes(G, N);
     dropMerges(N);
+    takeNameBack(N);
   }
   if (!Gone.empty())
     forgetColocation(G, Gone);

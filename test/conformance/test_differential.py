@@ -27,11 +27,11 @@ def plan(*kinds, **head):
     return genes.Plan(1, {**PLAIN, **head}, listed)
 
 
-def judge(a_plan, folder, flags=(), change=None):
+def judge(a_plan, folder, flags=(), change=None, usual=FLAGS):
     built = genes.build(a_plan)
     reference = running.Reference(built)
     try:
-        return running.judge(built, reference, [*FLAGS, *flags], str(folder), change)
+        return running.judge(built, reference, [*usual, *flags], str(folder), change)
     finally:
         reference.close()
 
@@ -45,9 +45,13 @@ def no_reduction(graph_def):
 
 def one_copy_more(graph_def):
     """One copy of a variable is updated with other numbers."""
+    one_copy_more_of(graph_def, "replica_1/")
+
+
+def one_copy_more_of(graph_def, prefix):
     nodes = {n.name: n for n in graph_def.node}
     for node in graph_def.node:
-        if node.op.startswith("ResourceApply") and node.name.startswith("replica_1/"):
+        if node.op.startswith("ResourceApply") and node.name.startswith(prefix):
             new = graph_def.node.add(name="more", op="Neg", input=[node.input[-1]], device=node.device)
             if "/" in node.input[-1] and nodes[node.input[-1].split(":")[0]].op == "Const":
                 continue
@@ -83,6 +87,96 @@ def test_what_is_broken_is_found(tmp_path, change, kind):
     assert judge(broken, tmp_path).kind == "ok"
     verdict = judge(broken, tmp_path, change=change)
     assert verdict.kind == kind, verdict
+
+
+WORKERS = ["--strategy=ipu-multi-worker", "--workers=2", "--device-type=CPU", "--feed=x0_0=split"]
+
+
+def test_workers(tmp_path):
+    """The graphs of all workers beside each other: what is right is, a sum for a mean is found, and so is one worker that
+    does something else."""
+
+    def no_mean(graph_def):
+        for node in graph_def.node:
+            if node.op == "CollectiveReduce":
+                node.attr["final_op"].s = b"Id"
+
+    def one_worker(graph_def):
+        if any(n.device.startswith("/job:worker/task:1/") for n in graph_def.node):
+            one_copy_more_of(graph_def, "")
+
+    right = descend(None)
+    assert judge(right, tmp_path, usual=WORKERS).kind == "ok"
+    assert judge(right, tmp_path, change=no_mean, usual=WORKERS).kind == "wrong"
+    assert judge(right, tmp_path, change=one_worker, usual=WORKERS).kind == "drift"
+
+
+def test_a_cluster(tmp_path):
+    flags = ["--replicas=1", "--device-type=CPU", "--cluster={folder}/cluster.json"]
+    assert judge(descend(None), tmp_path, usual=flags).kind == "ok"
+    assert judge(descend(None), tmp_path, change=no_reduction, usual=flags).kind == "wrong"
+
+
+def with_saver():
+    listed = descend(None)
+    seed = next(s for s in range(100) if genes.mix(s, "saver") < 0.15)
+    return genes.Plan(seed, listed.head, listed.genes)
+
+
+def test_checkpoints(tmp_path):
+    """The checkpoint of each is read by the other: a copy that is not restored is found, and so is one number in the file."""
+
+    def one_copy_less(graph_def):
+        for node in graph_def.node:
+            if node.op == "AssignVariableOp" and node.name.startswith("save/"):
+                node.input[:] = [i for i in node.input if not i.startswith("^")]
+
+    def other_numbers(graph_def):
+        save = next(n for n in graph_def.node if n.op == "SaveV2")
+        new = graph_def.node.add(name="more", op="Neg", input=[save.input[-1]], device=save.device)
+        new.attr["T"].CopyFrom(next(n for n in graph_def.node if n.op == "ReadVariableOp").attr["dtype"])
+        save.input[-1] = "more"
+
+    assert genes.build(with_saver()).saver
+    assert judge(with_saver(), tmp_path).kind == "ok"
+    assert judge(with_saver(), tmp_path, change=one_copy_less).kind == "drift"
+    verdict = judge(with_saver(), tmp_path, change=other_numbers)
+    assert verdict.kind == "wrong" and "as it was saved" in verdict.detail, verdict
+
+
+@pytest.mark.parametrize("source", ["iterator", "queue"])
+def test_own_batches(tmp_path, source):
+    """With a batch for each replica the step is that on all of them together."""
+    for seed in range(60):  # a number that may be the size of the batch is refused
+        own = plan(*LAYERS, source=source)
+        own = genes.Plan(seed, own.head, [(i, kind, seed if kind == "squares" else 7 + i) for i, kind, _ in own.genes])
+        verdict = judge(own, tmp_path, ["--batch=per-replica"])
+        assert verdict.kind in ("ok", "warned", "refused"), verdict
+        if verdict.kind == "ok":
+            break
+    assert judge(own, tmp_path, ["--batch=per-replica"], no_reduction).kind == "wrong"
+    assert judge(own, tmp_path).kind == "ok"
+
+
+def test_a_tensor_is_fed(tmp_path):
+    """What a run feeds is what the rest of the step takes."""
+    built = genes.build(descend(None))
+    name = next(n for n, axis in built.axes.items() if axis == 0)
+    flag = f"--feed={name.split(':')[0]}=split"
+    reference = running.Reference(built)
+    fed = running.reference_of(built, [flag], reference)
+    after = [dict(r.rows)["after step 2"] for r in (reference, fed)]
+    assert any(running.difference(after[0][v], after[1][v]) > 1e-6 for v in built.variables)
+    fed.close(), reference.close()
+    assert judge(descend(None), tmp_path, [flag]).kind == "ok"
+
+
+def test_a_strategy_file_is_tried_again(tmp_path):
+    flags = ["--strategy=partitioned-ps", "--min-shard-size=4", "--emit-strategy={folder}/strategy.pbtxt"]
+    assert judge(descend(None), tmp_path, flags).kind == "ok"
+    with open(tmp_path / "strategy.pbtxt", "a", encoding="utf-8") as file:
+        file.write("node_config { var_name: 'nobody' PSSynchronizer { reduction_destination: '/device:CPU:0' } }\n")
+    assert "refused" in running.strategy_again([*FLAGS, *flags], str(tmp_path), str(tmp_path / "out.meta"))
 
 
 def test_what_does_not_load_is_found(tmp_path):

@@ -63,6 +63,7 @@ struct Comparison {
   const Graph &G;
   DiagnosticEngine &Diags;
   unsigned Replicas = 1;
+  bool GathersInOrder = true; ///< Collectives have rows as the replicas do.
   unsigned Errors = 0;
   bool OwnBatch = false;         ///< A replica takes a batch of its own.
   std::vector<OpKind> Kinds;     ///< By op of the program.

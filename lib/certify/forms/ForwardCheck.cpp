@@ -65,6 +65,9 @@ static Endpoint gathered(const Comparison &C, Endpoint E) {
 }
 
 static void checkGather(Comparison &C, const ProgramFacts &Facts, NodeId N) {
+  if (C.opKind(N) == OpKind::CollectiveGather && !C.GathersInOrder)
+    C.error(N, "gathers rows in the order of the devices, which is not that of "
+               "the replicas");
   // Of no consequence but through the whole of them, which is erased as one.
   if (isLengthGatherOp(C.G, N))
     checkWaits(C, N);

@@ -57,7 +57,8 @@ static OpKind opKindOf(StringRef Op) {
 Comparison::Comparison(const InputGraph &Input, const Graph &Program,
                        DiagnosticEngine &Diags)
     : In(Input), G(Program), Diags(Diags),
-      Replicas(std::max(1u, readMesh(Program).replicas())) {
+      Replicas(std::max(1u, readMesh(Program).replicas())),
+      GathersInOrder(gathersInOrder(readMesh(Program).Devices)) {
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     Kinds.push_back(opKindOf(G.opNameOf(Op)));
 }

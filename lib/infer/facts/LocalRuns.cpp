@@ -45,14 +45,17 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
     Ops.push_back({ruleOf(Name), (traitsOf(Name) & Starts) != 0});
   }
   const DimTable &Table = Facts.Dims.table();
-  IsStatic = any_of(Facts.Order, [&](NodeId N) {
+  for (NodeId N : Facts.Order) {
     if (G.node(N).Kind != Inserted::Split)
-      return false;
+      continue;
     auto Axis = static_cast<size_t>(G.intAttr(N, "axis").value_or(0));
     auto Shape = Facts.Dims.shape(G.input(N, 0));
-    return Shape && Axis < Shape->size() &&
-           Table.number((*Shape)[Axis]) != UnknownSize;
-  });
+    int64_t Rows = Shape && Axis < Shape->size() ? Table.number((*Shape)[Axis])
+                                                 : UnknownSize;
+    if (Rows != UnknownSize && !is_contained(Batches, Rows))
+      Batches.push_back(Rows);
+  }
+  IsStatic = !Batches.empty();
   Bits.resize(Facts.Dims.totalOutputs());
   while (sweep() && AnyBackEdge)
     ;
@@ -443,6 +446,12 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
 /// of which is open.
 bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
   auto Shape = Facts.Dims.shape(E);
+  // Rows of rows are fewer by more than the number of replicas.
+  if (Shape && count_if(*Shape, [&](DimId D) {
+                 auto S = Facts.Dims.table().sym(D);
+                 return S && S->isLocal();
+               }) > 1)
+    return false;
   int64_t Elements = 1, Row = 1;
   for (DimId D : Shape ? *Shape : ArrayRef<DimId>())
     if (int64_t Size = Facts.Dims.localNumber(D);
@@ -460,6 +469,8 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   constexpr StringRef Fixed = "applies a size that does not scale with the "
                               "batch to a per-replica shard";
+  if (IsStatic && takesListOfAll(N))
+    return Fixed.str();
   if (G.isOp(N, op::Reshape) || G.isOp(N, op::BroadcastTo)) {
     auto Target = Facts.Dims.value(G.input(N, 1));
     bool Open = Target &&
@@ -480,6 +491,24 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
       return Fixed.str();
   }
   return "";
+}
+
+/// Whether \p N, a loop or the begin of one, fills an empty list whose elements
+/// have a fixed size, which may be that of a static batch.
+bool LocalRuns::takesListOfAll(NodeId N) const {
+  if (ruleAt(N).Type && !G.isOp(N, op::Merge))
+    return false;
+  return any_of(G.dataInputs(N), [&](Endpoint E) {
+    while (G.isOp(E.Node, op::Enter) || G.isOp(E.Node, op::Identity))
+      E = G.input(E.Node, 0);
+    if (!G.isOp(E.Node, op::EmptyTensorList) &&
+        !G.isOp(E.Node, op::TensorListReserve))
+      return false;
+    auto Element = Facts.Dims.numbers(G.input(E.Node, 0));
+    return Element && any_of(*Element, [&](int64_t Size) {
+             return is_contained(Batches, Size);
+           });
+  });
 }
 
 /// What sizes follow that \p N compares with each other.

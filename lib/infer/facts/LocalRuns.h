@@ -102,6 +102,7 @@ private:
   std::string faultOfPart(NodeId N) const;
   bool fillsRows(Endpoint E, llvm::ArrayRef<DimId> Target) const;
   std::string faultOfShape(NodeId N) const;
+  bool takesListOfAll(NodeId N) const;
   uint8_t comparedSizes(NodeId N) const;
   bool comparesLengths(NodeId N) const;
 
@@ -116,6 +117,7 @@ private:
   /// The graph says how many rows a replica has. Else a number of theirs is one
   /// that the graph compares them with.
   bool IsStatic = false;
+  llvm::SmallVector<int64_t, 2> Batches; ///< Sizes of static feeds.
 };
 
 } // namespace graft

@@ -7,7 +7,7 @@ them come where the plan is `wild`.
 
 import numpy as np
 import tensorflow.compat.v2 as tf
-from genes import Context, Gene, Illegal, gene, tf1
+from genes import Context, Gene, Illegal, gene, mix, tf1
 
 raw = tf.raw_ops
 F, I, B = "float", "int", "bool"
@@ -57,7 +57,10 @@ def feed(c: Context, g: Gene, shape, dtype, make, kind=F, classes=0, rows=True):
         values = np.concatenate([make(np.random.RandomState(g.below(1 << 30) + i), sized) for i in range(40)])
         queue = tf1.FIFOQueue(len(values), [dtype], [list(shape)])
         fill = queue.enqueue_many([tf.constant(values, dtype)])
-        tensor = queue.dequeue_many(c.batch * c.times)
+        # A number that the graph is not sure of: neither is it of the size.
+        known = c.static or mix(c.plan.seed, name) < 0.5
+        number = c.batch * c.times
+        tensor = queue.dequeue_many(number if known else tf1.placeholder_with_default(number, [], f"{name}_number"))
         c.starts = [*getattr(c, "starts", []), fill.name]
     else:
         tensor = tf1.placeholder(dtype, full, name=name)

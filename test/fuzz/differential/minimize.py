@@ -324,9 +324,13 @@ def write(folder, built, flags, verdict, plan, number):
         file.write(text_format.MessageToString(meta))
     with open(os.path.join(folder, "graph.meta"), "wb") as file:
         file.write(built.meta.SerializeToString(deterministic=True))
-    command = ["graft-opt", "graph.meta", "-o", "out.meta", *flags]
+    flags = [f.replace("{folder}", ".") for f in flags]
+    count = int(running.value_of(flags, "--workers") or 0)
+    for_each = [[f"--worker={i}"] for i in range(count)] or [[]]
     with open(os.path.join(folder, "cmd"), "w", encoding="utf-8") as file:
-        file.write(shlex.join(command) + "\n")
+        for i, more in enumerate(for_each):
+            out = f"out-{i}.meta" if count else "out.meta"
+            file.write(shlex.join(["graft-opt", "graph.meta", "-o", out, *flags, *more]) + "\n")
     with open(os.path.join(folder, "feeds.txt"), "w", encoding="utf-8") as file:
         for i, feeds in enumerate(built.feeds, start=1):
             for name, value in feeds.items():
