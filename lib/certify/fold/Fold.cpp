@@ -60,6 +60,7 @@ private:
            (L.isOp(N, op::Identity) || assigns(L, N));
   }
   bool group();
+  bool gathersRows(const Group &Gr);
   void takeFrame(const Group &Gr);
   void make(Group &Gr);
   bool connect(Group &Gr);
@@ -521,6 +522,19 @@ bool Folder::connect(Group &Gr) {
   return true;
 }
 
+/// Members of a collective that gathers are in the order of their devices.
+bool Folder::gathersRows(const Group &Gr) {
+  if (Gr.Once != NoNode || !L.isOp(Gr.model(), op::CollectiveGather))
+    return true;
+  std::vector<std::string> Devices;
+  for (NodeId Copy : Gr.Copies)
+    if (Copy != NoNode)
+      Devices.push_back(L.device(Copy).str());
+  return gathersInOrder(Devices) ||
+         error(Gr.model(), "gathers rows in the order of the devices, which is "
+                           "not that of the replicas");
+}
+
 std::unique_ptr<Graph> Folder::run() {
   if (!group())
     return nullptr;
@@ -543,8 +557,10 @@ std::unique_ptr<Graph> Folder::run() {
   for (Group &Gr : Groups)
     if (Gr.Once == NoNode && Gr.Copies[0] != NoNode)
       takeLed(Gr);
-  for (Group &Gr : Groups)
+  for (Group &Gr : Groups) {
     connect(Gr);
+    gathersRows(Gr);
+  }
   if (Errors == 0 && !checkCopies(L, In, *P, Groups, Diags))
     ++Errors;
   return Errors == 0 ? std::move(P) : nullptr;

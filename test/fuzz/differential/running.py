@@ -421,8 +421,9 @@ def judge_steps(built, reference, flags, folder, metas, remarks, warnings) -> Ve
     checkpoint = os.path.join(folder, "theirs")
     try:
         if len(metas) > 1:
-            before = dict(reference.rows).get("before the first step", {})
-            own = {n: np.shape(before[n]) for n in wanted if n in before and n.split(":")[0] in own_rows(remarks)}
+            rows = dict(reference.rows)
+            looks = [rows[w] for w in ("before the first step", "after the last step") if w in rows]
+            own = {n: {np.shape(v[n]) for v in looks} for n in wanted if n.split(":")[0] in own_rows(remarks)}
             running = sessions.Workers([m.graph_def for m in metas], split_feeds(remarks), own, grappler)
         else:
             running = Running(metas[0].graph_def, built.replicas, grappler)

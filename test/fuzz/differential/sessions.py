@@ -121,9 +121,9 @@ def fold(graph_defs):
 
 class Workers(Running):
     """`axes`: along which axis a feed is split; others are fed to all workers. `own`: fetches that are a worker's rows, with
-    the shape of those of all workers."""
+    the shapes that those of all workers may have."""
 
-    def __init__(self, graph_defs, axes: Dict[str, int], own: Dict[str, tuple], grappler: bool = False):
+    def __init__(self, graph_defs, axes: Dict[str, int], own: Dict[str, set], grappler: bool = False):
         super().__init__(fold(graph_defs), len(graph_defs), grappler)
         self.count, self.axes, self.own = len(graph_defs), axes, own
 
@@ -149,7 +149,7 @@ class Workers(Running):
             parts = [dict(zip(names, v))[name] for v in (first, *others)]
             for axis in range(np.ndim(parts[0])):
                 joined = np.concatenate(parts, axis) if same_but(parts, axis) else None
-                if joined is not None and joined.shape == self.own[name]:
+                if joined is not None and joined.shape in self.own[name]:
                     values[name] = joined
                     break
         return values, rest
