@@ -213,6 +213,28 @@ static void requireElements(SizeContext &C, ArrayRef<DimId> X,
               "makes a shape of another number of elements than a replica has");
 }
 
+/// Gives the size of \p List that is at \p Wild its number if all others and
+/// those of \p X have one. Then the order of the elements says which of them is
+/// the batch, before it can be told what those leave.
+static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
+                       int Wild) {
+  int64_t All = 1, Rest = 1;
+  auto Multiply = [&](int64_t &Product, DimId D) {
+    int64_t Number = C.Table.number(D);
+    return Number > 0 && !MulOverflow(Product, Number, Product);
+  };
+  for (DimId D : X)
+    if (!Multiply(All, D))
+      return false;
+  for (auto [I, D] : enumerate(List))
+    if (int(I) != Wild && !Multiply(Rest, D))
+      return false;
+  if (All % Rest != 0)
+    return false;
+  C.Table.assignNumber(List[Wild], All / Rest);
+  return true;
+}
+
 static void reshape(SizeContext &C) {
   Dims V = C.val(1);
   if (!V)
@@ -229,6 +251,8 @@ static void reshape(SizeContext &C) {
     }
   }
   if (Wild >= 0 && X) {
+    if (fillNumber(C, *X, List, Wild))
+      matchGroups(C, *X, List);
     DimId All = C.One, Rest = C.One;
     for (size_t I = 0; I < X->size(); ++I)
       All = C.product(64 + I, All, (*C.in(0))[I]);
