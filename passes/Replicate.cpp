@@ -13,8 +13,8 @@
 // Feeds are placeholders, and what the step takes from queues and iterators,
 // which stay once: the batch that one read gives is the global one. Which feeds
 // are split: those named with --feed; else those whose axis 0 is unknown or the
-// same dimension as a split feed's; else, when all are static, the dimension
-// that most feeds share. Everything else is read by all replicas alike. A named
+// same dimension as a split feed's; else, when all that train are static, those
+// with which most is spread. Everything else is read by all replicas alike. A named
 // tensor that depends on the batch itself is merged first, so that who feeds it
 // feeds the global value. In a graph with a static batch, the elements of shape
 // constants that are the batch become the rows of one replica, and data

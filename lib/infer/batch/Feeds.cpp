@@ -37,14 +37,17 @@ public:
 private:
   void collect();
   std::vector<bool> reaching(function_ref<bool(NodeId)> Is) const;
+  std::vector<bool> training() const;
   Feed *find(StringRef Name);
   bool named(ArrayRef<std::string> Rules);
   bool named(StringRef Name, StringRef How, int Batch);
   bool allNamed(StringRef Pattern, StringRef How, int Batch);
+  bool onlySets(Endpoint Feed) const;
   bool fromStatic(std::vector<Feed *> Candidates);
   std::vector<std::pair<Feed *, int>>
   mostWork(ArrayRef<NodeId> Order,
-           const std::map<DimId, std::vector<Feed *>> &Classes) const;
+           const std::map<DimId, std::vector<Feed *>> &Classes,
+           const std::vector<bool> &Training) const;
 
   const Graph &G;
   DiagnosticEngine &Diags;
@@ -110,6 +113,26 @@ std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is) const {
         Work.push_back(E.Node);
       }
   }
+  return Result;
+}
+
+/// The nodes from which data goes to a gradient that a variable takes; or to
+/// any update where none is known to; all nodes where nothing is updated. A
+/// metric of a model that the step does not run is no gradient.
+std::vector<bool> Chooser::training() const {
+  auto KindOf = [&](NodeId N) {
+    const OpDef *Def = G.opDef(N);
+    return Def ? Def->update().Kind : UpdateKind::None;
+  };
+  auto Any = [](const std::vector<bool> &Set) {
+    return any_of(Set, [](bool Is) { return Is; });
+  };
+  std::vector<bool> Result =
+      reaching([&](NodeId N) { return KindOf(N) == UpdateKind::Apply; });
+  if (!Any(Result))
+    Result = reaching([&](NodeId N) { return KindOf(N) != UpdateKind::None; });
+  if (!Any(Result))
+    Result.assign(G.size(), true);
   return Result;
 }
 
@@ -207,6 +230,24 @@ bool Chooser::named(StringRef Name, StringRef How, int Batch) {
 }
 
 //===----------------------------------------------------------------------===//
+// Feeds of unknown size
+//===----------------------------------------------------------------------===//
+
+/// Whether \p Feed is only there to set variables: such as what loads a
+/// weight, or what Keras clears a metric by, of which it knows no size.
+bool Chooser::onlySets(Endpoint Feed) const {
+  bool Any = false, Other = false;
+  G.forEachUse(Feed.Node, [&](Use U) {
+    if (!G.isData(U) || G.input(U.User, U.Index) != Feed)
+      return;
+    const OpDef *Def = G.opDef(U.User);
+    Any = true;
+    Other |= !Def || Def->update().Kind != UpdateKind::Assign;
+  });
+  return Any && !Other;
+}
+
+//===----------------------------------------------------------------------===//
 // Static feeds
 //===----------------------------------------------------------------------===//
 
@@ -243,7 +284,9 @@ static int rowsAxis(const DimAnalysis &Dims, ArrayRef<DimId> Shape) {
 }
 
 /// Candidates are static: those that have rows where what is split has some;
-/// if nothing is, those with which most of the step is spread.
+/// if nothing that is split trains, those with which most of the step is
+/// spread. So it is in a Keras model that reads a data set: its Inputs, of
+/// which the batch is not known, are placeholders that no step feeds.
 bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   DimOptions Options;
   Options.Unpatched = true;
@@ -252,25 +295,35 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
     if (F.Axis >= 0)
       Options.Suppose.push_back({F.At, static_cast<unsigned>(F.Axis)});
   bool AnySplit = !Options.Suppose.empty();
+  std::vector<bool> Training = training();
   DimAnalysis Dims(G, Order, Options);
   std::map<DimId, std::vector<Feed *>> Classes;
   for (Feed *F : Candidates) {
     auto Shape = Dims.shape(F->At);
     if (!Shape || Shape->empty())
       continue;
-    Classes[Dims.table().find((*Shape)[0])].push_back(F);
     if (AnySplit)
       F->Axis = rowsAxis(Dims, *Shape);
+    if (F->Axis < 0)
+      Classes[Dims.table().find((*Shape)[0])].push_back(F);
   }
-  if (AnySplit || Classes.empty())
+  if (Classes.empty() || any_of(Feeds, [&](const Feed &F) {
+        return F.Axis >= 0 && (F.Named || Training[F.At.Node]);
+      }))
     return true;
-  if (Classes.size() == 1) {
+  if (AnySplit)
+    erase_if(Classes, [&](const auto &Class) {
+      return none_of(Class.second,
+                     [&](const Feed *F) { return Training[F->At.Node]; });
+    });
+  if (Classes.size() == 1 && !AnySplit) {
     for (Feed *F : Classes.begin()->second)
       F->Axis = 0;
     return true;
   }
-  std::vector<std::pair<Feed *, int>> Chosen = mostWork(Order, Classes);
-  if (Chosen.empty()) {
+  std::vector<std::pair<Feed *, int>> Chosen =
+      mostWork(Order, Classes, Training);
+  if (Chosen.empty() && !AnySplit) {
     Diags.error(
         G.name(Candidates.front()->At.Node),
         "it is not clear which feeds hold the batch: their first dimensions "
@@ -289,17 +342,12 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
 /// them. None if two would be as good.
 std::vector<std::pair<Feed *, int>>
 Chooser::mostWork(ArrayRef<NodeId> Order,
-                  const std::map<DimId, std::vector<Feed *>> &Classes) const {
+                  const std::map<DimId, std::vector<Feed *>> &Classes,
+                  const std::vector<bool> &Training) const {
   struct Choice {
     std::vector<std::pair<Feed *, int>> Feeds;
     double Work;
   };
-  std::vector<bool> Stepping = reaching([&](NodeId N) {
-    const OpDef *Def = G.opDef(N);
-    return Def && Def->update().Kind != UpdateKind::None;
-  });
-  if (none_of(Stepping, [](bool Is) { return Is; }))
-    Stepping.assign(G.size(), true);
   // With the batch in a variable, or twice in a feed, rows meet other rows.
   auto MixesRows = [&](const DimAnalysis &Supposed) {
     auto Follows = [&](DimId D) { return Supposed.table().followsRows(D); };
@@ -321,7 +369,7 @@ Chooser::mostWork(ArrayRef<NodeId> Order,
     if (!Supposed.conflicts().empty() || MixesRows(Supposed))
       return std::nullopt;
     // Others may be as long, as products of sizes say.
-    Choice C{{}, elementsOfBatch(Supposed, Order, Stepping)};
+    Choice C{{}, elementsOfBatch(Supposed, Order, Training)};
     for (const auto &[Dim, Members] : Classes)
       for (Feed *F : Members)
         if (int Axis = rowsAxis(Supposed, *Supposed.shape(F->At)); Axis >= 0)
@@ -376,7 +424,7 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
   for (Feed &F : Feeds) {
     auto Shape = sourceShape(G, F.At);
     if (F.Named || F.Sparse ||
-        (Shape && !Shape->UnknownRank && Shape->Dims.empty()))
+        (Shape && !Shape->UnknownRank && Shape->Dims.empty()) || onlySets(F.At))
       continue;
     if (!Shape || Shape->UnknownRank) {
       // Nothing is known of it: a value that restores a file name, say.

@@ -33,12 +33,12 @@ struct Feed {
 /// rules, NAME[:PORT][+NAME...]=split|split(AXIS)|copy separated by `;`, for
 /// these or any other tensor; feeds that one rule splits have equally many
 /// rows; a name with `*` or `?` is all feeds that are called so. Else a feed is
-/// split whose axis 0 is unknown, or has rows where those
-/// that are split have some; when all are static, the dimension that most of
-/// them begin with is the batch. A feed of unknown rank is taken for a scalar.
-/// Nothing after an error: no such tensor, or it is not clear which dimension
-/// it is. Who called is to warn of ranks (warnOfRanks) unless there is an error
-/// that makes them irrelevant.
+/// split whose axis 0 is unknown, or has rows where those that are split have
+/// some; when all that lead to an update are static, those with which most of
+/// the step is spread. A feed of which not even the rank is known is taken for
+/// a scalar. Nothing after an error: no such tensor, or it is not clear which
+/// dimension it is. Who called is to warn of ranks (warnOfRanks) unless there
+/// is an error that makes them irrelevant.
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
                                              llvm::ArrayRef<std::string> Rules,
                                              DiagnosticEngine &Diags);
