@@ -32,6 +32,8 @@ static bool needsScalar(const Graph &G, Use U) {
 }
 
 static bool isScalarConst(const Graph &G, Endpoint E) {
+  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
+    E = G.input(E.Node, 0);
   return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
 }
 
@@ -65,18 +67,20 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
       bool Compares = Op.starts_with(op::Greater) || Op.starts_with(op::Less);
       bool Adds = Op == op::Add || Op == op::AddV2 || Op == op::Sub;
       bool Scales = Op == op::Mul || Op == op::RealDiv || Op == op::Div;
-      if (Op == op::Identity || Op == op::Cast || Op == op::LogicalNot) {
+      bool Decays = Op == op::Pow || Op == op::Maximum || Op == op::Minimum;
+      if (Op == op::Identity || Op == op::Cast || Op == op::LogicalNot ||
+          Op == op::Floor || Op == op::Neg || Op == op::Exp) {
         Work.push_back({U.User, 0});
         continue;
       }
-      if (!Compares && !Adds && !Scales) {
+      if (!Compares && !Adds && !Scales && !Decays) {
         IsOther |= Op != op::Shape;
         continue;
       }
       Endpoint Other = G.input(U.User, 1 - U.Index);
       if (isScalarConst(G, Other) || is_contained(Work, Other))
         Work.push_back({U.User, 0});
-      else if (!Scales && isDraw(G, Other))
+      else if ((Compares || Adds) && isDraw(G, Other))
         IsRate = true;
       else
         IsOther |= !Scales;

@@ -43,6 +43,7 @@ private:
   bool named(StringRef Name, StringRef How, int Batch);
   bool allNamed(StringRef Pattern, StringRef How, int Batch);
   bool onlySets(Endpoint Feed) const;
+  bool isOnlyFor(Endpoint Feed, function_ref<bool(NodeId)> Is) const;
   bool fromStatic(std::vector<Feed *> Candidates);
   std::vector<std::pair<Feed *, int>>
   mostWork(ArrayRef<NodeId> Order,
@@ -236,13 +237,20 @@ bool Chooser::named(StringRef Name, StringRef How, int Batch) {
 /// Whether \p Feed is only there to set variables: such as what loads a
 /// weight, or what Keras clears a metric by, of which it knows no size.
 bool Chooser::onlySets(Endpoint Feed) const {
+  return isOnlyFor(Feed, [&](NodeId User) {
+    const OpDef *Def = G.opDef(User);
+    return Def && Def->update().Kind == UpdateKind::Assign;
+  });
+}
+
+/// Whether there are readers of \p Feed, and \p Is is true of all.
+bool Chooser::isOnlyFor(Endpoint Feed, function_ref<bool(NodeId)> Is) const {
   bool Any = false, Other = false;
   G.forEachUse(Feed.Node, [&](Use U) {
     if (!G.isData(U) || G.input(U.User, U.Index) != Feed)
       return;
-    const OpDef *Def = G.opDef(U.User);
     Any = true;
-    Other |= !Def || Def->update().Kind != UpdateKind::Assign;
+    Other |= !Is(U.User);
   });
   return Any && !Other;
 }
@@ -427,11 +435,16 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
         (Shape && !Shape->UnknownRank && Shape->Dims.empty()) || onlySets(F.At))
       continue;
     if (!Shape || Shape->UnknownRank) {
-      // Nothing is known of it: a value that restores a file name, say.
+      // Nothing is known of it: a value that restores a file name, say. A
+      // summary runs once and takes what it gets.
       F.Scalar = isScalarFeed(G, F.At);
-      F.Guessed =
-          !F.Scalar && (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
-                        isBatchRead(G.opName(F.At.Node)));
+      F.Guessed = !F.Scalar &&
+                  !isOnlyFor(F.At,
+                             [&](NodeId User) {
+                               return G.isOp(User, op::HistogramSummary);
+                             }) &&
+                  (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
+                   isBatchRead(G.opName(F.At.Node)));
     } else if (Shape->Dims[0] < 0) {
       F.Axis = 0;
     } else {
