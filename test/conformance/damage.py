@@ -643,7 +643,7 @@ def imports(data, is_meta):
         os.close(read)
         said = b""
         try:
-            signal.alarm(SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: a machine may be busy
             message = (meta_graph_pb2.MetaGraphDef if is_meta else graph_pb2.GraphDef).FromString(data)
             with tf.Graph().as_default():
                 if is_meta:
@@ -672,7 +672,7 @@ def reason(said):
 
 def graft(path, out, *arguments):
     return subprocess.run(
-        [harness.graft_opt(), path, "-o", out, *arguments], capture_output=True, text=True, errors="replace", timeout=SECONDS
+        [harness.graft_opt(), path, "-o", out, *arguments], capture_output=True, text=True, errors="replace", timeout=20 * SECONDS
     )
 
 
