@@ -6,10 +6,12 @@
 
 #include "lib/driver/Plan.h"
 
+#include "lib/driver/BuildPipeline.h"
 #include "lib/driver/Report.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/io/read/Read.h"
+#include "lib/pass/PassManager.h"
 #include "lib/strategy/Plan.h"
 
 using namespace llvm;
@@ -36,6 +38,34 @@ Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses) {
   return Plan.empty() ? PlanFormat::Table : PlanFormat::Yaml;
 }
 
+/// What is gathered in a step of \p M, which is rewritten as far as it takes to
+/// see. Nothing of a graph that cannot be rewritten: to plan is not to write.
+static JoinedBytes joinedBytes(Module &M, const StrategyOptions &Strategy,
+                               bool OnGpus) {
+  Pipeline Early;
+  Pipeline All = buildPipeline(Strategy, OnGpus);
+  for (std::unique_ptr<Pass> &P : All.Passes) {
+    bool IsLast = StringRef(P->info().Name) == "insert-reductions";
+    Early.add(std::move(P));
+    if (IsLast)
+      break;
+  }
+  PassManager Manager;
+  Manager.add(std::move(Early));
+  DiagnosticEngine Diags;
+  JoinedBytes Joined;
+  if (!Manager.run(M, Diags, {}))
+    return Joined;
+  for (const Diagnostic &D : Diags.all())
+    if (D.Id == "spread")
+      for (const auto &[Key, Value] : D.Facts)
+        if (double *To = Key == "bytes"       ? &Joined.PerStep
+                         : Key == "row-bytes" ? &Joined.PerRow
+                                              : nullptr)
+          StringRef(Value).getAsDouble(*To);
+  return Joined;
+}
+
 Expected<std::string> printPlan(PlanFormat Format,
                                 const StrategyOptions &Strategy,
                                 MemoryBufferRef Input, InputKind Kind) {
@@ -56,15 +86,16 @@ Expected<std::string> printPlan(PlanFormat Format,
       listVariables(G, VariableIndex(G), declaredVariables(*M));
   if (Variables.empty())
     return failure("--plan: the graph trains no variable");
-  ResourceSpec Machines =
-      Strategy.Assign.Machines
-          ? *Strategy.Assign.Machines
-          : resourcesOf(
-                Strategy.devices(Strategy.InputChoosesDevices && namesGpu(G)));
+  bool OnGpus = Strategy.InputChoosesDevices && namesGpu(G);
+  ResourceSpec Machines = Strategy.Assign.Machines
+                              ? *Strategy.Assign.Machines
+                              : resourcesOf(Strategy.devices(OnGpus));
+  JoinedBytes Joined = joinedBytes(*M, Strategy, OnGpus);
   std::vector<PlanRow> Rows =
-      makePlan(Variables, Machines, Strategy.Assign.forBuilder());
-  return Format == PlanFormat::Yaml ? planYaml(Rows, Variables, Machines)
-                                    : planText(Rows, Variables, Machines);
+      makePlan(Variables, Machines, Strategy.Assign.forBuilder(), Joined);
+  return Format == PlanFormat::Yaml
+             ? planYaml(Rows, Variables, Machines, Joined)
+             : planText(Rows, Variables, Machines, Joined);
 }
 
 } // namespace graft

@@ -217,18 +217,26 @@ bool ReductionReport::sayOfSpread(
               "node{2} run{3} once, on the whole batch",
               Percent, Work.OnceNodes, Work.OnceNodes == 1 ? "" : "s",
               Work.OnceNodes == 1 ? "s" : "");
+  if (std::string Rows = Work.Rows.str(); !Rows.empty())
+    Text += "; " + Rows;
   bool IsError = Percent < MinPercent;
   if (IsError)
     Text += formatv(", and --min-spread wants {0} %", MinPercent);
   auto Node = std::to_string(Work.OnceNodes), Share = std::to_string(Percent);
+  auto Bytes = formatv("{0:f0}", Work.Rows.Bytes).str(),
+       RowBytes = formatv("{0:f0}", Work.Rows.RowBytes).str();
   if (IsError)
     Diags.error("", Text);
   else if (Percent < 50)
     Diags.warning("spread", "", Text).Facts = {{"percent", Share},
-                                               {"nodes", Node}};
+                                               {"nodes", Node},
+                                               {"bytes", Bytes},
+                                               {"row-bytes", RowBytes}};
   else
     Diags.remark("spread", "", Text).Facts = {{"percent", Share},
-                                              {"nodes", Node}};
+                                              {"nodes", Node},
+                                              {"bytes", Bytes},
+                                              {"row-bytes", RowBytes}};
   // Where that began; what follows from it is not of interest.
   for (const auto &[Node, Why] : Causes.take_front(3))
     Diags.addNote(Node, Why);

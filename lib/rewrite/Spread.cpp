@@ -7,6 +7,11 @@
 #include "lib/rewrite/Spread.h"
 
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
+#include "lib/strategy/Cost.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
@@ -18,6 +23,7 @@ public:
   Counter(const Graph &G, const DimAnalysis &Dims) : G(G), Dims(Dims) {}
 
   double operations(NodeId N) const;
+  void addRows(Joined &To, Endpoint E) const;
 
 private:
   double size(DimId D) const;
@@ -53,6 +59,29 @@ double Counter::axis(Endpoint E, int FromEnd) const {
              : 1;
 }
 
+/// Adds what all replicas have together of \p E.
+void Counter::addRows(Joined &To, Endpoint E) const {
+  double Bytes = bytesOf(G.outputType(E));
+  auto Shape = Dims.shape(E);
+  bool IsKnown = Shape && Bytes > 0, PerRow = false;
+  for (DimId D : Shape.value_or(ArrayRef<DimId>())) {
+    const DimTable &Table = Dims.table();
+    std::optional<Sym> S = Table.sym(D);
+    if (int64_t Number = Table.number(D); Number != UnknownSize) {
+      Bytes *= static_cast<double>(Number);
+    } else if (S && S->B == 1 && S->Ragged == 0 && !PerRow) {
+      Bytes *= static_cast<double>(S->C);
+      PerRow = true;
+    } else {
+      IsKnown = false;
+    }
+  }
+  if (!IsKnown)
+    ++To.Unknown;
+  else
+    (PerRow ? To.RowBytes : To.Bytes) += Bytes;
+}
+
 double Counter::operations(NodeId N) const {
   StringRef Op = G.opName(N);
   double Count = 0;
@@ -80,7 +109,33 @@ double Counter::operations(NodeId N) const {
   return Count;
 }
 
+/// Whether \p N joins rows for what is computed once.
+bool joinsForOnce(const Graph &G, NodeId N) {
+  return G.node(N).Kind == Inserted::Merge &&
+         G.stringAttr(N, CombineAttr) == combine::Concat &&
+         G.anyUse(N, [&](Use U) {
+           return G.isData(U) && (isKeptOnce(G, U.User) ||
+                                  (G.node(U.User).Kind == Inserted::Scale &&
+                                   G.anyUse(U.User, [&](Use Next) {
+                                     return G.isData(Next) &&
+                                            isKeptOnce(G, Next.User);
+                                   })));
+         });
+}
+
 } // namespace
+
+std::string Joined::str() const {
+  SmallVector<std::string, 3> Parts;
+  if (Bytes > 0)
+    Parts.push_back(bytesText(Bytes));
+  if (RowBytes > 0)
+    Parts.push_back(bytesText(RowBytes) + " for each row of the batch");
+  if (Unknown != 0)
+    Parts.push_back(formatv("{0} tensor{1} of unknown size", Unknown,
+                            Unknown == 1 ? "" : "s"));
+  return Parts.empty() ? "" : join(Parts, " and ") + " gathered a step";
+}
 
 Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted) {
   if (!IsWanted &&
@@ -99,6 +154,8 @@ Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted) {
     for (Endpoint E : G.inputs(N))
       IsNeeded[E.Node] = true;
     const Node &This = G.node(N);
+    if (joinsForOnce(G, N))
+      Work.addRows(Result.Rows, G.input(N, 0));
     if (This.Kind != Inserted::No || Facts.Dims.numOutputs(N) == 0)
       continue;
     if (This.Count == Copies::Once) {

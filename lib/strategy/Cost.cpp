@@ -7,6 +7,7 @@
 #include "lib/strategy/Cost.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,6 +26,15 @@ double wireFactor(const Synchronizer &S, unsigned Type) {
 }
 
 } // namespace
+
+std::string bytesText(double Bytes) {
+  constexpr StringLiteral Units[] = {"B", "kB", "MB", "GB", "TB"};
+  size_t Unit = 0;
+  for (; Bytes >= 1000 && Unit + 1 < std::size(Units); ++Unit)
+    Bytes /= 1000;
+  return Unit == 0 ? formatv("{0:f0} B", Bytes).str()
+                   : formatv("{0:f2} {1}", Bytes, Units[Unit]).str();
+}
 
 double bytesOfRows(const VariableRow &Row, unsigned Replicas) {
   auto Whole = static_cast<double>(Row.Bytes);
@@ -81,6 +91,7 @@ Traffic CostModel::none() const {
   Traffic T;
   T.Spread.resize(Spec.Nodes.size());
   T.Collect.resize(Spec.Nodes.size());
+  T.Join.resize(Spec.Nodes.size());
   return T;
 }
 
@@ -144,6 +155,19 @@ void CostModel::addServer(Traffic &T, const Synchronizer &S, double Down,
   }
 }
 
+void CostModel::addJoined(Traffic &T, double Bytes) const {
+  if (Count < 2 || Bytes == 0)
+    return;
+  size_t To = nodeOf(Spec.replicaDevices().front());
+  double Each = Bytes / Count;
+  for (size_t I = 0; I < Replicas.size(); ++I) {
+    unsigned Others = Replicas[I] - (I == To ? 1 : 0);
+    send(T.Join, I, To, Others, Others, Each, /*ToHost=*/true);
+    if (I != To)
+      T.Join[To].Inside += Others * Each;
+  }
+}
+
 void CostModel::add(Traffic &T, const VariableRow &Row,
                     const VariableStrategy &S) const {
   double Rows = Row.Sparse ? bytesOfRows(Row, Count) : 0;
@@ -194,31 +218,41 @@ Prediction CostModel::predict(const Traffic &T) const {
     P.BusiestBytes = Bytes;
     P.BusiestLink = (Spec.Nodes[Node].Address + " " + Link).str();
   };
-  double Longest[2] = {0, 0};
+  double Longest[3] = {0, 0, 0};
   unsigned MostReplicas = 0;
   for (size_t I = 0; I < Replicas.size(); ++I) {
     double Rate = Spec.Nodes[I].Bandwidth * 1e9 / 8;
-    const NodeTraffic *Parts[] = {&T.Spread[I], &T.Collect[I]};
+    const NodeTraffic *Parts[] = {&T.Spread[I], &T.Collect[I], &T.Join[I]};
+    NodeTraffic All;
     for (auto [Part, Time] : zip_equal(Parts, Longest))
       Time = std::max({Time, Part->Out / Rate, Part->In / Rate,
                        Part->Inside / Speeds.Inside,
                        Part->Messages * Speeds.PerMessage});
-    Busiest(Parts[0]->Out + Parts[1]->Out, Rate, I, "out");
-    Busiest(Parts[0]->In + Parts[1]->In, Rate, I, "in");
-    Busiest(Parts[0]->Inside + Parts[1]->Inside, Speeds.Inside, I, "inside");
-    P.NetworkBytes += Parts[0]->Out + Parts[1]->Out;
+    for (const NodeTraffic *Part : Parts) {
+      All.Out += Part->Out;
+      All.In += Part->In;
+      All.Inside += Part->Inside;
+    }
+    Busiest(All.Out, Rate, I, "out");
+    Busiest(All.In, Rate, I, "in");
+    Busiest(All.Inside, Speeds.Inside, I, "inside");
+    P.NetworkBytes += All.Out;
     MostReplicas = std::max(MostReplicas, Replicas[I]);
   }
   double RingHops =
       2.0 * (MostReplicas - 1) + 2.0 * (double(Replicas.size()) - 1);
   double Hops =
       T.Hops + RingHops * double(T.Groups.size()) + (T.Shared ? 2 : 0);
-  P.Seconds += Longest[0] + Longest[1] + Hops * Speeds.Latency;
+  bool Joins =
+      any_of(T.Join, [](const NodeTraffic &N) { return N.Inside > 0; });
+  P.Seconds += Longest[0] + Longest[1] + Longest[2] +
+               (Hops + (Joins ? 1 : 0)) * Speeds.Latency;
   return P;
 }
 
 Prediction CostModel::predict(ArrayRef<VariableRow> Variables,
-                              const StrategyRecord &Record) const {
+                              const StrategyRecord &Record,
+                              double Joined) const {
   StringMap<const VariableStrategy *> ByName;
   for (const VariableStrategy &S : Record.Variables)
     ByName[S.Variable] = &S;
@@ -226,6 +260,7 @@ Prediction CostModel::predict(ArrayRef<VariableRow> Variables,
   for (const VariableRow &Row : Variables)
     if (auto It = ByName.find(Row.Name); It != ByName.end())
       add(T, Row, *It->second);
+  addJoined(T, Joined);
   return predict(T);
 }
 

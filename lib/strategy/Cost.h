@@ -47,6 +47,8 @@ struct NodeTraffic {
 /// in one of them does.
 struct Traffic {
   std::vector<NodeTraffic> Spread, Collect; ///< By node of the spec.
+  /// Of what is computed once, in the middle of the step.
+  std::vector<NodeTraffic> Join;
   /// Fused all-reduces, which run one after the other.
   std::set<std::pair<int, unsigned>> Groups;
   double Hops = 0; ///< Latencies that follow each other and belong to no group.
@@ -61,6 +63,11 @@ struct Prediction {
   double NetworkBytes = 0; ///< Over all machines.
 };
 
+/// The rows that replicas have and that are joined for what is computed once.
+struct JoinedBytes {
+  double PerStep = 0, PerRow = 0; ///< Where it is known, and for each row.
+};
+
 class CostModel {
 public:
   explicit CostModel(const ResourceSpec &Spec, LinkSpeeds Speeds = {});
@@ -69,9 +76,11 @@ public:
   Traffic none() const;
   /// Adds what \p S does with the variable \p Row to \p T.
   void add(Traffic &T, const VariableRow &Row, const VariableStrategy &S) const;
+  /// Adds \p Bytes that all replicas have together and replica 0 needs.
+  void addJoined(Traffic &T, double Bytes) const;
   Prediction predict(const Traffic &T) const;
   Prediction predict(llvm::ArrayRef<VariableRow> Variables,
-                     const StrategyRecord &Record) const;
+                     const StrategyRecord &Record, double Joined = 0) const;
   /// The machine that \p Device, a full name, belongs to; empty: the first
   /// replica's.
   size_t nodeOf(llvm::StringRef Device) const;
@@ -98,6 +107,9 @@ private:
   std::vector<unsigned> Replicas; ///< By node.
   unsigned Count = 0;             ///< The number of replicas.
 };
+
+/// "1.20 MB".
+std::string bytesText(double Bytes);
 
 /// How many bytes one replica sends of the rows of \p Row that it touches, with
 /// their indices, or all of the variable if that number is not known.

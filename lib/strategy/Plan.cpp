@@ -14,15 +14,6 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-std::string bytesText(double Bytes) {
-  constexpr StringLiteral Units[] = {"B", "kB", "MB", "GB", "TB"};
-  size_t Unit = 0;
-  for (; Bytes >= 1000 && Unit + 1 < std::size(Units); ++Unit)
-    Bytes /= 1000;
-  return Unit == 0 ? formatv("{0:f0} B", Bytes).str()
-                   : formatv("{0:f2} {1}", Bytes, Units[Unit]).str();
-}
-
 struct Totals {
   double Bytes = 0;
   unsigned Sparse = 0;
@@ -48,7 +39,8 @@ std::string counted(size_t Count, StringRef Noun) {
 
 std::vector<PlanRow> makePlan(ArrayRef<VariableRow> Variables,
                               const ResourceSpec &Spec,
-                              const BuilderOptions &Options) {
+                              const BuilderOptions &Options,
+                              JoinedBytes Joined) {
   CostModel Model(Spec);
   std::vector<PlanRow> Rows;
   std::vector<std::string> Names = builderNames();
@@ -56,8 +48,9 @@ std::vector<PlanRow> makePlan(ArrayRef<VariableRow> Variables,
   Rows.reserve(Names.size());
   for (const std::string &Name : Names)
     Rows.push_back(
-        {Name, Model.predict(Variables,
-                             buildStrategy(Name, Variables, Spec, Options))});
+        {Name,
+         Model.predict(Variables, buildStrategy(Name, Variables, Spec, Options),
+                       Joined.PerStep)});
   // The order above breaks ties.
   StringMap<size_t> Place;
   for (const auto &[I, Row] : enumerate(Rows))
@@ -70,7 +63,7 @@ std::vector<PlanRow> makePlan(ArrayRef<VariableRow> Variables,
 }
 
 std::string planText(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
-                     const ResourceSpec &Spec) {
+                     const ResourceSpec &Spec, JoinedBytes Joined) {
   Totals T(Variables);
   std::string Text = formatv("{0} on {1}: {2}, {3}, {4} of them sparse\n",
                              counted(Spec.replicaDevices().size(), "replica"),
@@ -84,6 +77,17 @@ std::string planText(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
   if (T.NoShape != 0)
     Text += formatv("for {0} the shape is not known: not counted\n",
                     counted(T.NoShape, "variable"));
+  if (Joined.PerStep > 0)
+    Text +=
+        formatv("for what is computed once {0} a step are gathered: counted "
+                "in each row\n",
+                bytesText(Joined.PerStep));
+  if (Joined.PerRow > 0)
+    Text +=
+        formatv("for what is computed once {0} are gathered for each row of "
+                "the batch, of which nobody knows how many there are: not "
+                "counted\n",
+                bytesText(Joined.PerRow));
   size_t LinkWidth = StringRef("busiest link").size();
   for (const PlanRow &Row : Rows)
     LinkWidth = std::max(LinkWidth, Row.Cost.BusiestLink.size());
@@ -105,14 +109,15 @@ std::string planText(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
 }
 
 std::string planYaml(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
-                     const ResourceSpec &Spec) {
+                     const ResourceSpec &Spec, JoinedBytes Joined) {
   Totals T(Variables);
-  std::string Text =
-      formatv("replicas: {0}\nnodes: {1}\nvariables: {2}\nvariable-bytes: "
-              "{3:f0}\nsparse-variables: {4}\nunknown-rows: {5}\n"
-              "unknown-shapes: {6}\nstrategies:\n",
-              Spec.replicaDevices().size(), Spec.Nodes.size(), Variables.size(),
-              T.Bytes, T.Sparse, T.NoRows, T.NoShape);
+  std::string Text = formatv(
+      "replicas: {0}\nnodes: {1}\nvariables: {2}\nvariable-bytes: "
+      "{3:f0}\nsparse-variables: {4}\nunknown-rows: {5}\n"
+      "unknown-shapes: {6}\njoined-bytes: {7:f0}\njoined-bytes-per-row: "
+      "{8:f0}\nstrategies:\n",
+      Spec.replicaDevices().size(), Spec.Nodes.size(), Variables.size(),
+      T.Bytes, T.Sparse, T.NoRows, T.NoShape, Joined.PerStep, Joined.PerRow);
   for (const PlanRow &Row : Rows)
     Text += formatv("  - strategy: {0}\n    seconds: {1:f9}\n    busiest-link: "
                     "'{2}'\n    busiest-bytes: {3:f0}\n    network-bytes: "

@@ -26,19 +26,20 @@ struct PlanRow {
   Prediction Cost;
 };
 
-/// All builders and `auto`, the fastest first.
+/// All builders and `auto`, the fastest first. All join \p Joined.
 std::vector<PlanRow> makePlan(llvm::ArrayRef<VariableRow> Variables,
                               const ResourceSpec &Spec,
-                              const BuilderOptions &Options);
+                              const BuilderOptions &Options,
+                              JoinedBytes Joined = {});
 
 /// \p Rows as a table for people, after a line that says of what.
 std::string planText(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
-                     const ResourceSpec &Spec);
+                     const ResourceSpec &Spec, JoinedBytes Joined = {});
 /// The same as YAML, in bytes and seconds.
 std::string planYaml(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
-                     const ResourceSpec &Spec);
+                     const ResourceSpec &Spec, JoinedBytes Joined = {});
 
 } // namespace graft
 

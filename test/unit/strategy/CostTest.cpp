@@ -103,6 +103,36 @@ TEST_CASE("an all-reduce over machines is one ring between them", "[cost]") {
   CHECK(CostModel(Spec, Speeds).predict(T).Seconds == Approx(0.006 + 8));
 }
 
+TEST_CASE("what is computed once needs the rows of all", "[cost]") {
+  ResourceSpec Spec = cluster({2, 1});
+  CostModel Model(Spec);
+  Traffic T = Model.none();
+  Model.addJoined(T, 3e6);
+  // Two of three replicas send a third each, one of them over the network.
+  CHECK(T.Join[0].In == Approx(1e6));
+  CHECK(T.Join[0].Inside == Approx(2e6));
+  CHECK(T.Join[1].Out == Approx(1e6));
+  CHECK(T.Join[1].Inside == Approx(1e6));
+  LinkSpeeds Speeds;
+  Speeds.Latency = 1;
+  // Nothing overlaps with it: a message, and 1e6 bytes at 1e9 a second.
+  Prediction P = CostModel(Spec, Speeds).predict(T);
+  CHECK(P.Seconds == Approx(1 + 0.001));
+  CHECK(P.NetworkBytes == Approx(1e6));
+  // The same beside variables, whatever the strategy.
+  StrategyRecord Record;
+  Record.Variables = {allReduce()};
+  std::vector<VariableRow> Table = {dense({1000, 1000})};
+  CHECK(
+      Model.predict(Table, Record, 3e6).Seconds ==
+      Approx(Model.predict(Table, Record).Seconds + Model.predict(T).Seconds));
+  // One replica has all.
+  ResourceSpec One = cluster({1});
+  Traffic Alone = CostModel(One).none();
+  CostModel(One).addJoined(Alone, 3e6);
+  CHECK(CostModel(One).predict(Alone).Seconds == 0);
+}
+
 TEST_CASE("members of a group cost one latency", "[cost]") {
   ResourceSpec Spec = cluster({1, 1});
   CostModel Model(Spec);
