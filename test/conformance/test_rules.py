@@ -23,6 +23,7 @@ ROWS = 12
 # Ops on strings, with their attributes.
 STRINGS = {
     "DecodeBase64": {},
+    "DecodeCompressed": {},
     "EncodeBase64": {},
     "StaticRegexFullMatch": {"pattern": "1|2"},
     "StaticRegexReplace": {"pattern": "1", "rewrite": "one"},
@@ -32,6 +33,7 @@ STRINGS = {
     "StringToHashBucket": {"num_buckets": 9},
     "StringToHashBucketStrong": {"num_buckets": 9, "key": [1, 2]},
     "StringUpper": {},
+    "UnicodeTranscode": {"input_encoding": "UTF-8", "output_encoding": "UTF-16-BE"},
 }
 
 
@@ -84,7 +86,7 @@ def unary(op, f):
     argument = tf1.get_default_graph().op_def_for_type(op).input_arg[0].name
     result = {}
     for kind, tensor in {"slice": f.x, "part": f.small, "turned": f.turned}.items():
-        if op in ("Invert", "PopulationCount"):
+        if op in ("Invert", "PopulationCount", "UnicodeScript"):
             tensor = tf.cast(tensor * 100, tf.int32) if kind != "part" else tf.reduce_sum(f.ints, 0)
         elif op in ("ComplexAbs", "Angle"):
             tensor = raw.Complex(real=tensor, imag=tensor * 2)
@@ -282,7 +284,7 @@ def related(f):
     """Fetches by name, `op.case`."""
     fetches = {}
     for op, (shape, kind) in sorted(families().items()):
-        if kind == "types::nonLinear" and op not in ("ApproximateEqual", "OnesLike", "StringJoin"):
+        if kind == "types::nonLinear" and op not in ("ApproximateEqual", "OnesLike", "StringJoin") and op[0] != "_":
             made = (binary if shape == "sizes::broadcast" else unary)(op, f)
             fetches.update({f"{op}.{key}": tensor for key, tensor in made.items()})
     for group in (images(f), layouts(f)):

@@ -202,6 +202,11 @@ static void batchMatMul(TypeContext &C) {
 }
 static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
 
+/// With a bias and an activation, row by row.
+static void fusedMatMul(TypeContext &C) {
+  C.flag("transpose_a") ? whole(C) : perExample(C);
+}
+
 static void biasAddGrad(TypeContext &C) {
   ReplicationType X = C.numeric(0);
   if (X.isSharded()) {
@@ -244,6 +249,14 @@ ArrayRef<OpRule> families::contraction() {
        .Sizes = sizes::matMul,
        .Type = types::matMul,
        .ZerosOf = operands(0, 1),
+       .ComparedOperands = AllOperands},
+      {.Op = op::SparseMatMul,
+       .Sizes = sizes::matMul,
+       .Type = types::matMul,
+       .Is = KeepsZeros,
+       .ComparedOperands = AllOperands},
+      {.Op = "_FusedMatMul",
+       .Type = types::fusedMatMul,
        .ComparedOperands = AllOperands},
       entry(op::BatchMatMul, BatchMatMul),
       entry(op::BatchMatMulV2, BatchMatMul),

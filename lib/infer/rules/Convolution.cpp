@@ -178,6 +178,11 @@ static void convBackpropInput(TypeContext &C) {
   C.setAll(ofSizes(C, convolve(C, /*Rows=*/2)));
 }
 
+/// The leading axes are no rows if there are none (`batch_dims`).
+static void generalConv(TypeContext &C) {
+  C.intAttr("batch_dims").value_or(1) > 0 ? perExample(C) : whole(C);
+}
+
 static void convBackpropFilter(TypeContext &C) { C.setAll(filterGradType(C)); }
 
 } // namespace types
@@ -233,6 +238,14 @@ ArrayRef<OpRule> families::convolution() {
       entry(op::DepthwiseConv2dNative, Conv),
       entry(op::DepthwiseConv2dNativeBackpropInput, ConvBackpropInput),
       entry(op::DepthwiseConv2dNativeBackpropFilter, ConvBackpropFilter),
+      {.Op = op::Conv,
+       .Type = types::generalConv,
+       .ComparedOperands = AllOperands},
+
+      // With what follows, such as a bias and an activation.
+      entry("_FusedConv2D", PerExample),
+      entry("_FusedConv3D", PerExample),
+      entry("_FusedDepthwiseConv2dNative", PerExample),
 
       // Pooling, normalisation, losses.
       entry(op::MaxPool, PerExample, {.Sizes = sizes::pool}),
@@ -244,7 +257,10 @@ ArrayRef<OpRule> families::convolution() {
       entry(op::MaxPoolV2, PerExample),
       entry(op::AvgPool3DGrad, GradSecond),
       entry(op::AvgPoolGrad, GradSecond),
+      entry(op::BatchNormWithGlobalNormalization, PerExample,
+            {.Sizes = sizes::same}),
       entry(op::LRN, PerExample, {.Sizes = sizes::same}),
+      entry(op::DataFormatDimMap, PerExample, {.Sizes = sizes::same}),
       entry(op::SpaceToDepth, LinearRows, {.Sizes = sizes::blocks}),
       entry(op::DepthToSpace, LinearRows, {.Sizes = sizes::blocks}),
       entry(op::ExtractImagePatches, LinearRows),

@@ -278,9 +278,15 @@ namespace types {
 
 ReplicationType ofAllRows(TypeContext &C) {
   ReplicationType Type = ReplicationType::replicated();
-  for (unsigned I = 0; I < C.numData(); ++I)
-    if (ReplicationType X = C.whole(I); !X.isReplicated())
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    // There are no rows to join in a box.
+    bool IsBox = C.G.outputType(C.input(I).Node, C.input(I).Port) == DT_VARIANT;
+    ReplicationType X = IsBox ? C.operand(I) : C.whole(I);
+    if (X.isVarying())
       Type = C.varyingLike(X);
+    else if (IsBox && !X.isTrue())
+      Type = C.varying("needs the rows of all replicas, which are in a box");
+  }
   return Type;
 }
 

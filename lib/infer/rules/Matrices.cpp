@@ -107,14 +107,35 @@ ArrayRef<OpRule> families::matrices() {
       entry(op::MatrixSquareRoot, PerMatrix, {.Sizes = sizes::same}),
       entry(op::SelfAdjointEig, PerMatrix),
 
+      // Older names.
+      entry(op::BatchCholesky, PerMatrix, {.Sizes = sizes::same}),
+      entry(op::BatchCholeskyGrad, PerMatrix, {.Sizes = sizes::same}),
+      entry(op::BatchMatrixBandPart, PerMatrix, {.Sizes = sizes::same}),
+      entry(op::BatchMatrixInverse, PerMatrix, {.Sizes = sizes::same}),
+      entry(op::BatchMatrixDeterminant, PerMatrix),
+      entry(op::BatchMatrixDiagPart, PerMatrix),
+      entry(op::BatchMatrixSolve, PerMatrix),
+      entry(op::BatchMatrixTriangularSolve, PerMatrix),
+      entry(op::BatchSelfAdjointEig, PerMatrix),
+      entry(op::BatchSelfAdjointEigV2, PerMatrix),
+      entry(op::BatchSvd, PerMatrix),
+      entry(op::BatchFFT, PerVector, {.Sizes = sizes::same}),
+      entry(op::BatchIFFT, PerVector, {.Sizes = sizes::same}),
+      entry(op::BatchFFT2D, PerMatrix, {.Sizes = sizes::same}),
+      entry(op::BatchIFFT2D, PerMatrix, {.Sizes = sizes::same}),
+      entry(op::BatchFFT3D, PerVolume, {.Sizes = sizes::same}),
+      entry(op::BatchIFFT3D, PerVolume, {.Sizes = sizes::same}),
+      entry(op::BatchMatrixDiag, PerVector, {.Sizes = sizes::diagonal}),
+
       // What needs the rows of all replicas: they are gathered.
-      {.Op = op::DiagPart,
-       .Sizes = sizes::diagPart,
-       .Type = types::whole,
-       .LocalIndices = types::wholeIndices,
-       .ZerosOf = operands(0),
-       .SizeOperands = AnyInteger,
-       .ComparedOperands = AllOperands},
+      entry(op::DiagPart, Whole, {.Sizes = sizes::diagPart, .ZerosOf = operands(0)}),
+      entry(op::BatchMatrixSetDiag, Whole),
+      entry(op::BatchMatrixSolveLs, Whole),
+      entry(op::Diag, Whole),
+      entry(op::FFTND, Whole),
+      entry(op::IFFTND, Whole),
+      entry(op::IRFFTND, Whole),
+      entry(op::RFFTND, Whole),
   };
   return Rules;
 }

@@ -7,6 +7,8 @@
 // `axis` there is a pair for each slice along it (array_ops.cc,
 // quantize_and_dequantize_op.cc). Its gradient is the incoming one.
 //
+// Quantized tensors are integers beside the range that they stand for.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
@@ -14,6 +16,16 @@
 using namespace llvm;
 
 namespace graft {
+
+namespace sizes {
+
+/// The range has no rows.
+static void rowsOfFirst(SizeContext &C) {
+  if (Dims X = C.in(0), Y = C.out(0); X && Y && !C.flag("transpose_a"))
+    C.sameRows(*X, *Y, 1);
+}
+
+} // namespace sizes
 
 namespace types {
 
@@ -33,15 +45,88 @@ static void quantize(TypeContext &C) {
   C.setAll(X.isSharded() && !PerRow && !Given ? ofAllRows(C) : X);
 }
 
+/// Rows of integers, beside them the range that they stand for: the range of
+/// the result follows from those of the operands alone.
+static void ranged(TypeContext &C) {
+  // There is a range for each row, or operand 0 has no rows along axis 0.
+  if (C.intAttr("axis").value_or(-1) == 0 || C.flag("transpose_a"))
+    return whole(C);
+  perExample(C);
+  for (unsigned Port = 1; Port < C.numResults(); ++Port)
+    if (C.result(Port).isSharded())
+      C.set(Port, ReplicationType::replicated());
+}
+
 } // namespace types
 
 ArrayRef<OpRule> families::quantization() {
   static constexpr OpRule Quantize = {.Sizes = sizes::same,
                                       .Type = types::quantize};
+  static constexpr OpRule Ranged = {.Rows = sizes::rowsOfFirst,
+                                    .Type = types::ranged,
+                                    .ComparedOperands = AllOperands};
   static const OpRule Rules[] = {
+      entry(op::QuantizeAndDequantize, Quantize),
       entry(op::QuantizeAndDequantizeV2, Quantize),
       entry(op::QuantizeAndDequantizeV3, Quantize),
       entry(op::QuantizeAndDequantizeV4, Quantize),
+
+      // Rows with a range that is given.
+      entry(op::Dequantize, Ranged),
+      entry(op::QuantizeV2, Ranged),
+      entry(op::QuantizedAvgPool, Ranged),
+      entry(op::QuantizedBiasAdd, Ranged),
+      entry(op::QuantizedConv2D, Ranged),
+      entry(op::QuantizedConv2DAndRelu, Ranged),
+      entry(op::QuantizedConv2DAndReluAndRequantize, Ranged),
+      entry(op::QuantizedConv2DAndRequantize, Ranged),
+      entry(op::QuantizedConv2DPerChannel, Ranged),
+      entry(op::QuantizedConv2DWithBias, Ranged),
+      entry(op::QuantizedConv2DWithBiasAndRelu, Ranged),
+      entry(op::QuantizedConv2DWithBiasAndReluAndRequantize, Ranged),
+      entry(op::QuantizedConv2DWithBiasAndRequantize, Ranged),
+      entry(op::QuantizedDepthwiseConv2D, Ranged),
+      entry(op::QuantizedDepthwiseConv2DWithBias, Ranged),
+      entry(op::QuantizedDepthwiseConv2DWithBiasAndRelu, Ranged),
+      entry(op::QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize, Ranged),
+      entry(op::QuantizedMatMul, Ranged),
+      entry(op::QuantizedMatMulWithBias, Ranged),
+      entry(op::QuantizedMatMulWithBiasAndDequantize, Ranged),
+      entry(op::QuantizedMatMulWithBiasAndRelu, Ranged),
+      entry(op::QuantizedMatMulWithBiasAndReluAndRequantize, Ranged),
+      entry(op::QuantizedMatMulWithBiasAndRequantize, Ranged),
+      entry(op::QuantizedMaxPool, Ranged),
+      entry(op::QuantizedRelu, Ranged),
+      entry(op::QuantizedRelu6, Ranged),
+      entry(op::QuantizedReluX, Ranged),
+      entry(op::QuantizedResizeBilinear, Ranged),
+      entry(op::Requantize, Ranged),
+      entry(op::RequantizePerChannel, Ranged),
+
+      // What looks at all values, or aligns two tensors.
+      entry(op::QuantizeAndDequantizeV4Grad, Whole),
+      entry(op::QuantizeDownAndShrinkRange, Whole),
+      entry(op::QuantizedAdd, Whole),
+      entry(op::QuantizedBatchNormWithGlobalNormalization, Whole),
+      entry(op::QuantizedConcat, Whole),
+      entry(op::QuantizedConcatV2, Whole),
+      entry(op::QuantizedConv2DWithBiasSignedSumAndReluAndRequantize, Whole),
+      entry(op::QuantizedConv2DWithBiasSumAndRelu, Whole),
+      entry(op::QuantizedConv2DWithBiasSumAndReluAndRequantize, Whole),
+      entry(op::QuantizedInstanceNorm, Whole),
+      entry(op::QuantizedMul, Whole),
+      entry(op::QuantizedReshape, Whole),
+      entry(op::RequantizationRange, Whole),
+      entry(op::RequantizationRangePerChannel, Whole),
+      entry(op::UniformDequantize, Whole),
+      entry(op::UniformQuantize, Whole),
+      entry(op::UniformQuantizedAdd, Whole),
+      entry(op::UniformQuantizedClipByValue, Whole),
+      entry(op::UniformQuantizedConvolution, Whole),
+      entry(op::UniformQuantizedConvolutionHybrid, Whole),
+      entry(op::UniformQuantizedDot, Whole),
+      entry(op::UniformQuantizedDotHybrid, Whole),
+      entry(op::UniformRequantize, Whole),
   };
   return Rules;
 }

@@ -134,6 +134,11 @@ ArrayRef<OpRule> families::random() {
       entry(op::StatelessRandomNormalV2, Random),
       entry(op::StatelessTruncatedNormal, Random),
       entry(op::StatelessTruncatedNormalV2, Random),
+      entry(op::StatelessParameterizedTruncatedNormal, Random),
+      entry(op::StatelessRandomBinomial, Random),
+      entry(op::StatelessRandomGammaV2, Random),
+      entry(op::StatelessRandomGammaV3, Random),
+      entry(op::StatelessRandomPoisson, Random),
   };
   return Rules;
 }

@@ -101,6 +101,8 @@ static void lookup(TypeContext &C) {
 
 namespace {
 
+using namespace trait;
+
 constexpr OpRule PerExample = {.Sizes = sizes::decode,
                                .Rows = sizes::sameRows,
                                .Type = types::perExample,
@@ -114,11 +116,16 @@ constexpr OpRule ParseExample = {.Sizes = sizes::parseExample,
 ArrayRef<OpRule> families::records() {
   static const OpRule Rules[] = {
       entry(op::DecodeCSV, PerExample, {.Sizes = sizes::same}),
+      entry(op::DecodeJSONExample, PerExample, {.Sizes = sizes::same}),
       entry(op::DecodePaddedRaw, PerExample),
       entry(op::DecodeRaw, PerExample, {.Type = types::decode}),
+      {.Op = op::Fingerprint,
+       .Rows = sizes::sameRows,
+       .Type = types::perExample,
+       .ComparedOperands = AllOperands},
       entry(op::LookupTableFind, Lookup),
       entry(op::LookupTableFindV2, Lookup),
-      {.Op = op::LookupTableSize, .Sizes = sizes::scalar},
+      {.Op = op::LookupTableSize, .Sizes = sizes::scalar, .Is = Once},
       {.Op = op::LookupTableSizeV2, .Sizes = sizes::scalar},
       entry(op::ParseExample, ParseExample),
       entry(op::ParseExampleV2, ParseExample),

@@ -506,6 +506,11 @@ namespace types {
 
 static void relayout(TypeContext &C) { C.setAll(relayoutType(C)); }
 
+/// Bytes of another type: the last axis may be made or go away.
+static void bitcast(TypeContext &C) {
+  C.plain(0).isSharded() && C.rank(0) < 2 ? whole(C) : perExample(C);
+}
+
 static bool relayoutIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (First.isRowNumbers())
@@ -553,6 +558,7 @@ constexpr OpRule Tile = {.Type = types::tile,
 
 ArrayRef<OpRule> families::reshape() {
   static const OpRule Rules[] = {
+      {.Op = op::Bitcast, .Type = types::bitcast},
       entry(op::Reshape, Relayout,
             {.Sizes = sizes::reshape,
              .Values = values::reshape,

@@ -173,6 +173,12 @@ inline constexpr OpRule Pass = {
           trait::LinearInSame,
     .Elements = ElementsOf::SamePort};
 
+/// What needs the rows of all replicas: they are gathered.
+inline constexpr OpRule Whole = {.Type = types::whole,
+                                 .LocalIndices = types::wholeIndices,
+                                 .SizeOperands = AnyInteger,
+                                 .ComparedOperands = AllOperands};
+
 } // namespace graft
 
 #endif // GRAFT_LIB_INFER_RULES_RULES_H

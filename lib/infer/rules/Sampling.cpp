@@ -70,22 +70,22 @@ bool types::wholeIndices(TypeContext &C) {
 
 namespace {
 
-constexpr OpRule Whole = {.Sizes = sizes::candidates,
-                          .Type = types::whole,
-                          .LocalIndices = types::wholeIndices,
-                          .SizeOperands = AnyInteger,
-                          .ComparedOperands = AllOperands};
+constexpr OpRule Candidates = {.Sizes = sizes::candidates,
+                               .Type = types::whole,
+                               .LocalIndices = types::wholeIndices,
+                               .SizeOperands = AnyInteger,
+                               .ComparedOperands = AllOperands};
 
 } // namespace
 
 ArrayRef<OpRule> families::sampling() {
   static const OpRule Rules[] = {
-      entry(op::AllCandidateSampler, Whole),
-      entry(op::FixedUnigramCandidateSampler, Whole),
-      entry(op::LearnedUnigramCandidateSampler, Whole),
-      entry(op::LogUniformCandidateSampler, Whole),
-      entry(op::ThreadUnsafeUnigramCandidateSampler, Whole),
-      entry(op::UniformCandidateSampler, Whole),
+      entry(op::AllCandidateSampler, Candidates),
+      entry(op::FixedUnigramCandidateSampler, Candidates),
+      entry(op::LearnedUnigramCandidateSampler, Candidates),
+      entry(op::LogUniformCandidateSampler, Candidates),
+      entry(op::ThreadUnsafeUnigramCandidateSampler, Candidates),
+      entry(op::UniformCandidateSampler, Candidates),
       {.Op = op::ComputeAccidentalHits, .Type = types::hits},
   };
   return Rules;

@@ -381,6 +381,22 @@ LINES: Dict[str, Line] = {
     "UniqueWithCounts": Line("int(0,4):B | int(0,4):5", types="int32 float32"),
     # Sampling.cpp: what is drawn is no function of the operands.
     "ComputeAccidentalHits": Line("int(0,4):B,2", "=[0,1,2]", num_true=[2], seed=[1], seed2=[2]),
+    # Others of these files.
+    "BiasAddV1": Line("B,4 | B,2,4 | 3,4 | 4,B", "4 | 4 | 4 | B"),
+    "SparseMatMul": Line("B,4 | 4,B | B,4 | 4,3 | B,12", "4,3 | B,3 | B,3 | 3,2 | 12,B", a_is_sparse=[False], b_is_sparse=[False],
+                         Ta=["float32"], Tb=["float32"]),
+    "Conv": Line(IMAGE, "2,2,2,3", strides=[[1, 1, 1, 1]], padding=["SAME", "VALID"], data_format=["CHANNELS_LAST"], explicit_paddings=[[]],
+                 dilations=[[]], batch_dims=[1], groups=[1]),
+    "Bitcast": Line("B,4 | 4 | B | 4,B", T=["float32", "int32"], type=["int32", "uint8"]),
+    "Fingerprint": Line("B,4 | 4 | B", "=b'farmhash64'"),
+    "DataFormatDimMap": Line("int(0,4):B | int(0,4):4"),
+    "Diag": Line("B | 4 | 2,3 | B,2"),
+    "Reverse": Line("B,4 | 4 | 4,B", "=[True, False] | =[True] | =[False, True]"),
+    "UnravelIndex": Line("int(0,4):B | int(0,4):3", "=[2,2]"),
+    "NearestNeighbors": Line("B,4 | 5,4", "5,4 | B,4", "=2"),
+    "ReduceJoin": Line("B,4 | 4 | B", "=[0] | =0 | =[1]"),
+    "SparseReduceSum": Line("=[[0,1],[1,0],[2,3]]", "3 | B", "=[3,4]", "=[0] | =[1]"),
+    "SparseDenseCwiseMul": Line("=[[0,1],[1,0],[2,3]]", "3", "=[3,4]", "3,4 | 4"),
 }
 
 def zeros(*slots: Tuple[int, ...]):
@@ -436,6 +452,14 @@ ONCE = "exists once, for its effect: test_effects.py"
 FRAME = "makes sense in a loop or a conditional only: test_loops.py, test_functions.py"
 SOURCE = "reads nothing of the graph: test_batches.py"
 GONE = "TensorFlow builds no graph with it any more"
+PIPELINE = "makes a pipeline or asks for something of it, once: test_batches.py, test_inputs.py"
+INTERNAL = "is made when TensorFlow optimizes a graph, and is no function of tf.raw_ops"
+OLD = "is refused in graphs of this TensorFlow, which takes it in old ones"
+NO_KERNEL = "runs on no CPU, or only where XLA compiles it"
+BOX = "makes or takes a box, of which no value can be fetched: test_rules_whole.py"
+RANGED = "is on integers that stand for a range: test_rules_whole.py"
+WHOLE = "reads all rows, by the rule of WholeBatch.cpp: test_rules_whole.py has those that need no file"
+PASSES = "is Identity with a name: test_rules_whole.py"
 # Entries without a generator, and why.
 NOT_COVERED: Dict[str, str] = {
     **dict.fromkeys(
@@ -472,6 +496,140 @@ NOT_COVERED: Dict[str, str] = {
     ),
     **dict.fromkeys(("MatrixExponential", "SelfAdjointEig"), GONE),
     **dict.fromkeys("SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2".split(), "has kernels of compilers only, none of a CPU"),
+    **dict.fromkeys(
+        "AccumulatorNumAccumulated AnonymousHashTable AnonymousMutableDenseHashTable AnonymousMutableHashTable"
+        " AnonymousMutableHashTableOfTensors BarrierIncompleteSize BarrierReadySize BarrierTakeMany GetSessionHandle"
+        " GetSessionHandleV2 GetSessionTensor LoadAndRemapMatrix LookupTableExport QueueIsClosed QueueSize RandomShuffleQueue"
+        " RandomShuffleQueueV2 ReaderNumRecordsProduced ReaderNumWorkUnitsCompleted ReaderRead ReaderReadUpTo"
+        " ReaderSerializeState RecordInput Restore RestoreSlice RetrieveAllTPUEmbeddingParameters"
+        " RetrieveTPUEmbeddingADAMParameters RetrieveTPUEmbeddingAdadeltaParameters"
+        " RetrieveTPUEmbeddingAdagradMomentumParameters RetrieveTPUEmbeddingAdagradParameters"
+        " RetrieveTPUEmbeddingCenteredRMSPropParameters RetrieveTPUEmbeddingFTRLParameters"
+        " RetrieveTPUEmbeddingFrequencyEstimatorParameters RetrieveTPUEmbeddingMDLAdagradLightParameters"
+        " RetrieveTPUEmbeddingMomentumParameters RetrieveTPUEmbeddingProximalAdagradParameters"
+        " RetrieveTPUEmbeddingProximalYogiParameters RetrieveTPUEmbeddingRMSPropParameters"
+        " RetrieveTPUEmbeddingStochasticGradientDescentParameters RpcServer Skipgram SparseAccumulatorTakeGradient Timestamp".split(),
+        ONCE,
+    ),
+    **dict.fromkeys(
+        "AdjustContrast BatchCholesky BatchCholeskyGrad BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D"
+        " BatchMatrixBandPart BatchMatrixDeterminant BatchMatrixDiag BatchMatrixDiagPart BatchMatrixInverse BatchMatrixSetDiag"
+        " BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve BatchNormWithGlobalNormalization"
+        " BatchNormWithGlobalNormalizationGrad BatchSelfAdjointEig BatchSelfAdjointEigV2 BatchSvd Conv3DBackpropFilter"
+        " Conv3DBackpropInput QuantizeAndDequantize TileGrad TopK".split(),
+        OLD,
+    ),
+    **dict.fromkeys(
+        "AnonymousIterator AnonymousIteratorV2 AnonymousIteratorV3 AnonymousMemoryCache AnonymousMultiDeviceIterator"
+        " AnonymousMultiDeviceIteratorV3 AnonymousRandomSeedGenerator AnonymousSeedGenerator AssertCardinalityDataset"
+        " AssertNextDataset AssertPrevDataset AutoShardDataset BatchDataset BatchDatasetV2 BytesProducedStatsDataset CSVDataset"
+        " CSVDatasetV2 CacheDataset ChooseFastestBranchDataset ChooseFastestDataset ComputeBatchSize ConcatenateDataset"
+        " DatasetCardinality DatasetFingerprint DatasetFromGraph DatasetToGraph DatasetToGraphV2 DatasetToSingleElement"
+        " DenseToSparseBatchDataset DirectedInterleaveDataset DummyIterationCounter DummyMemoryCache DummySeedGenerator"
+        " ExperimentalAssertNextDataset ExperimentalAutoShardDataset ExperimentalBytesProducedStatsDataset"
+        " ExperimentalCSVDataset ExperimentalChooseFastestDataset ExperimentalDatasetCardinality"
+        " ExperimentalDenseToSparseBatchDataset ExperimentalDirectedInterleaveDataset ExperimentalGroupByReducerDataset"
+        " ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset ExperimentalLMDBDataset"
+        " ExperimentalLatencyStatsDataset ExperimentalMapAndBatchDataset ExperimentalMapDataset ExperimentalMatchingFilesDataset"
+        " ExperimentalMaxIntraOpParallelismDataset ExperimentalNonSerializableDataset ExperimentalParallelInterleaveDataset"
+        " ExperimentalParseExampleDataset ExperimentalPrivateThreadPoolDataset ExperimentalRandomDataset"
+        " ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSleepDataset ExperimentalSlidingWindowDataset"
+        " ExperimentalSqlDataset ExperimentalTakeWhileDataset ExperimentalUnbatchDataset ExperimentalUniqueDataset"
+        " FilterByLastComponentDataset FilterDataset FinalizeDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2"
+        " FlatMapDataset GeneratorDataset GetElementAtIndex GetOptions GroupByReducerDataset GroupByWindowDataset"
+        " IgnoreErrorsDataset IndexFlatMapDataset InterleaveDataset IteratorFromStringHandle IteratorFromStringHandleV2"
+        " LMDBDataset LatencyStatsDataset LegacyParallelInterleaveDatasetV2 ListDataset ListSnapshotChunksDataset LoadDataset"
+        " MapAndBatchDataset MapDataset MatchingFilesDataset MaxIntraOpParallelismDataset ModelDataset"
+        " MultiDeviceIteratorFromStringHandle NonSerializableDataset OptimizeDataset OptimizeDatasetV2 OptionsDataset"
+        " PaddedBatchDataset PaddedBatchDatasetV2 ParallelBatchDataset ParallelFilterDataset ParallelInterleaveDataset"
+        " ParallelInterleaveDatasetV2 ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4 ParallelMapDataset"
+        " ParallelMapDatasetV2 ParseExampleDataset ParseExampleDatasetV2 PrefetchDataset PrivateThreadPoolDataset RandomDataset"
+        " RangeDataset RebatchDataset RebatchDatasetV2 ReduceDataset RegisterDataset RegisterDatasetV2 RepeatDataset"
+        " RewriteDataset SamplingDataset SaveDatasetV2 ScanDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset"
+        " SkipDataset SleepDataset SlidingWindowDataset SnapshotChunkDataset SnapshotDataset SnapshotDatasetReader"
+        " SnapshotDatasetV2 SnapshotNestedDatasetReader SparseTensorSliceDataset SqlDataset TFRecordDataset TFRecordDatasetV2"
+        " TakeDataset TakeWhileDataset TensorDataset TensorSliceDataset TextLineDataset UnbatchDataset UniqueDataset"
+        " UnwrapDatasetVariant WeightedFlatMapDataset WindowDataset WindowOp WrapDatasetVariant ZipDataset".split(),
+        PIPELINE,
+    ),
+    **dict.fromkeys(
+        "ApproxTopK AudioMicrofrontend AudioSpectrogram BatchToSpace CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss"
+        " CombinedNonMaxSuppression DataFormatVecPermute DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJSONExample"
+        " DecodeJpeg DecodeJxl DecodePng DecodeProtoV2 DecodeWav DecodeWebP DenseCountSparseOutput DenseToSparseSetOperation"
+        " DeserializeManySparse DeserializeSparse EditDistance EncodeJpeg EncodeJpegVariableQuality EncodePng EncodeProto"
+        " EncodeWav ExtractJpegShape FractionalAvgPoolGrad FractionalMaxPoolGrad FusedPadConv2D FusedResizeAndPadConv2D"
+        " GenerateVocabRemapping KMC2ChainInitialization KmeansPlusPlusInitialization MatchingFiles MaxPoolGradWithArgmax Mfcc"
+        " NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps ParallelConcat ParseSequenceExample ParseSequenceExampleV2"
+        " ParseSingleExample ParseSingleSequenceExample ParseTensor RaggedBincount RaggedCountSparseOutput RaggedCross"
+        " RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedRange RaggedTensorToSparse RaggedTensorToTensor"
+        " RandomIndexShuffle ReadFile ScatterNdNonAliasingAdd SdcaFprint SerializeManySparse SerializeSparse SerializeTensor"
+        " SetSize ShardedFilename ShardedFilespec SobolSample SpaceToBatch SparseAdd SparseAddGrad SparseBincount SparseConcat"
+        " SparseCountSparseOutput SparseCross SparseCrossHashed SparseCrossV2 SparseDenseCwiseAdd SparseDenseCwiseDiv"
+        " SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReduceMax SparseReduceMaxSparse SparseReduceSumSparse SparseReorder"
+        " SparseReshape SparseSegmentMeanGradV2 SparseSegmentSqrtNGradV2 SparseSegmentSumGradV2 SparseSlice SparseSliceGrad"
+        " SparseSoftmax SparseSparseMaximum SparseSparseMinimum SparseSplit SparseTensorDenseAdd SparseToSparseSetOperation"
+        " StatelessRandomGetAlg StatelessRandomGetKeyCounterAlg StatelessSampleDistortedBoundingBox StatelessShuffle"
+        " StochasticCastToInt StringNGrams StringSplit StringSplitV2 TensorStridedSliceUpdate ToBool UnicodeDecode"
+        " UnicodeDecodeWithOffsets UnicodeEncode UnsortedSegmentJoin".split(),
+        WHOLE,
+    ),
+    **dict.fromkeys(
+        "BoostedTreesAggregateStats BoostedTreesBucketize BoostedTreesCalculateBestFeatureSplit"
+        " BoostedTreesCalculateBestFeatureSplitV2 BoostedTreesCalculateBestGainsPerFeature BoostedTreesMakeQuantileSummaries"
+        " BoostedTreesMakeStatsSummary BoostedTreesSparseAggregateStats BoostedTreesSparseCalculateBestFeatureSplit CTCLossV2"
+        " Conv2DBackpropFilterV2 Conv2DBackpropInputV2 CudnnRNNCanonicalToParams CudnnRNNCanonicalToParamsV2 CudnnRNNParamsSize"
+        " CudnnRNNParamsToCanonical CudnnRNNParamsToCanonicalV2 FFTND GenerateBoundingBoxProposals IFFTND IRFFTND"
+        " KthOrderStatistic MakeUnique MaxPoolGradGradWithArgmax QuantizedReluX RFFTND SparseMatrixAdd SparseMatrixMul"
+        " SparseMatrixSoftmax SparseMatrixSoftmaxGrad SparseMatrixZeros TopKUnique TopKWithUnique XlaBroadcastHelper XlaConcatND"
+        " XlaConv XlaConvV2 XlaDot XlaDotV2 XlaDynamicSlice XlaDynamicUpdateSlice XlaEinsum XlaGather XlaKeyValueSort"
+        " XlaOptimizationBarrier XlaPad XlaReduce XlaReducePrecision XlaReduceWindow XlaRemoveDynamicDimensionSize"
+        " XlaRngBitGenerator XlaScatter XlaSelectAndScatter XlaSelfAdjointEig XlaSetBound XlaSetDynamicDimensionSize XlaSort"
+        " XlaSplitND XlaSvd XlaVariadicReduce XlaVariadicReduceV2 XlaVariadicSort".split(),
+        NO_KERNEL,
+    ),
+    **dict.fromkeys(
+        "CSRSparseMatrixComponents CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor CompositeTensorVariantFromComponents"
+        " CompositeTensorVariantToComponents CompressElement DenseToCSRSparseMatrix EmptyTensorList OptionalHasValue"
+        " RaggedTensorFromVariant RaggedTensorToVariant RaggedTensorToVariantGradient SparseMatrixMatMul SparseMatrixNNZ"
+        " SparseMatrixOrderingAMD SparseMatrixSparseCholesky SparseMatrixSparseMatMul SparseMatrixTranspose"
+        " SparseTensorToCSRSparseMatrix TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListElementShape"
+        " TensorListFromTensor TensorListGather TensorListGetItem TensorListLength TensorListPopBack TensorListPushBack"
+        " TensorListPushBackBatch TensorListReserve TensorListResize TensorListScatter TensorListScatterIntoExistingList"
+        " TensorListScatterV2 TensorListSetItem TensorListSplit TensorListStack TensorMapErase TensorMapHasKey TensorMapInsert"
+        " TensorMapLookup TensorMapSize TensorMapStackKeys UncompressElement".split(),
+        BOX,
+    ),
+    **dict.fromkeys(
+        "Copy CopyHost".split(),
+        PASSES,
+    ),
+    **dict.fromkeys(
+        "Dequantize QuantizeAndDequantizeV4Grad QuantizeDownAndShrinkRange QuantizeV2 QuantizedAdd QuantizedAvgPool"
+        " QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd QuantizedConcat QuantizedConcatV2 QuantizedConv2D"
+        " QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize QuantizedConv2DPerChannel"
+        " QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu QuantizedConv2DWithBiasAndReluAndRequantize"
+        " QuantizedConv2DWithBiasAndRequantize QuantizedConv2DWithBiasSignedSumAndReluAndRequantize"
+        " QuantizedConv2DWithBiasSumAndRelu QuantizedConv2DWithBiasSumAndReluAndRequantize QuantizedDepthwiseConv2D"
+        " QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu"
+        " QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize QuantizedInstanceNorm QuantizedMatMul QuantizedMatMulWithBias"
+        " QuantizedMatMulWithBiasAndDequantize QuantizedMatMulWithBiasAndRelu QuantizedMatMulWithBiasAndReluAndRequantize"
+        " QuantizedMatMulWithBiasAndRequantize QuantizedMaxPool QuantizedMul QuantizedRelu QuantizedRelu6 QuantizedReshape"
+        " QuantizedResizeBilinear RequantizationRange RequantizationRangePerChannel Requantize RequantizePerChannel"
+        " UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue UniformQuantizedConvolution"
+        " UniformQuantizedConvolutionHybrid UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize".split(),
+        RANGED,
+    ),
+    **dict.fromkeys(
+        "StatelessParameterizedTruncatedNormal StatelessRandomBinomial StatelessRandomGammaV2 StatelessRandomGammaV3"
+        " StatelessRandomPoisson".split(),
+        DRAWS,
+    ),
+    **dict.fromkeys(
+        "_FusedBatchNormEx _FusedBatchNormGradEx _FusedConv2D _FusedConv3D _FusedDepthwiseConv2dNative _FusedMatMul"
+        " _FusedQuantizedConv2D _FusedQuantizedDepthwiseConv2D _HostCast _QuantizedMatMul _QuantizedMaxPool3D"
+        " _TensorToHashBucketFast _UnaryOpsComposition".split(),
+        INTERNAL,
+    ),
     "BatchMatMulV3": "is BatchMatMulV2 with a type of its own for each operand",
     "AccumulateNV2": "is AddN of tensors of one shape; the optimizers of TensorFlow make it one",
     "DebugGradientIdentity": "is Identity, and marks gradients while a graph is built",

@@ -1,0 +1,59 @@
+//===- lib/infer/rules/Lists.cpp - lists and maps of tensors ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lists and maps of tensors, which are values: what adds an element gives
+// another list. They are made of true values, or nothing is known of what is in
+// them: no replica has a list of its own rows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/rules/Rules.h"
+
+using namespace llvm;
+
+namespace graft {
+
+ArrayRef<OpRule> families::lists() {
+  static const OpRule Rules[] = {
+      // Lists.
+      entry(op::EmptyTensorList, Whole),
+      entry(op::TensorListConcat, Whole),
+      entry(op::TensorListConcatLists, Whole),
+      entry(op::TensorListConcatV2, Whole),
+      entry(op::TensorListElementShape, Whole),
+      entry(op::TensorListFromTensor, Whole),
+      entry(op::TensorListGather, Whole),
+      entry(op::TensorListGetItem, Whole),
+      entry(op::TensorListLength, Whole),
+      entry(op::TensorListPopBack, Whole),
+      entry(op::TensorListPushBack, Whole),
+      entry(op::TensorListPushBackBatch, Whole),
+      entry(op::TensorListReserve, Whole),
+      entry(op::TensorListResize, Whole),
+      entry(op::TensorListScatter, Whole),
+      entry(op::TensorListScatterIntoExistingList, Whole),
+      entry(op::TensorListScatterV2, Whole),
+      entry(op::TensorListSetItem, Whole),
+      entry(op::TensorListSplit, Whole),
+      entry(op::TensorListStack, Whole),
+
+      // Maps.
+      entry(op::TensorMapErase, Whole),
+      entry(op::TensorMapHasKey, Whole),
+      entry(op::TensorMapInsert, Whole),
+      entry(op::TensorMapLookup, Whole),
+      entry(op::TensorMapSize, Whole),
+      entry(op::TensorMapStackKeys, Whole),
+
+      // Other boxes.
+      entry(op::OptionalHasValue, Whole),
+      entry(op::CompositeTensorVariantFromComponents, Whole),
+      entry(op::CompositeTensorVariantToComponents, Whole),
+      entry(op::CompressElement, Whole),
+      entry(op::UncompressElement, Whole),
+  };
+  return Rules;
+}
+
+} // namespace graft
