@@ -209,10 +209,8 @@ class Recipes:
         if budget is not None:
             # First what the op is made for, in each of its forms, with any attributes; then rows of feeds of other sizes.
             plain = [r for r in singles if not r.static and all(kind in ("given", "rows", "copy") for _, kind in r.choices)]
-            variants = collections.defaultdict(list)
-            for recipe in plain:
-                variants[recipe.choices].append(recipe)
-            plain = [self.random.choice(of) for of in variants.values()]
+            plain = list({r.choices: r for r in reversed(plain)}.values())[::-1]
+            plain[1::2] = [dataclasses.replace(r, attributes=self._attributes()) for r in plain[1::2]]
             pairs = [r for r in singles if "other2" in {kind for _, kind in r.choices}]
             self.random.shuffle(pairs)
             pairs = sorted(pairs, key=lambda r: "numbers" not in {kind for _, kind in r.choices})[:3]

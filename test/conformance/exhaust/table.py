@@ -388,7 +388,7 @@ LINES: Dict[str, Line] = {
     "Conv": Line(IMAGE, "2,2,2,3", strides=[[1, 1, 1, 1]], padding=["SAME", "VALID"], data_format=["CHANNELS_LAST"], explicit_paddings=[[]],
                  dilations=[[]], batch_dims=[1], groups=[1]),
     "Bitcast": Line("B,4 | 4 | B | 4,B", T=["float32", "int32"], type=["int32", "uint8"]),
-    "Fingerprint": Line("B,4 | 4 | B", "=b'farmhash64'"),
+    "Fingerprint": Line("B,4 | 4 | B", "=b'farmhash64'", T=["int32"]),
     "CheckNumericsV2": Line(TENSOR, message=["it is"]),
     "DecodeCompressed": Line(TENSOR, compression_type=[""]),
     "UnicodeTranscode": Line(TENSOR, input_encoding=["UTF-8"], output_encoding=["UTF-16-BE"], replacement_char=[65533]),
