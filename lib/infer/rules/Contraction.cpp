@@ -213,9 +213,11 @@ static void biasAddGrad(TypeContext &C) {
     int Rank = C.rank(0);
     bool First = Rank != 2 && C.stringAttr("data_format") == StringRef("NCHW");
     int Channel = First ? 1 : Rank - 1;
+    bool Zero = X.Zero;
     X = Channel <= 0        ? C.varying("has an operand of unknown rank")
         : X.Axis == Channel ? ReplicationType::sharded(0, X.K)
                             : ReplicationType::partial(X.K);
+    X.Zero = Zero && !X.isVarying();
   }
   C.setAll(X);
 }

@@ -168,7 +168,9 @@ bool keepsFirstAxis(const TypeContext &C, NodeId Sum) {
 
 static void sumReduction(TypeContext &C) {
   C.setAll(reductionType(C, /*Linear=*/true, [&](ReplicationType X) {
-    return ReplicationType::partial(X.K);
+    ReplicationType Sum = ReplicationType::partial(X.K);
+    Sum.Zero = X.Zero;
+    return Sum;
   }));
 }
 
