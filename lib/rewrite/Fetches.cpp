@@ -63,8 +63,8 @@ std::vector<Endpoint> fetchesLike(const Graph &G, StringRef Pattern,
 }
 
 /// A node has the name of what is merged if its first outputs are.
-void Fetches::addNamed(Endpoint E) {
-  Found[{E.Node, E.Port}] = true;
+void Fetches::addNamed(Endpoint E, bool Alone) {
+  Found[{E.Node, E.Port}] |= Alone;
   while (E.Port-- > 0)
     Found.try_emplace({E.Node, E.Port}, false);
 }
@@ -73,7 +73,7 @@ bool Fetches::addPattern(StringRef Pattern, DiagnosticEngine &Diags) {
   std::vector<Endpoint> Like = fetchesLike(G, Pattern, Loops.get());
   for (Endpoint E : Like)
     if (Facts.Dims.validPort(E))
-      addNamed(E);
+      addNamed(E, /*Alone=*/false);
   if (!Like.empty())
     return true;
   std::vector<std::string> All = tensorsLike(G, Pattern);
@@ -124,7 +124,7 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
                   "different value in each iteration");
       return false;
     }
-    addNamed(*E);
+    addNamed(*E, /*Alone=*/true);
   }
   const tensorflow::MetaGraphDef *Meta = M.metaGraph();
   if (!Meta)

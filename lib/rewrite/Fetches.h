@@ -58,7 +58,7 @@ public:
   std::vector<std::pair<NodeId, NodeId>>
   unrelated(llvm::ArrayRef<std::string> Names) const;
 
-  /// To whether the user named it.
+  /// To whether the user named it, and not a pattern that it is like.
   const std::map<std::pair<NodeId, uint32_t>, bool> &tensors() const {
     return Found;
   }
@@ -71,7 +71,7 @@ public:
   }
 
 private:
-  void addNamed(Endpoint E);
+  void addNamed(Endpoint E, bool Alone);
   bool addPattern(llvm::StringRef Pattern, DiagnosticEngine &Diags);
   bool isInLoop(NodeId N) const { return Loops && Loops->givesInside(N); }
   bool isScalar(Endpoint E) const;
