@@ -14,11 +14,11 @@
 // which stay once: the batch that one read gives is the global one. Which feeds
 // are split: those named with --feed; else those whose axis 0 is unknown or the
 // same dimension as a split feed's; else, when all that train are static, those
-// with which most is spread. Everything else is read by all replicas alike. A named
-// tensor that depends on the batch itself is merged first, so that who feeds it
-// feeds the global value. In a graph with a static batch, the elements of shape
-// constants that are the batch become the rows of one replica, and data
-// constants as long as the batch are split.
+// with which most is spread. Everything else is read by all replicas alike. A
+// named tensor that depends on the batch itself is merged first, so that who
+// feeds it feeds the global value. In a graph with a static batch, the elements
+// of shape constants that are the batch become the rows of one replica, and
+// data constants as long as the batch are split.
 //
 // With batch=per-replica, every replica takes a batch from the queue or the
 // iterator, see lib/infer/batch/OwnBatch.h.

@@ -128,7 +128,8 @@ ArrayRef<OpRule> families::matrices() {
       entry(op::BatchMatrixDiag, PerVector, {.Sizes = sizes::diagonal}),
 
       // What needs the rows of all replicas: they are gathered.
-      entry(op::DiagPart, Whole, {.Sizes = sizes::diagPart, .ZerosOf = operands(0)}),
+      entry(op::DiagPart, Whole,
+            {.Sizes = sizes::diagPart, .ZerosOf = operands(0)}),
       entry(op::BatchMatrixSetDiag, Whole),
       entry(op::BatchMatrixSolveLs, Whole),
       entry(op::Diag, Whole),
