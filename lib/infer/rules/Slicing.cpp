@@ -345,30 +345,53 @@ static void stridedSlice(SizeContext &C) {
 
 namespace {
 
-/// Whether a strided slice takes all of axis \p Axis of the whole tensor, in
-/// order; its sizes alone would not tell a reversal.
-bool stridesInOrder(const TypeContext &C, int Axis, Endpoint Whole) {
+/// Where axis \p Axis of the whole tensor of a strided slice, that of \p Whole,
+/// is in the part; -1 if it is not there, or not in order: sizes alone would
+/// not tell a reversal.
+int stridedAxis(const TypeContext &C, int Axis, Endpoint Whole) {
   auto Strides = C.numbers(3);
   int Rank = C.rank(Whole);
   if (!Strides || Rank < 0)
-    return false;
+    return -1;
   auto Mask = [&](const char *Key, size_t I) {
     return C.intAttr(Key).value_or(0) >> I & 1;
   };
   int Explicit = 0;
   for (size_t I = 0; I < Strides->size(); ++I)
     Explicit += !Mask("new_axis_mask", I) && !Mask("ellipsis_mask", I);
-  int At = 0;
+  int At = 0, Out = 0;
   for (size_t I = 0; I < Strides->size(); ++I) {
     if (Mask("ellipsis_mask", I)) {
-      At += Rank - Explicit;
-    } else if (!Mask("new_axis_mask", I)) {
+      int Skipped = Rank - Explicit;
+      if (Axis >= At && Axis < At + Skipped)
+        return Out + Axis - At;
+      At += Skipped;
+      Out += Skipped;
+    } else if (Mask("new_axis_mask", I)) {
+      ++Out;
+    } else {
+      bool Drops = Mask("shrink_axis_mask", I);
       if (At == Axis)
-        return (*Strides)[I] == 1;
+        return (*Strides)[I] == 1 && !Drops ? Out : -1;
       ++At;
+      Out += !Drops;
     }
   }
-  return true;
+  return Out + Axis - At;
+}
+
+/// Whether axis \p Out of a result is axis \p In of operand \p I, of which the
+/// node at hand takes, or pads, a part.
+bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
+  if (C.isOp(op::StridedSlice))
+    return stridedAxis(C, In, C.input(I)) == Out;
+  if (C.isOp(op::StridedSliceGrad))
+    return stridedAxis(C, Out, C.out()) == In;
+  if (!C.isOp(op::Unpack))
+    return In == Out;
+  int64_t Axis = C.intAttr("axis").value_or(0);
+  Axis += Axis < 0 ? C.rank(I) : 0;
+  return Axis != In && Out == In - (In > Axis);
 }
 
 /// Split or Slice that takes one of the parts that \p X, operand \p I, is made
@@ -464,8 +487,7 @@ ReplicationType partType(TypeContext &C) {
     int Axis = C.D.batchAxis(C.out(Port));
     if (!In || !Out || Axis < 0 ||
         C.D.table().find((*Out)[Axis]) != C.D.table().find((*In)[X.Axis]) ||
-        (Strided && !stridesInOrder(C, X.Axis, C.input(I))) ||
-        (OfGrad && !stridesInOrder(C, Axis, C.out())))
+        !isAxisOf(C, I, X.Axis, Axis))
       return C.varying("takes a slice of the batch axis");
     if (BySize && C.localAxis(C.out(Port)) != Axis)
       return C.varying("takes a slice of a per-replica size");

@@ -250,6 +250,22 @@ TEST_CASE("types: layout", "[types]") {
   CHECK(B.facts().Types.type(B.end("zeros")).Zero);
 }
 
+TEST_CASE("types: a part as long as the batch is not its rows", "[types]") {
+  Builder B;
+  B.feed("x", {-1, 20});
+  B.ints("turn", {1, 0});
+  B.op("Transpose", "turned", {"x/split", "turn"});
+  B.sizeOf("n", "x/split", 0);
+  B.integer("four", 4);
+  B.op("Pack", "size", {"n", "four"}, DT_INT32);
+  B.op("Pack", "whole", {"four", "n"}, DT_INT32);
+  B.ints("begin", {0, 0});
+  B.op("Slice", "rows", {"turned", "begin", "size"});
+  B.op("Slice", "columns", {"turned", "begin", "whole"});
+  CHECK(B.type("rows") == "Varying");
+  CHECK(B.type("columns") == "Sharded(1)");
+}
+
 TEST_CASE("types: equal rows are joined as if they were in order", "[types]") {
   Basics B;
   B.integer("zero", 0);
