@@ -15,6 +15,10 @@
 //   _Gather   the rows of all replicas, for one user (a de-duplication)
 //   _Scale    times a power of the number of replicas
 //
+// Two things are settled before, since what follows from them shows in types: a
+// longest length that sizes are made of is reduced where it is computed, and a
+// Squeeze of all axes of one element gets the axes that the whole batch loses.
+//
 // Whether a gradient is averaged or added is the scale of its type: it is found
 // and not configured. --grad says it by hand. Writes that no rule relates have
 // the aggregation of their variable, or the mean of what is nearest to a
@@ -55,6 +59,7 @@ private:
   bool userGradients();
   bool leadsToSize(NodeId N) const;
   void shareSizes(Module &M);
+  void nameAxes(Module &M);
   bool repair(Module &M, const ProgramFacts &Facts,
               const ReductionReport &Report);
   void insert(const Demand &D, bool Assumed = false);
@@ -154,6 +159,35 @@ void InsertReductions::shareSizes(Module &M) {
   }
 }
 
+/// A Squeeze of all axes of one element would drop the rows of a replica that
+/// has one: it gets the axes that the whole batch loses.
+void InsertReductions::nameAxes(Module &M) {
+  uint32_t Op = 0;
+  while (Op < G->numOps() && G->opNameOf(Op) != op::Squeeze)
+    ++Op;
+  if (Op == G->numOps())
+    return;
+  const DimAnalysis &Dims = programFacts(M).Dims;
+  bool Any = false;
+  for (NodeId N = 0; N < G->size(); ++N) {
+    if (!G->isLive(N) || G->node(N).Op != Op || !G->isPerReplica(N))
+      continue;
+    auto Named = G->intListAttr(N, "squeeze_dims");
+    int Rows = Dims.batchAxis(G->input(N, 0));
+    if ((Named && !Named->empty()) || Rows < 0 ||
+        !Dims.mayBeOneRow((*Dims.shape(G->input(N, 0)))[Rows]))
+      continue;
+    auto Axes = Dims.axesOfOne(G->input(N, 0));
+    if (!Axes || Axes->empty())
+      continue;
+    G->setAttr(N, "squeeze_dims", encodeIntListAttr(*Axes));
+    Any = true;
+  }
+  if (Any)
+    G->markModified();
+  Changed |= Any;
+}
+
 /// Makes writes that no rule relates equal on all replicas. Returns whether
 /// there was anything to do.
 bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
@@ -226,6 +260,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   if (!userGradients())
     return PassResult::Failure;
   shareSizes(M);
+  nameAxes(M);
   ProgramFacts *Facts = &programFacts(M);
   unsigned Errors = D.errorCount();
   ReductionReport Report(*G, *Facts, *Options.Fetch, D);

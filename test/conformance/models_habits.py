@@ -300,6 +300,13 @@ def fields(b: Builder):
     descend(b, b.loss(b.total(tf.square(error))))
 
 
+def squeezed(b: Builder):
+    """All axes of one element are dropped, whichever they are: never the rows, though a replica may have one."""
+    x, y = b.inputs([5], [])
+    h = tf.squeeze(tf.matmul(x, b.variable("w", [5, 1])))
+    descend(b, b.loss(b.total(tf.square(h - y))))
+
+
 # --- Two players. ---
 
 
@@ -510,6 +517,10 @@ def tokens(rng, dtype):
     return models.lookups(rng, dtype)[0], rng.integers(0, 11, BATCH).astype(np.int32)
 
 
+def one_target(rng, dtype):
+    return models.ramp(rng, (5,)).astype(dtype), rng.standard_normal(BATCH).astype(dtype)
+
+
 def padded(rng, dtype):
     """The longest is in one half of the batch."""
     ids = rng.integers(1, 11, (BATCH, 6))
@@ -557,6 +568,7 @@ HABITS: Dict[str, Habit] = {
     "accumulated_cond": Habit(accumulated_cond, ROWS, steps=("train_op",) * 4),
     "two_lookups": Habit(two_lookups, models.lookups),
     "tied_embedding": Habit(tied_embedding, tokens),
+    "squeezed": Habit(squeezed, one_target),
     "trimmed": Habit(trimmed, padded),
     "fields": Habit(fields, grouped),
     "gan": Habit(

@@ -61,6 +61,7 @@ private:
     return BatchNorms && BatchNorms->mayChange(I, Key);
   }
   bool isOpenFeed(NodeId I) const;
+  bool mayNameAxes(NodeId I, NodeId P, StringRef Key);
   bool isOfWholeBatch(const ProgramFacts &Facts, NodeId N) const;
   void checkDemands(const ProgramFacts &Facts);
   void checkLocalRuns(const ProgramFacts &Facts);
@@ -71,6 +72,7 @@ private:
   std::vector<uint32_t> OpOf; ///< By op of the input: that of the program.
   uint32_t ConstOp = ~0u;     ///< Of the program.
   std::vector<std::pair<NodeId, StringRef>> ElementShapes; ///< That changed.
+  std::vector<NodeId> NamedAxes; ///< Squeezes that say which axes they drop.
   /// All input nodes, when ids are not enough to find them.
   DenseMap<StringRef, NodeId> ByName;
 };
@@ -209,13 +211,27 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
                      : G.attr(P, A.Key);
     if (Value != A.Value && !mayChange(I, A.Key) &&
         !(Value && isOffXla({A.Key, *Value, ""})) &&
-        !(A.Key == "shape" && isOpenFeed(I) && Value && isRank(*Value)))
+        !(A.Key == "shape" && isOpenFeed(I) && Value && isRank(*Value)) &&
+        !mayNameAxes(I, P, A.Key))
       error(P, "attribute '" + A.Key + "' is not that of the input");
   }
   for (const AttrEntry &A : G.attrs(P))
     if (!isIgnored(A.Key) && !In.attr(I, A.Key) && !mayChange(I, A.Key) &&
-        !isOffXla(A))
+        !isOffXla(A) && !mayNameAxes(I, P, A.Key))
       error(P, "attribute '" + A.Key + "' is not in the input");
+}
+
+/// Whether attribute \p Key is that of a Squeeze, which drops all axes of one
+/// element in the input: a program may say which those are.
+bool Checker::mayNameAxes(NodeId I, NodeId P, StringRef Key) {
+  if (Key != "squeeze_dims" || !G.isOp(P, op::Squeeze))
+    return false;
+  auto Was = In.attr(I, Key);
+  auto List = Was ? bytesField(*Was, AttrList) : std::nullopt;
+  if (Was && !(List && List->empty()))
+    return false;
+  NamedAxes.push_back(P);
+  return true;
 }
 
 /// Whether \p I is a feed of which the input does not know the rank: a program
@@ -446,6 +462,11 @@ bool Checker::run() {
     if (!isLocalElementShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
                              G.attr(P, Key), Replicas))
       error(P, "attribute '" + Key + "' is not that of the input");
+  for (NodeId P : NamedAxes)
+    if (auto Named = G.intListAttr(P, "squeeze_dims");
+        !Named || Named->empty() ||
+        Facts.Dims.axesOfOne(G.input(P, 0)) != SmallVector<int64_t, 4>(*Named))
+      error(P, "drops other axes than those of one element");
   if (auto Loops = LoopInfo::find(G, Facts.Order)) {
     checkLoops(G, *Loops, [&](NodeId N, const Twine &Text) { error(N, Text); });
     IsInside.resize(G.size());

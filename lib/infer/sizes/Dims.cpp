@@ -386,6 +386,28 @@ bool DimAnalysis::mayBeOneRow(DimId D) const {
   return Number <= (OwnRows ? 1 : replicas()) && (!Size || Size->C <= 1);
 }
 
+std::optional<SmallVector<int64_t, 4>>
+DimAnalysis::axesOfOne(Endpoint E) const {
+  auto Sizes = shape(E);
+  if (!Sizes || OwnRows)
+    return std::nullopt;
+  // There are as many rows as replicas, or more.
+  auto IsOfRows = [&](DimId D) {
+    auto S = Dims.hasSym(D) ? Dims.sym(D) : std::nullopt;
+    return replicas() > 1 &&
+           (S ? S->B > 0 && S->C > 0 && S->Ragged == 0 && Dims.isOfSplit(*S)
+              : Dims.followsRows(D));
+  };
+  SmallVector<int64_t, 4> Axes;
+  for (const auto &[I, D] : enumerate(*Sizes)) {
+    if (Dims.isOne(D))
+      Axes.push_back(static_cast<int64_t>(I));
+    else if (!IsOfRows(D) && (Dims.hasSym(D) || Dims.number(D) < 0))
+      return std::nullopt;
+  }
+  return Axes;
+}
+
 bool DimAnalysis::isUneven(Endpoint E, unsigned Axis) const {
   if (!Dims.hasRagged())
     return false;

@@ -289,6 +289,9 @@ public:
   int batchAxis(Endpoint E) const;
   /// The number that \p D is on one replica, or UnknownSize.
   int64_t localNumber(DimId D) const;
+  /// The axes of \p E along which the single-device step has one element;
+  /// nothing if that is not known of each of them.
+  std::optional<llvm::SmallVector<int64_t, 4>> axesOfOne(Endpoint E) const;
   /// Whether \p D, a size of one replica, may be 1 there.
   bool mayBeOneRow(DimId D) const;
   /// Whether the replicas may have different numbers of the rows along axis
