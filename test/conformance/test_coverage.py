@@ -65,11 +65,11 @@ def test_missing_op_is_an_error(tmp_path):
     path = tmp_path / "graph.pbtxt"
     feed = 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }'
     types = 'attr { key: "T" value { type: DT_FLOAT } } attr { key: "type" value { type: DT_INT32 } }'
-    for op, said in (("Bitcast", "  Bitcast 1\n"), ("NoSuchOp", "  NoSuchOp 1 (not in the registry)\n")):
+    for op, said in (("CheckPinned", "  CheckPinned 1\n"), ("NoSuchOp", "  NoSuchOp 1 (not in the registry)\n")):
         path.write_text(feed + f' node {{ name: "n" op: "{op}" input: "x" {types} }}')
         done = cover(str(path))
         assert done.returncode == 1 and said in done.stdout, done.stdout + done.stderr
     # The same op on what is no part of the batch.
     variable = feed.replace("Placeholder", "VariableV2").removesuffix("}") + 'attr { key: "shape" value { shape { } } } }'
-    path.write_text(variable + f' node {{ name: "n" op: "Bitcast" input: "x" {types} }}')
+    path.write_text(variable + f' node {{ name: "n" op: "CheckPinned" input: "x" {types} }}')
     assert cover(str(path)).returncode == 0
