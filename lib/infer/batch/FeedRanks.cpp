@@ -175,8 +175,11 @@ std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
 }
 
 void declareRanks(Graph &G, DiagnosticEngine &Diags) {
+  uint32_t Op = 0;
+  while (Op < G.numOps() && G.opNameOf(Op) != op::Placeholder)
+    ++Op;
   for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N) || !G.isOp(N, op::Placeholder) || !G.hasUses(N))
+    if (G.node(N).Op != Op || !G.isLive(N) || !G.hasUses(N))
       continue;
     auto Shape = G.shapeAttr(N, "shape");
     if (!Shape || !Shape->UnknownRank || isScalarFeed(G, {N, 0}))

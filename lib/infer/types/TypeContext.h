@@ -195,7 +195,7 @@ protected:
   bool multipliesZeros() const {
     uint16_t Of = Rules[node().Op].Rule.ZerosOf;
     for (unsigned I = 0; Of != 0 && I < numData(); ++I)
-      if (isOperand(Of, I) && given(I).Zero)
+      if (isOperand(Of, I) && T.natural(input(I)).Zero && given(I).Zero)
         return true;
     return false;
   }
