@@ -26,12 +26,22 @@ TypeContext::TypeContext(TypeAnalysis &T, ArrayRef<NodeId> Order)
     : NodeView{T.G}, Types(T), D(T.Dims), T(T), Due(G.size()),
       Loops(LoopInfo::find(G, Order)) {
   Rules.reserve(G.numOps());
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    Rules.push_back({ruleOf(G.opNameOf(Op)), traitsOf(G.opNameOf(Op))});
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    const OpRule &Rule = ruleOf(G.opNameOf(Op));
+    Rules.push_back({Rule, traitsOf(G.opNameOf(Op)), Rule.ZerosOf});
+  }
   if (Conditions::any(G))
     When = std::make_unique<const Conditions>(G, Order);
   if (Loops)
     Defined.resize(G.size());
+}
+
+bool TypeContext::multipliesZeros() const {
+  uint16_t Of = Rules[node().Op].ZerosOf;
+  for (unsigned I = 0; I < numData(); ++I)
+    if (isOperand(Of, I) && T.natural(input(I)).Zero && given(I).Zero)
+      return true;
+  return false;
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,8 @@
 #include "lib/infer/types/Types.h"
 #include "lib/ops/OpRule.h"
 
+#include "llvm/Support/Compiler.h"
+
 #include <memory>
 
 namespace graft {
@@ -95,7 +97,8 @@ public:
     if (Port < numResults())
       T.Types[D.outputIndex(out(Port))] = asResult(Type, Mark);
   }
-  void setAll(ReplicationType Type, LocalIndices Mark = LocalIndices::None) {
+  LLVM_ATTRIBUTE_ALWAYS_INLINE void
+  setAll(ReplicationType Type, LocalIndices Mark = LocalIndices::None) {
     std::fill_n(T.Types.begin() + D.outputIndex(out()), numResults(),
                 asResult(Type, Mark));
   }
@@ -182,23 +185,20 @@ protected:
   void noteMany();
   ReplicationType ofWhole(Endpoint E, ReplicationType Type) const;
   ReplicationType mergedOperand(Endpoint E, ReplicationType Type) const;
-  ReplicationType asResult(ReplicationType Type, LocalIndices Mark) {
+  /// (Called for each result of each node.)
+  LLVM_ATTRIBUTE_ALWAYS_INLINE ReplicationType asResult(ReplicationType Type,
+                                                        LocalIndices Mark) {
     if (!Type.isPowerKnown())
       Type = varying("multiplies too many values that grow with the replicas");
     Type.Indices = Mark;
     Type.Assumes |= Assumes;
     Type.Zero &= is(trait::KeepsZeros);
-    Type.Zero |= !Type.isVarying() && multipliesZeros();
+    if (!Type.Zero && Rules[node().Op].ZerosOf != 0 && !Type.isVarying())
+      Type.Zero = multipliesZeros();
     return Type;
   }
   /// Whether an operand that all results are linear in is all zeros.
-  bool multipliesZeros() const {
-    uint16_t Of = Rules[node().Op].Rule.ZerosOf;
-    for (unsigned I = 0; Of != 0 && I < numData(); ++I)
-      if (isOperand(Of, I) && T.natural(input(I)).Zero && given(I).Zero)
-        return true;
-    return false;
-  }
+  bool multipliesZeros() const;
   Endpoint hoist(Endpoint E) const;
   Endpoint whereJoined(Endpoint E) const;
   /// The node at hand would have to read operand \p I after an exchange in a
@@ -213,6 +213,7 @@ protected:
   struct OpInfo {
     const OpRule &Rule;
     uint32_t Is; ///< traitsOf() the op.
+    uint16_t ZerosOf;
     void type(TypeContext &C) const {
       (Rule.Type ? Rule.Type : types::none)(C);
     }
