@@ -158,9 +158,13 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
     if (Does)
       Result |= Differs;
   }
+  if (In & OfRows || Type.isSharded() || This.Kind == Inserted::Split)
+    Result |= OfRows;
   auto Shape = Facts.Dims.shape({N, Port});
   uint8_t Known = 0;
-  bool Complete = Shape && ofDims(*Shape, Known);
+  // The sizes of a list are those of its elements.
+  bool Complete =
+      Shape && G.outputType({N, Port}) != DT_VARIANT && ofDims(*Shape, Known);
   if (!Complete) {
     Known |= sizes(N, In);
     if (Type.isSharded())
@@ -526,6 +530,51 @@ uint8_t LocalRuns::comparedSizes(NodeId N) const {
   return Result;
 }
 
+/// Whether \p N compares the rows of one replica with a size of a tensor that
+/// is not made of any.
+bool LocalRuns::comparesUnknown(NodeId N) const {
+  const OpRule &Rule = ruleAt(N);
+  bool Aligned = Rule.Is & trait::Elementwise;
+  uint16_t Mask = Aligned ? AllOperands : Rule.ComparedOperands;
+  const DimTable &Table = Facts.Dims.table();
+  auto Operands = G.dataInputs(N);
+  // All sizes but those that are added up.
+  int64_t Joined = -1;
+  if (Rule.Is & trait::JoinsRows && !G.isOp(N, op::Pack)) {
+    unsigned Axis = G.isOp(N, op::Concat) ? 0 : G.node(N).NumData - 1;
+    if (auto V = Facts.Dims.numbers(Operands[Axis]); V && V->size() == 1)
+      Joined = V->front();
+  } else if (Mask == AllOperands && !Aligned) {
+    return false;
+  }
+  auto IsOther = [&](unsigned I, size_t Rank, size_t Axis) {
+    if (!isOperand(Mask, I) || in(N, I) & (OfRows | AllSize))
+      return false;
+    auto Shape = Facts.Dims.shape(Operands[I]);
+    if (!Shape)
+      return true;
+    // The last axes go together.
+    size_t At = Aligned ? Axis + Shape->size() - Rank : Axis;
+    return At < Shape->size() && Table.number((*Shape)[At]) != 1;
+  };
+  for (unsigned I = 0; I < Operands.size(); ++I) {
+    auto Shape = isOperand(Mask, I) && in(N, I) & OwnSize
+                     ? Facts.Dims.shape(Operands[I])
+                     : std::nullopt;
+    for (size_t Axis = 0; Shape && Axis < Shape->size(); ++Axis) {
+      uint8_t Known = 0;
+      bool IsJoined = int64_t(Axis) == Joined ||
+                      int64_t(Axis) == Joined + int64_t(Shape->size());
+      if (IsJoined || !ofDims((*Shape)[Axis], Known) || !(Known & OwnSize))
+        continue;
+      for (unsigned J = 0; J < Operands.size(); ++J)
+        if (IsOther(J, Shape->size(), Axis))
+          return true;
+    }
+  }
+  return false;
+}
+
 /// Whether \p N works element by element on a tensor with a size that follows
 /// the values of one replica, and on one with other sizes.
 bool LocalRuns::comparesLengths(NodeId N) const {
@@ -553,6 +602,9 @@ std::string LocalRuns::fault(NodeId N) const {
   if (comparedSizes(N) == (OwnSize | AllSize))
     return "mixes a per-replica shard with rows of the whole batch, whose "
            "number differs";
+  if (comparesUnknown(N))
+    return "mixes a per-replica shard with a tensor that may have the rows of "
+           "the whole batch";
   if (comparesLengths(N))
     return "mixes a number of elements that depends on the values of one "
            "replica with a number that is equal on all replicas";

@@ -66,8 +66,9 @@ private:
     OwnNumber = 4, ///< An element may count rows of one replica.
     AllNumber = 8,
     Differs = 16,
-    Rows = 32,   ///< How many elements there are follows a replica's rows.
-    Length = 64, ///< A size may follow a replica's values, not only its rows.
+    Rows = 32,    ///< How many elements there are follows a replica's rows.
+    Length = 64,  ///< A size may follow a replica's values, not only its rows.
+    OfRows = 128, ///< It is made of rows of a replica.
   };
   static uint8_t asNumbers(uint8_t Sizes) { return (Sizes & 3) << 2; }
   static uint8_t asSizes(uint8_t Numbers) { return (Numbers >> 2) & 3; }
@@ -104,6 +105,7 @@ private:
   std::string faultOfShape(NodeId N) const;
   bool takesListOfAll(NodeId N) const;
   uint8_t comparedSizes(NodeId N) const;
+  bool comparesUnknown(NodeId N) const;
   bool comparesLengths(NodeId N) const;
 
   const Graph &G;
