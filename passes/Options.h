@@ -101,6 +101,26 @@ struct InsertCollectivesOptions : PassOptions {
 enum class Fallback : uint8_t { Once, Mean, Refuse };
 constexpr llvm::StringLiteral wordsOf(Fallback) { return "once|mean|refuse"; }
 
+struct CutWorkersOptions : PassOptions {
+  Option<Strings> Tasks{*this, "tasks",
+                        "The workers, as /job:worker/task:0, the chief first"};
+  Option<Strings> Names{*this, "names",
+                        "What can be run of the step, and every worker has"};
+  Option<std::string> Server{*this, "server",
+                             "Where queues are whose reader is on no server"};
+  Option<unsigned> Worker{*this, "worker", "The number of the worker", 0};
+};
+
+struct ShareVariablesOptions : PassOptions {
+  Option<Strings> Synchronizers{
+      *this, "synchronizers",
+      "GLOB=SYNCHRONIZER: for shared variables that have none "
+      "in `_graft_synchronizer`"};
+  Option<Strings> Servers{
+      *this, "servers",
+      "Devices for shared variables without a destination, balanced by bytes"};
+};
+
 struct InsertReductionsOptions : PassOptions {
   Option<Fallback> What{
       *this, "fallback",

@@ -28,6 +28,9 @@
 //     w = VarHandleOp() _graft_synchronizer=     w = VarHandleOp()
 //         "ps,destination=/device:CPU:1"      →      @/device:CPU:1
 //
+// With `servers` the variables without a destination are on these, balanced by
+// bytes.
+//
 // What the input colocates with a node of another device is no longer: nothing
 // that is computed depends on it, and TensorFlow would refuse the graph.
 //
@@ -43,19 +46,18 @@
 #include "lib/pass/Pass.h"
 #include "lib/rewrite/Slots.h"
 #include "lib/strategy/Record.h"
+#include "lib/strategy/Resources.h"
 #include "lib/support/Glob.h"
+#include "passes/Options.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 
 namespace graft {
 namespace {
-
-struct ShareVariablesOptions : PassOptions {
-  Option<Strings> Synchronizers{
-      *this, "synchronizers",
-      "GLOB=SYNCHRONIZER: for shared variables that have none "
-      "in `_graft_synchronizer`"};
-};
 
 class ShareVariables final
     : public PassBase<ShareVariables, ShareVariablesOptions> {
@@ -71,6 +73,7 @@ public:
 
 private:
   bool giveSynchronizers();
+  void giveServers();
   void keepOnHost(NodeId Var);
   void cache(NodeId Var, Endpoint Read);
   void separate();
@@ -169,6 +172,32 @@ bool ShareVariables::giveSynchronizers() {
   return true;
 }
 
+/// Variables that nobody placed are on the servers, each on the one that has
+/// the fewest bytes so far; a slot is where its variable is.
+void ShareVariables::giveServers() {
+  std::vector<uint64_t> Bytes(Options.Servers->size());
+  DenseSet<NodeId> Slots;
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (const UpdateDef &U = Vars->update(*G, N); G->isLive(N))
+      for (unsigned I = 1; I < U.NumVars; ++I)
+        Slots.insert(Vars->variableOf(G->input(N, I)));
+  for (NodeId Var : Vars->variables()) {
+    if (G->node(Var).Plan != Policy::Shared || Slots.contains(Var) ||
+        synchronizerOf(*G, Var))
+      continue;
+    auto Least = min_element(Bytes);
+    uint64_t Size = bytesOf(G->typeAttr(Var, "dtype").value_or(DT_INVALID));
+    auto Shape = G->shapeAttr(Var, "shape");
+    for (int64_t D : Shape ? Shape->Dims : SmallVector<int64_t, 4>())
+      Size = SaturatingMultiply(Size,
+                                static_cast<uint64_t>(std::max<int64_t>(D, 1)));
+    *Least = SaturatingAdd(*Least, Size);
+    size_t Server = static_cast<size_t>(Least - Bytes.begin());
+    G->setStringAttr(Var, SynchronizerAttr,
+                     "ps,destination=" + (*Options.Servers)[Server]);
+  }
+}
+
 /// Drops colocation between shared variables, or what uses them in place, and
 /// nodes that are on other devices; what is once and has a device moves with
 /// the variable that it is colocated with.
@@ -258,6 +287,8 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &D) {
   Vars = &Index;
   if (!giveSynchronizers())
     return PassResult::Failure;
+  if (!Options.Servers->empty())
+    giveServers();
   bool Synchronized = any_of(Vars->variables(), [&](NodeId Var) {
     return synchronizerOf(*G, Var).has_value();
   });
@@ -275,6 +306,6 @@ PassResult ShareVariables::run(Module &M, DiagnosticEngine &D) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(ShareVariables)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(ShareVariables)
 
 } // namespace graft

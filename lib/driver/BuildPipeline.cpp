@@ -81,7 +81,7 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
     P.add(createPartitionVariablesPass());
   P.add(createReplicatePass(replicateOptions(O, OnGpus)));
   P.add(createMirrorVariablesPass(O.Mirror));
-  P.add(createShareVariablesPass());
+  P.add(createShareVariablesPass(O.Share));
   // Nothing of these asks for proxies.
   if (!O.isPlain() || O.Assign.LocalReplication)
     P.add(createProxyVariablesPass());
@@ -101,7 +101,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   MergeFetchesOptions Merge;
   Merge.Fetch = O.Fetches;
   Merge.Pick = IsTpu;
-  Merge.Forward = O.To == Lowering::Replicas && O.MergesForward;
+  Merge.Forward =
+      O.To == Lowering::Replicas && O.MergesForward && !O.BetweenGraphs;
   P.add(createMergeFetchesPass(Merge));
   // What a record says of sums; a plain strategy has no compressors and groups.
   if (!IsTpu && (!O.Builder || O.Assign.Compressor.isGiven()))

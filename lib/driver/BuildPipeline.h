@@ -36,10 +36,14 @@ struct StrategyOptions {
   /// GPUs if the input names one, else CPUs; or else the default of replicate.
   bool InputChoosesDevices = false;
   std::vector<std::string> Tasks; ///< Empty: none has a name.
+  bool BetweenGraphs = false;     ///< A graph for each of Tasks.
+  /// Of these, the only one whose graph is written.
+  std::optional<unsigned> OnlyWorker;
 
   AssignStrategyOptions Assign;
   ReplicateOptions Replicate;
   MirrorVariablesOptions Mirror;
+  ShareVariablesOptions Share;
   std::optional<SyncBatchNormOptions> BatchNorm;
   InsertReductionsOptions Reduce;
   FuseReductionsOptions Fuse;

@@ -85,6 +85,11 @@ cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
                           cl::desc("Number of workers of ipu-multi-worker, "
                                    "which writes a graph for each"));
 OptionFlag Worker(&SplitWorkersOptions::Worker, cl::value_desc("I"));
+Text Mode("mode", cl::init("in-graph"), cl::value_desc("mode"),
+          cl::cat(Distribution),
+          cl::desc("With --cluster: in-graph, one graph for all workers "
+                   "(default), or between-graph, one for each, -o with %d for "
+                   "the worker, or --worker=I"));
 OptionFlag Feed(&ReplicateOptions::Feed,
                 cl::value_desc("NAME[+NAME...][=how]"));
 OptionFlag Batch(&ReplicateOptions::Batch, cl::value_desc("whose"));
@@ -175,6 +180,7 @@ Error placeOnCluster(StrategyOptions &S) {
   if (!Spec)
     return failure("--cluster: " + toString(Spec.takeError()));
   S.Tasks = trainingTasks(*Spec);
+  S.Share.Servers = serverDevices(*Spec);
   if (S.Tasks.size() * Replicas > MaxReplicas)
     return failure(formatv("--cluster: {0} workers with {1} replicas each are "
                            "more than {2}",
@@ -219,7 +225,8 @@ Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
                      "' is not a type of device, such as CPU or GPU");
     S.DeviceType = Device->Type;
   }
-  S.InputChoosesDevices = given(Replicas) && S.DeviceType.empty();
+  S.InputChoosesDevices =
+      (given(Replicas) || given(Cluster)) && S.DeviceType.empty();
   return Error::success();
 }
 
@@ -231,10 +238,11 @@ Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
   Flag = firstGiven({Replicas, DeviceType, Cluster, Devices});
   if (given(Resources) && !Flag.empty())
     return failure("--resources and " + Flag + ": give only one");
-  if (given(Cluster) && !given(Replicas))
+  if (given(Cluster) && !given(Replicas) && Mode != "between-graph")
     return failure("--cluster needs --replicas, the number of replicas on each "
                    "worker");
-  if (!given(Devices) && !given(Replicas) && !given(Resources) && S.Builder)
+  if (!given(Devices) && !given(Replicas) && !given(Resources) &&
+      !given(Cluster) && S.Builder)
     return failure("--strategy needs --replicas or --devices");
   if (Error E = checkDeviceType(S, Other))
     return E;
@@ -247,13 +255,15 @@ Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
     if (!Listed)
       return Listed.takeError();
     S.Replicate.Devices = std::move(*Listed);
-  } else if (!given(Replicas)) {
+  } else if (!given(Replicas) && !given(Cluster)) {
     if (S.Assign.Record->Replicas.empty())
       return failure("--strategy: '" + Strategy +
                      "' lists no replicas; give --replicas or --devices");
     S.Replicate.Devices =
         resourcesOf(S.Assign.Record->Replicas).replicaDevices();
   } else {
+    if (!given(Replicas))
+      Replicas = 1;
     if (Replicas == 0 || Replicas > MaxReplicas)
       return failure(formatv("--replicas: {0} is not between 1 and {1}",
                              Replicas.getValue(), MaxReplicas));
@@ -266,6 +276,32 @@ Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
     return failure("--reduction=collective: In-graph multi-worker training is "
                    "not supported but with a reduction to one device; give "
                    "--reduction=add");
+  return Error::success();
+}
+
+/// --mode=between-graph: the graph for all of --cluster, cut between its tasks.
+Error checkMode(StrategyOptions &S, StringRef Output) {
+  if (Mode == "in-graph")
+    return Error::success();
+  if (!given(Cluster))
+    return failure("--mode=between-graph needs --cluster");
+  if (!S.Builder || S.Builder->ForAll != Policy::Shared)
+    return failure("--mode=between-graph: --strategy=" + Strategy +
+                   " has copies of variables; give --strategy=ps, or "
+                   "--strategy=ipu-multi-worker for collectives");
+  S.BetweenGraphs = true;
+  if (given(Worker)) {
+    if (Error E = Worker.take(S.Split))
+      return E;
+    S.OnlyWorker = *S.Split.Worker;
+    if (S.OnlyWorker >= S.Tasks.size())
+      return failure(formatv("--worker: {0} is not between 0 and {1}",
+                             *S.OnlyWorker, S.Tasks.size() - 1));
+  } else if (S.Tasks.size() > 1 && !Output.contains("%d")) {
+    return failure("--mode=between-graph: '-o " + Output +
+                   "' would be the file of each worker; write %d for the "
+                   "worker, as in worker-%d.meta, or give --worker");
+  }
   return Error::success();
 }
 
@@ -354,10 +390,14 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   if (!S.Assign.Emit->empty() && *S.Assign.Emit == Other.Output)
     return failure("--emit-strategy and -o: '" + Other.Output +
                    "' cannot be both");
-  bool BetweenGraphs = S.To == Lowering::Workers;
-  if (!BetweenGraphs && (given(Workers) || given(Worker)))
+  if (Error E = checkWord("--mode", Mode, {"in-graph", "between-graph"}))
+    return E;
+  bool IsSplit = S.To == Lowering::Workers;
+  if (!IsSplit && (given(Workers) || (given(Worker) && Mode == "in-graph")))
     return failure("--workers and --worker need --strategy=ipu-multi-worker");
-  if (Error E = BetweenGraphs ? checkWorkers(S, Other) : checkPlaces(S, Other))
+  if (Error E = IsSplit ? checkWorkers(S, Other) : checkPlaces(S, Other))
+    return E;
+  if (Error E = checkMode(S, Other.Output))
     return E;
   if (Error E = checkReduction(S))
     return E;
@@ -388,6 +428,9 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   copy_if(Fetch, std::back_inserter(S.Fetches),
           [](StringRef F) { return F != "none"; });
   S.CheckCopies = CheckCopies;
+  // What is not named: a copy of a variable on a worker would be its own.
+  if (S.BetweenGraphs)
+    S.Mirror.Rules.add("*=shared");
   return S;
 }
 

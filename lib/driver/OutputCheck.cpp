@@ -21,7 +21,6 @@ namespace graft {
 Error checkWritten(const Module &M, ArrayRef<std::string> Files,
                    OutputFormat Format, StringRef Name,
                    DiagnosticEngine &Diags) {
-  using Encoding = ReadOptions::Encoding;
   std::vector<std::unique_ptr<MemoryBuffer>> Parts;
   size_t Size = 0;
   for (const std::string &File : Files) {
@@ -41,6 +40,12 @@ Error checkWritten(const Module &M, ArrayRef<std::string> Files,
       To = std::copy(Part->getBufferStart(), Part->getBufferEnd(), To);
     Bytes = std::move(All);
   }
+  return checkMessage(M, std::move(Bytes), Format, Diags);
+}
+
+Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
+                   OutputFormat Format, DiagnosticEngine &Diags) {
+  using Encoding = ReadOptions::Encoding;
   bool IsText = Format == OutputFormat::Text;
   Expected<Module> Written = readModule(
       std::move(Bytes),

@@ -12,6 +12,7 @@
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace graft {
 
@@ -21,6 +22,11 @@ namespace graft {
 llvm::Error checkWritten(const Module &M, llvm::ArrayRef<std::string> Files,
                          OutputFormat Format, llvm::StringRef Name,
                          DiagnosticEngine &Diags);
+
+/// The same of the message \p Bytes.
+llvm::Error checkMessage(const Module &M,
+                         std::unique_ptr<llvm::MemoryBuffer> Bytes,
+                         OutputFormat Format, DiagnosticEngine &Diags);
 
 } // namespace graft
 

@@ -10,6 +10,7 @@
 #include "lib/driver/FileChecks.h"
 #include "lib/driver/OutputCheck.h"
 #include "lib/driver/Report.h"
+#include "lib/driver/WorkerFiles.h"
 #include "lib/infer/facts/Explain.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/facts/TypesText.h"
@@ -105,10 +106,12 @@ bool Run::transform(const std::string *Text) {
     sayDevices(OnGpus);
   Manager.add(O.Passes.pipeline(OnGpus, Once));
   // Timing and printing want every pass at its place.
-  Late = Text == nullptr && O.Write.Threads > 1 && O.Output != "-" &&
-         !O.Show.VerifyEach && !O.Show.TimePasses && !O.Show.Statistics &&
-         !O.Show.PrintAfterAll && !O.Show.PrintBeforeAll &&
-         O.Show.PrintBefore.empty() && O.Show.PrintAfter.empty() &&
+  Late = Text == nullptr &&
+         !(O.Passes.Strategy && O.Passes.Strategy->BetweenGraphs) &&
+         O.Write.Threads > 1 && O.Output != "-" && !O.Show.VerifyEach &&
+         !O.Show.TimePasses && !O.Show.Statistics && !O.Show.PrintAfterAll &&
+         !O.Show.PrintBeforeAll && O.Show.PrintBefore.empty() &&
+         O.Show.PrintAfter.empty() &&
          O.Show.PrintChanged == Instrumentation::Changed::Off &&
          (!sys::fs::exists(O.Output) || sys::fs::is_regular_file(O.Output)) &&
          O.Format.value_or(OutputFormat::Binary) == OutputFormat::Binary;
@@ -211,6 +214,11 @@ std::string Run::outputPath(OutputFormat Format) const {
   return Path.str().str();
 }
 
+/// A graph is written for each worker.
+bool Run::betweenGraphs() const {
+  return O.Passes.Strategy && O.Passes.Strategy->BetweenGraphs && M.Lowered;
+}
+
 /// Small files are read again in some milliseconds.
 bool Run::verifiesOutput() const {
   static constexpr size_t MaxSmall = size_t(1) << 20;
@@ -247,6 +255,16 @@ void Run::write(std::string *Text) {
   }
   WriteOptions Options = O.Write;
   Options.Format = Format;
+  if (betweenGraphs()) {
+    if (Error E = writeWorkerFiles(M, *O.Passes.Strategy, O.Output, Options,
+                                   verifiesOutput(), Diags))
+      return report(std::move(E), Diags);
+    if (Error E = writeSideFiles())
+      return report(std::move(E), Diags);
+    if (Error E = writeDepfile(workerPath(O.Output, 0)))
+      report(std::move(E), Diags);
+    return;
+  }
   // The certificate and the verifier look at the program while it is written
   // to a temporary file, which replaces the output only if they agree.
   DiagnosticEngine LateDiags;

@@ -50,6 +50,7 @@ private:
   llvm::Expected<std::string> writeOutput(const std::string &Path,
                                           const WriteOptions &Options) const;
   void write(std::string *Text);
+  bool betweenGraphs() const;
   bool verifiesOutput() const;
   llvm::Error writeSideFiles();
   llvm::Error writeDepfile(llvm::StringRef First);

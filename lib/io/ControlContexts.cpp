@@ -17,13 +17,16 @@ class ContextPruning {
 public:
   explicit ContextPruning(const Graph &G) : G(G) {}
 
+  bool drops(const tensorflow::CondContextDef &C) const {
+    return isGone(C.pred_name()) || isGone(C.pivot_name());
+  }
+  bool drops(const tensorflow::WhileContextDef &C) const {
+    return isGone(C.pivot_name());
+  }
+
   template <typename Context> void lower(Context &C) {
     tensorflow::ValuesDef &Values = *C.mutable_values_def();
-    auto IsGone = [this](StringRef Name) {
-      auto E = G.findEndpoint(Name);
-      return !E || (!E->isControl() && Name.contains(':') &&
-                    E->Port >= G.numOutputs(E->Node).value_or(~0U));
-    };
+    auto IsGone = [this](StringRef Name) { return isGone(Name); };
     auto &Names = *Values.mutable_values();
     Names.erase(std::remove_if(Names.begin(), Names.end(), IsGone),
                 Names.end());
@@ -32,8 +35,16 @@ public:
       if (!IsGone(Outside) && !IsGone(Inside))
         External[Outside] = Inside;
     Values.mutable_external_values()->swap(External);
-    for (tensorflow::ControlFlowContextDef &Inner :
-         *C.mutable_nested_contexts()) {
+    auto &Nested = *C.mutable_nested_contexts();
+    Nested.erase(
+        std::remove_if(
+            Nested.begin(), Nested.end(),
+            [this](const tensorflow::ControlFlowContextDef &Inner) {
+              return (Inner.has_cond_ctxt() && drops(Inner.cond_ctxt())) ||
+                     (Inner.has_while_ctxt() && drops(Inner.while_ctxt()));
+            }),
+        Nested.end());
+    for (tensorflow::ControlFlowContextDef &Inner : Nested) {
       if (Inner.has_cond_ctxt())
         lower(*Inner.mutable_cond_ctxt());
       if (Inner.has_while_ctxt())
@@ -42,6 +53,12 @@ public:
   }
 
 private:
+  bool isGone(StringRef Name) const {
+    auto E = G.findEndpoint(Name);
+    return !E || (!E->isControl() && Name.contains(':') &&
+                  E->Port >= G.numOutputs(E->Node).value_or(~0U));
+  }
+
   const Graph &G;
 };
 

@@ -17,20 +17,27 @@
 
 namespace graft {
 
-/// Parses each element of the collection, edits it and puts it back.
+/// Parses each element of the collection, edits it and puts it back, but for
+/// what \p Edit drops.
 template <typename Context, typename How>
 void editCollection(Module &M, llvm::StringRef Key, How &Edit) {
   auto It = M.metaGraph()->collection_def().find(Key.str());
   if (It == M.metaGraph()->collection_def().end())
     return;
   tensorflow::CollectionDef Collection = It->second;
-  for (std::string &Bytes : *Collection.mutable_bytes_list()->mutable_value()) {
+  auto &All = *Collection.mutable_bytes_list()->mutable_value();
+  int Kept = 0;
+  for (std::string &Bytes : All) {
     Context C;
-    if (!C.ParseFromString(Bytes))
-      continue;
-    Edit.lower(C);
-    Bytes = serialize(C);
+    if (C.ParseFromString(Bytes)) {
+      if (Edit.drops(C))
+        continue;
+      Edit.lower(C);
+      Bytes = serialize(C);
+    }
+    All[Kept++].swap(Bytes);
   }
+  All.DeleteSubrange(Kept, All.size() - Kept);
   M.setCollection(Key, Collection);
 }
 
@@ -47,8 +54,9 @@ void editContexts(Module &M, Args... More) {
   editCollection<tensorflow::WhileContextDef>(M, "while_context", Edit);
 }
 
-/// Takes what is not in the graph any more, because it was inlined or is in
-/// parts, out of what contexts name.
+/// Takes what is not in the graph any more, because it was inlined, is in parts
+/// or another worker's, out of what contexts name, and contexts that have
+/// nothing left.
 void pruneContexts(Module &M);
 
 } // namespace graft

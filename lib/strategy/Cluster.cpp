@@ -175,6 +175,14 @@ std::vector<std::string> trainingTasks(const ClusterSpec &Cluster) {
   return Result;
 }
 
+std::vector<std::string> serverDevices(const ClusterSpec &Cluster) {
+  std::vector<std::string> Result;
+  if (auto It = Cluster.Jobs.find("ps"); It != Cluster.Jobs.end())
+    for (size_t I = 0; I < It->second.size(); ++I)
+      Result.push_back(("/job:ps/task:" + Twine(I) + "/device:CPU:0").str());
+  return Result;
+}
+
 static bool isLocal(const DeviceName &D) {
   return D.Job.empty() || D.Job == "localhost";
 }

@@ -43,6 +43,9 @@ llvm::Expected<ClusterSpec> readCluster(llvm::StringRef File);
 /// The tasks that train, `/job:worker/task:0` and so on: the chief first.
 std::vector<std::string> trainingTasks(const ClusterSpec &Cluster);
 
+/// The devices of parameter servers, `/job:ps/task:0/device:CPU:0` and so on.
+std::vector<std::string> serverDevices(const ClusterSpec &Cluster);
+
 /// Full names of the devices in \p List, one for each replica, or why they
 /// cannot be.
 llvm::Expected<std::vector<std::string>>

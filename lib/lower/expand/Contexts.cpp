@@ -41,6 +41,9 @@ namespace {
 
 class ContextLowering {
 public:
+  template <typename Context> bool drops(const Context & /*Any*/) const {
+    return false;
+  }
   ContextLowering(const Graph &G, std::optional<unsigned> Worker);
 
   void lower(tensorflow::CondContextDef &C);

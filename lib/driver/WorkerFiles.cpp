@@ -1,0 +1,99 @@
+//===- lib/driver/WorkerFiles.cpp - a file for each worker ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/driver/WorkerFiles.h"
+
+#include "lib/driver/OutputCheck.h"
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/read/Read.h"
+#include "passes/Options.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+std::string workerPath(StringRef Output, unsigned Worker) {
+  auto [Before, After] = Output.split("%d");
+  return Before.size() == Output.size()
+             ? Output.str()
+             : (Before + Twine(Worker) + After).str();
+}
+
+/// What can be run of the step: what no op reads, what collections and
+/// signatures name, and what is asked for.
+static std::vector<std::string> namesOf(const Module &M,
+                                        const StrategyOptions &S) {
+  const Graph &G = M.graph();
+  StringSet<> Named = M.declaredNames();
+  for (StringRef Fetch : S.Fetches)
+    Named.insert(Fetch.split(':').first);
+  std::vector<std::string> Names;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && !G.isPerReplica(N) &&
+        (!G.hasUses(N) || Named.contains(G.name(N))))
+      Names.push_back(G.name(N).str());
+  return Names;
+}
+
+Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
+                       StringRef Output, const WriteOptions &Options,
+                       bool Verify, DiagnosticEngine &Diags) {
+  StringSink All;
+  if (Error E = writeModule(M, OutputFormat::Binary, All))
+    return E;
+  auto Bytes = [&] {
+    return MemoryBuffer::getMemBuffer(All.Text, M.FileName, false);
+  };
+  if (Verify)
+    if (Error E = checkMessage(M, Bytes(), OutputFormat::Binary, Diags))
+      return E;
+  CutWorkersOptions Cut;
+  Cut.Tasks = S.Tasks;
+  Cut.Names = namesOf(M, S);
+  if (!S.Share.Servers->empty())
+    Cut.Server = S.Share.Servers->front();
+  std::vector<unsigned> Workers;
+  std::vector<std::string> Paths;
+  for (unsigned I = 0; I < S.Tasks.size(); ++I)
+    if (!S.OnlyWorker || *S.OnlyWorker == I) {
+      Workers.push_back(I);
+      Paths.push_back(workerPath(Output, I));
+    }
+  auto Write = [&](unsigned Worker, ByteSink &Sink) -> Error {
+    auto Part = readModule(
+        Bytes(), {.Kind = M.Kind, .Form = ReadOptions::Encoding::Binary});
+    if (!Part)
+      return Part.takeError();
+    CutWorkersOptions Mine = Cut;
+    Mine.Worker = Worker;
+    Diags.setPass("cut-workers");
+    bool Good =
+        createCutWorkersPass(Mine)->run(*Part, Diags) != PassResult::Failure &&
+        verifyModule(*Part, Diags) && verifyImport(*Part, Diags);
+    Diags.setPass("");
+    if (!Good)
+      return createStringError(
+          inconvertibleErrorCode(),
+          formatv("there is no graph for worker {0}", Worker));
+    return writeModule(*Part, Options.Format, Sink);
+  };
+  if (Output == "-" || Options.Format == OutputFormat::None)
+    return writeFile(Output, Options, [&](ByteSink &Sink) {
+      return Write(Workers.front(), Sink);
+    });
+  return writeFiles(Paths, Options,
+                    [&](function_ref<ByteSink &()> Next) -> Error {
+                      for (unsigned Worker : Workers)
+                        if (Error E = Write(Worker, Next()))
+                          return E;
+                      return Error::success();
+                    });
+}
+
+} // namespace graft

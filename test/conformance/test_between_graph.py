@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph for each worker and parameter servers, in TensorFlow servers on the loopback.
+
+The chief initialises, saves and restores; a step is one call on each worker at the same time, which is fed its rows.
+"""
+
+import concurrent.futures
+import json
+import os
+import tempfile
+
+import compare
+import harness
+import models
+import models_habits
+import pytest
+import tensorflow.compat.v2 as tf
+from models import BATCH, Spec, tf1
+from test_workers import cluster
+
+TIMEOUT_MS = 30000
+
+
+def jobs_of(workers, servers):
+    addresses = cluster(workers + servers)["worker"]
+    jobs = {"worker": addresses[:workers]}
+    if servers:
+        jobs["ps"] = addresses[workers:]
+    return jobs
+
+
+def rewrite(path, workers, servers, *extra, strategy="ps"):
+    """The files of all workers, and what was said."""
+    folder = tempfile.mkdtemp(dir=harness.workdir())
+    file = os.path.join(folder, "cluster.json")
+    with open(file, "w") as f:
+        json.dump({"cluster": jobs_of(workers, servers)}, f)
+    out = os.path.join(folder, "worker-%d.meta")
+    said = harness.run_graft(
+        [path, "-o", out, "--mode=between-graph", f"--cluster={file}", f"--strategy={strategy}", "--device-type=CPU", *extra]
+    ).stderr
+    return [out.replace("%d", str(i)) for i in range(workers)], said
+
+
+class Cluster:
+    """The graphs of all workers, each in a session of its own server, beside parameter servers."""
+
+    def __init__(self, paths, servers, local=1):
+        jobs = jobs_of(len(paths), servers)
+        config = tf1.ConfigProto(
+            device_count={"CPU": local}, inter_op_parallelism_threads=4, intra_op_parallelism_threads=1
+        )
+        self.servers = [
+            tf1.train.Server(jobs, job_name=job, task_index=i, config=config)
+            for job, addresses in jobs.items()
+            for i in range(len(addresses))
+        ]
+        self.pool = concurrent.futures.ThreadPoolExecutor(len(paths))
+        self.graphs, self.sessions, self.savers = [], [], []
+        for path, server in zip(paths, self.servers):
+            with tf.Graph().as_default() as graph:
+                self.savers.append(tf1.train.import_meta_graph(path))
+                self.variables = {v.op.name: harness.read_name(v) for v in tf1.global_variables()}
+            self.graphs.append(graph)
+            self.sessions.append(tf1.Session(server.target, graph=graph))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for session in self.sessions:
+            session.close()
+        self.pool.shutdown()
+
+    def one(self, i, what, feeds=None):
+        return self.sessions[i].run(what, feeds, options=tf1.RunOptions(timeout_in_ms=TIMEOUT_MS))
+
+    def run(self, fetches, feeds=None):
+        """The same on all workers; feeds(i) is what worker i is fed."""
+        return list(self.pool.map(lambda i: self.one(i, fetches, feeds(i) if feeds else None), range(len(self.sessions))))
+
+    def rows(self, batch):
+        share = len(batch[0]) // len(self.sessions)
+        return lambda i: {f"{n}:0": v[i * share : (i + 1) * share] for n, v in zip("xy", batch)}
+
+    def check(self, want, what):
+        for i in range(len(self.sessions)):
+            harness.assert_all_close(self.one(i, self.variables), want, f"{what}, worker {i}")
+
+
+CASES = [
+    (Spec("linear", "ref"), 3, 1, 1),
+    (Spec("linear", "resource", BATCH, "sum"), 2, 0, 1),
+    (Spec("mlp_adam", "resource"), 2, 2, 1),
+    (Spec("mlp_adam", "ref", BATCH), 2, 1, 2),
+    (Spec("mlp_clip", "resource"), 3, 2, 1),
+    (Spec("embedding", "resource"), 2, 1, 1),
+    (Spec("embedding", "ref"), 3, 2, 1),
+    (Spec("embedding", "ref", BATCH), 2, 1, 2),
+    (Spec("cnn_nobn", "resource"), 2, 1, 1),
+    (Spec("adamw_assign", "ref"), 2, 1, 1),
+]
+
+
+@pytest.mark.parametrize("spec,workers,servers,local", CASES, ids=str)
+def test_steps(spec, workers, servers, local):
+    """Losses and variables of three steps are those of the single device on the global batch."""
+    want = harness.reference(spec)
+    paths, said = rewrite(harness.export(spec), workers, servers, f"--replicas={local}", "--verify-output")
+    assert said == ""
+    with Cluster(paths, servers, local) as all_of_them:
+        all_of_them.one(0, "init")
+        all_of_them.check(want.variables[0], "after init")
+        for i, batch in enumerate(models.batches(spec.model, spec.dtype), start=1):
+            for loss, _ in all_of_them.run(["loss:0", "train_op"], all_of_them.rows(batch)):
+                harness.assert_close(loss, want.losses[i - 1], f"loss of step {i}")
+            all_of_them.check(want.variables[i], f"after step {i}")
+
+
+# What replicas draw is not what the single device draws; one is refused, see test_refused.
+LEFT_OUT = ("dropout", "losses_module")
+HABITS = [(name, 2 + (i % 2)) for i, name in enumerate(models_habits.HABITS) if name not in LEFT_OUT]
+
+
+@pytest.mark.parametrize("name,workers", HABITS)
+def test_more_steps(name, workers):
+    """What people write in a training step: each of it between graphs."""
+    model = models_habits.HABITS[name]
+    data = models_habits.batches(model.data, len(model.steps))
+    path = compare.export(Spec(name), model.build)
+    want = compare.run(path, data, model.steps, model.fetches, model.after)
+    fetches = [f"--fetch={f.split(':')[0]}" for f in (*model.fetches, *model.after)]
+    paths, said = rewrite(path, workers, 1, *model.flags, *fetches)
+    with Cluster(paths, 1) as all_of_them:
+        all_of_them.one(0, "init")
+        for i, (batch, step) in enumerate(zip(data, model.steps), start=1):
+            feeds = all_of_them.rows(batch)
+            got = all_of_them.run([[*model.fetches], step], feeds)
+            later = all_of_them.run([*model.after], feeds)
+            for (fetched, _), after in zip(got, later):
+                for ours, theirs in zip((*fetched, *after), want[i][0] + want[i][2]):
+                    harness.assert_close(ours, theirs, f"fetch of step {i}")
+            all_of_them.check(want[i][1], f"after step {i}")
+
+
+def test_refused():
+    """Workers cannot exchange what is inside of a conditional: the assertions of tf.losses."""
+    model = models_habits.HABITS["losses_module"]
+    with pytest.raises(harness.GraftError, match="inside a conditional or a loop; write one graph for all"):
+        rewrite(compare.export(Spec("losses_module"), model.build), 2, 1, *model.flags)
+
+
+def test_checkpoints():
+    """The chief saves and restores for all; the files are those of the single device."""
+    spec = Spec("mlp_random", "resource")
+    path = harness.export(spec)
+    paths, _ = rewrite(path, 2, 2)
+    batches = models.batches(spec.model, spec.dtype)
+    with Cluster(paths, 2) as both, harness.Session(path) as single:
+        both.one(0, "init")
+        prefix = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "model")
+        both.one(0, "save/control_dependency:0", {"save/Const:0": prefix})
+        single.restart(init=False)
+        single.restore(prefix)
+        both.check(single.values(), "saved")
+        single.step(batches[0])
+        want, saved = single.values(), single.save()
+        both.run("train_op", both.rows(batches[0]))
+        both.check(want, "after a step")
+        both.run("train_op", both.rows(batches[1]))
+        both.one(0, "save/restore_all", {"save/Const:0": saved})
+        both.check(want, "restored by the chief")
+
+
+def test_no_worker_runs_ahead():
+    """A worker that is alone waits for the others, and nothing is written before all have given their part."""
+    spec = Spec("linear", "resource")
+    paths, _ = rewrite(harness.export(spec), 2, 1)
+    batch = models.batches(spec.model, spec.dtype)[0]
+    with Cluster(paths, 1) as both:
+        both.one(0, "init")
+        before = both.one(0, both.variables)
+        first = both.pool.submit(both.one, 1, "train_op", both.rows(batch)(1))
+        with pytest.raises(concurrent.futures.TimeoutError):
+            first.result(timeout=1)
+        harness.assert_all_close(both.one(0, both.variables), before, "before the chief's part")
+        both.one(0, "train_op", both.rows(batch)(0))
+        first.result(timeout=20)
+        both.check(harness.reference(spec).variables[1], "after the step")
+
+
+def test_one_file_is_that_of_all():
+    """--worker=I writes the same bytes."""
+    path = harness.export(Spec("mlp_adam", "resource"))
+    paths, _ = rewrite(path, 2, 1)
+    for i, file in enumerate(paths):
+        one = file + ".one"
+        file_of_cluster = os.path.join(os.path.dirname(file), "cluster.json")
+        harness.run_graft([
+            path, "-o", one, "--mode=between-graph", f"--cluster={file_of_cluster}", "--strategy=ps", "--device-type=CPU",
+            f"--worker={i}"
+        ])
+        with open(file, "rb") as a, open(one, "rb") as b:
+            assert a.read() == b.read()
