@@ -32,13 +32,19 @@ struct ClusterSpec {
   std::optional<unsigned> TaskIndex;
 };
 
+/// What may be in an address: with `OrAny` a port 0, which stands for one that
+/// is free, and then no host.
+enum class Ports { Given, OrAny };
+
 /// Parses `{"cluster": {"worker": ["host:port", ...]}, "task": {...}}`. An
 /// error says where in \p File it is, and line and column if it is one of JSON.
 llvm::Expected<ClusterSpec> parseCluster(llvm::StringRef Text,
-                                         llvm::StringRef File);
+                                         llvm::StringRef File,
+                                         Ports Allowed = Ports::Given);
 
 /// The cluster in the file \p File.
-llvm::Expected<ClusterSpec> readCluster(llvm::StringRef File);
+llvm::Expected<ClusterSpec> readCluster(llvm::StringRef File,
+                                        Ports Allowed = Ports::Given);
 
 /// The tasks that train, `/job:worker/task:0` and so on: the chief first.
 std::vector<std::string> trainingTasks(const ClusterSpec &Cluster);

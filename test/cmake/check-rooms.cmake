@@ -100,6 +100,10 @@ room(lib/driver ${Base} lib/io lib/io/read lib/io/write lib/io/inline lib/pass
   lib/program lib/infer/facts lib/strategy lib/certify passes)
 room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 
+# The program that runs one for each task.
+room(lib/launch lib/support lib/strategy)
+room(tools/graft-launch lib/support lib/strategy lib/launch)
+
 #===------------------------------------------------------------------------===#
 # Known debts
 #===------------------------------------------------------------------------===#
@@ -112,7 +116,7 @@ room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 set(Paid ${Debts})
 file(GLOB_RECURSE Files RELATIVE "${ROOT}"
   "${ROOT}/lib/*.cpp" "${ROOT}/lib/*.h" "${ROOT}/lib/*.def"
-  "${ROOT}/passes/*" "${ROOT}/tools/graft-opt/*")
+  "${ROOT}/passes/*" "${ROOT}/tools/graft-*/*")
 foreach(File IN LISTS Files)
   cmake_path(GET File PARENT_PATH Room)
   if(NOT Room IN_LIST Rooms)

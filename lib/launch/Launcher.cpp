@@ -1,0 +1,392 @@
+//===- lib/launch/Launcher.cpp - a process for each task --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// One thread and one loop: it waits for signals, pipes and clocks. Each process
+// leads a group. What leaves its group, or outlives its parent, comes to the
+// launcher, which is the reaper of all below it, and is ended with the rest. If
+// the launcher itself is killed the system kills the processes, but not what
+// they have started.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/launch/Launcher.h"
+
+#include "lib/launch/Output.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Clock::duration seconds(double S) {
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(S));
+}
+
+/// Those whose parent is this program now.
+std::set<pid_t> children() {
+  std::set<pid_t> Result;
+  auto Buffer = MemoryBuffer::getFileAsStream("/proc/thread-self/children");
+  if (!Buffer)
+    return Result;
+  SmallVector<StringRef> Words;
+  SplitString((*Buffer)->getBuffer(), Words);
+  for (StringRef Word : Words)
+    if (pid_t Pid; !Word.getAsInteger(10, Pid))
+      Result.insert(Pid);
+  return Result;
+}
+
+struct Process {
+  Task T;
+  unsigned Restarts;      ///< How often it may be started again.
+  unsigned Restarted = 0; ///< How often it was.
+  pid_t Pid = 0;          ///< 0 when it has ended.
+  pid_t Group = 0;        ///< 0 when nothing of it is left.
+};
+
+class Launcher {
+public:
+  Launcher(const LaunchOptions &O, const ClusterSpec &Cluster);
+  int run();
+
+private:
+  bool start(Process &P);
+  [[noreturn]] void become(char *const *Arguments, char *const *Environment,
+                           int Out, int Err, int Failed);
+  void cannotRun(StringRef What, int Why);
+
+  void readSignals();
+  void reap(pid_t Which);
+  void ended(Process &P, int How);
+  std::vector<pid_t> strays();
+  bool nothingLeft();
+
+  enum class Phase { Running, Ending, Killing };
+  void end(int WithStatus);
+  void tell(int Signal);
+  void kill();
+  void look();
+  int untilNext() const;
+
+  const LaunchOptions &O;
+  const ClusterSpec &Cluster;
+  Output Out;
+  std::vector<Process> Processes;
+  pid_t Self = ::getpid();
+  /// The children that the program had before it became this one.
+  std::set<pid_t> Foreign = children();
+  sigset_t OldMask;
+  sighandler_t OldPipe;
+  int Signals;
+  Phase Now = Phase::Running;
+  int Status = 0;
+  bool Interrupted = false;
+  /// Those outside of groups that have got SIGTERM.
+  std::set<pid_t> Told;
+  Clock::time_point Began = Clock::now(), EndingSince, KillAt, GiveUpAt;
+};
+
+Launcher::Launcher(const LaunchOptions &O, const ClusterSpec &Cluster)
+    : O(O), Cluster(Cluster) {
+  for (Task &T : tasksOf(Cluster)) {
+    auto It = O.Restarts.find(T.Job);
+    Processes.push_back({T, It == O.Restarts.end() ? 0 : It->second});
+  }
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  OldPipe = std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
+  sigset_t Watched;
+  sigemptyset(&Watched);
+  sigaddset(&Watched, SIGCHLD);
+  // As nohup and shells start programs: what is ignored stays so.
+  for (int Signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction Action;
+    if (::sigaction(Signal, nullptr, &Action) == 0 &&
+        Action.sa_handler != SIG_IGN)
+      sigaddset(&Watched, Signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &Watched, &OldMask);
+  Signals = ::signalfd(-1, &Watched, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+//===----------------------------------------------------------------------===//
+// Starting
+//===----------------------------------------------------------------------===//
+
+/// The child, until it is the command.
+void Launcher::become(char *const *Arguments, char *const *Environment, int Out,
+                      int Err, int Failed) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != Self)
+    ::_exit(1);
+  // Who reads a terminal from behind is stopped.
+  int In = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(In, STDIN_FILENO);
+  ::dup2(Out, STDOUT_FILENO);
+  ::dup2(Err, STDERR_FILENO);
+  std::signal(SIGPIPE, OldPipe);
+  ::sigprocmask(SIG_SETMASK, &OldMask, nullptr);
+  ::execvpe(Arguments[0], Arguments, Environment);
+  int Why = errno;
+  [[maybe_unused]] ssize_t Ignored = ::write(Failed, &Why, sizeof Why);
+  ::_exit(1);
+}
+
+void Launcher::cannotRun(StringRef What, int Why) {
+  Out.say("error: cannot run '" + What + "': " + strerror(Why));
+  end(Why == ENOENT ? 127 : 126);
+}
+
+/// False, after a message and the beginning of the end, if it cannot be.
+bool Launcher::start(Process &P) {
+  std::vector<std::string> Texts;
+  for (StringRef Argument : O.Command)
+    Texts.push_back(fillIn(Argument, P.T));
+  std::string Config = "TF_CONFIG=" + tfConfig(Cluster, P.T);
+  std::vector<char *> Arguments, Environment = {Config.data()};
+  for (std::string &Text : Texts)
+    Arguments.push_back(Text.data());
+  Arguments.push_back(nullptr);
+  for (char **E = environ; *E; ++E)
+    if (!StringRef(*E).starts_with("TF_CONFIG="))
+      Environment.push_back(*E);
+  Environment.push_back(nullptr);
+
+  int Pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+  auto CloseEnds = [&](int End) {
+    for (auto &Pipe : Pipes)
+      ::close(Pipe[End]);
+  };
+  bool Good = all_of(Pipes, [](int *P) { return ::pipe2(P, O_CLOEXEC) == 0; });
+  pid_t Pid = Good ? ::fork() : -1;
+  if (Pid == 0)
+    become(Arguments.data(), Environment.data(), Pipes[0][1], Pipes[1][1],
+           Pipes[2][1]);
+  int Why = errno;
+  CloseEnds(1);
+  if (Pid < 0) {
+    CloseEnds(0);
+    cannotRun(Texts[0], Why);
+    return false;
+  }
+  // Also by the child: whoever comes first.
+  ::setpgid(Pid, Pid);
+  P.Pid = P.Group = Pid;
+  for (int I : {0, 1})
+    Out.follow(Pipes[I][0], O.Quiet.contains(P.T.Job) ? 0 : I + 1, P.T.str(),
+               static_cast<unsigned>(&P - Processes.data()));
+  // Nothing comes once it is the command.
+  ssize_t Count;
+  do
+    Count = ::read(Pipes[2][0], &Why, sizeof Why);
+  while (Count < 0 && errno == EINTR);
+  ::close(Pipes[2][0]);
+  if (Count != sizeof Why)
+    return true;
+  cannotRun(Texts[0], Why);
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Ends of processes
+//===----------------------------------------------------------------------===//
+
+void Launcher::ended(Process &P, int How) {
+  P.Pid = 0;
+  // What it said comes before what is said of it.
+  Out.read();
+  if (Now != Phase::Running || How == 0)
+    return;
+  bool Signaled = WIFSIGNALED(How);
+  int Code = Signaled ? WTERMSIG(How) : WEXITSTATUS(How);
+  std::string What =
+      P.T.str() + (Signaled
+                       ? " was ended by signal " + std::to_string(Code) + " (" +
+                             strsignal(Code) + ")"
+                       : " ended with exit status " + std::to_string(Code));
+  if (P.Restarted == P.Restarts) {
+    Out.say("error: " + What + "; ending the others");
+    end(Signaled ? 128 + Code : Code);
+    return;
+  }
+  Out.say("warning: " + What + "; it is started again, time " +
+          Twine(++P.Restarted) + " of " + Twine(P.Restarts));
+  // What is left of it may hold its port.
+  ::kill(-P.Group, SIGKILL);
+  start(P);
+}
+
+/// Takes note of the end of \p Which, or with -1 of all that have ended.
+void Launcher::reap(pid_t Which) {
+  int How;
+  for (pid_t Pid; (Pid = ::waitpid(Which, &How, WNOHANG)) > 0;) {
+    Told.erase(Pid);
+    if (auto It = find_if(Processes, [&](Process &P) { return P.Pid == Pid; });
+        It != Processes.end())
+      ended(*It, How);
+    if (Which > 0)
+      break;
+  }
+  // A group has its number as long as anything is in it, and no longer.
+  for (Process &P : Processes)
+    if (P.Pid == 0 && P.Group != 0 && ::kill(-P.Group, 0) != 0 &&
+        errno == ESRCH)
+      P.Group = 0;
+}
+
+void Launcher::readSignals() {
+  signalfd_siginfo Info;
+  while (::read(Signals, &Info, sizeof Info) == sizeof Info) {
+    int Signal = static_cast<int>(Info.ssi_signo);
+    if (Signal == SIGCHLD) {
+      // Of several ends the signal is that of the first.
+      reap(static_cast<pid_t>(Info.ssi_pid));
+      reap(-1);
+    } else if (Now == Phase::Running) {
+      Interrupted = true;
+      end(128 + Signal);
+    } else if (Clock::now() - EndingSince > seconds(0.5)) {
+      // Somebody is in a hurry; some who send one signal send it twice.
+      Interrupted = true;
+      KillAt = Clock::now();
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The end
+//===----------------------------------------------------------------------===//
+
+/// Our children outside of the groups.
+std::vector<pid_t> Launcher::strays() {
+  std::vector<pid_t> Result;
+  for (pid_t Pid : children())
+    if (!Foreign.contains(Pid) &&
+        none_of(Processes, [Group = ::getpgid(Pid)](const Process &P) {
+          return P.Group == Group;
+        }))
+      Result.push_back(Pid);
+  return Result;
+}
+
+bool Launcher::nothingLeft() {
+  return all_of(Processes, [](const Process &P) { return P.Group == 0; }) &&
+         strays().empty();
+}
+
+void Launcher::end(int WithStatus) {
+  if (Now != Phase::Running)
+    return;
+  Now = Phase::Ending;
+  Status = WithStatus;
+  EndingSince = Clock::now();
+  KillAt = EndingSince + seconds(O.Grace);
+  for (const Process &P : Processes)
+    if (P.Group != 0) {
+      ::kill(-P.Group, SIGTERM);
+      // To one that is stopped, too.
+      ::kill(-P.Group, SIGCONT);
+    }
+}
+
+/// What is due now.
+void Launcher::look() {
+  Clock::time_point At = Clock::now();
+  if (Out.error() != 0 && Now == Phase::Running) {
+    Out.say(Twine("error: cannot write to stdout: ") + strerror(Out.error()));
+    end(1);
+  }
+  if (Now == Phase::Running && none_of(Processes, [](const Process &P) {
+        return P.Pid != 0 && P.T.trains();
+      }))
+    end(0);
+  if (Now == Phase::Running && O.Timeout > 0 &&
+      At >= Began + seconds(O.Timeout)) {
+    std::string Names;
+    for (const Process &P : Processes)
+      if (P.Pid != 0)
+        Names += (Names.empty() ? "" : ", ") + P.T.str();
+    Out.say("error: time is up (--timeout); ending " + Names);
+    end(124);
+  }
+  if (Now == Phase::Ending) {
+    for (pid_t Pid : strays())
+      if (Told.insert(Pid).second)
+        ::kill(Pid, SIGTERM);
+    if (At >= KillAt) {
+      Now = Phase::Killing;
+      GiveUpAt = At + seconds(5);
+    }
+  }
+  if (Now == Phase::Killing) {
+    for (const Process &P : Processes)
+      if (P.Group != 0)
+        ::kill(-P.Group, SIGKILL);
+    for (pid_t Pid : strays())
+      ::kill(Pid, SIGKILL);
+  }
+}
+
+/// Milliseconds, for poll.
+int Launcher::untilNext() const {
+  Clock::time_point Next = Clock::now() + seconds(3600);
+  if (Now == Phase::Ending)
+    Next = std::min(Next, KillAt);
+  else if (Now == Phase::Killing)
+    Next = Clock::now() + seconds(0.05);
+  else if (O.Timeout > 0)
+    Next = std::min(Next, Began + seconds(O.Timeout));
+  auto Left = std::chrono::ceil<std::chrono::milliseconds>(Next - Clock::now());
+  return static_cast<int>(std::max<int64_t>(Left.count(), 0));
+}
+
+int Launcher::run() {
+  for (Process &P : Processes)
+    if (!start(P))
+      break;
+  while (true) {
+    look();
+    if (Now != Phase::Running && nothingLeft())
+      break;
+    if (Now == Phase::Killing && Clock::now() >= GiveUpAt) {
+      Out.say("warning: something is left that does not end");
+      break;
+    }
+    Out.turn(Signals, untilNext());
+    readSignals();
+  }
+  Out.close();
+  // A reader may be slow; one who interrupts does not wait for it longer than
+  // for processes.
+  while (!Out.empty() && !(Interrupted && Clock::now() >= KillAt)) {
+    Out.turn(Signals, Interrupted ? untilNext() : -1);
+    readSignals();
+  }
+  return Status;
+}
+
+} // namespace
+
+int launch(const LaunchOptions &O, const ClusterSpec &Cluster) {
+  return Launcher(O, Cluster).run();
+}
+
+} // namespace graft

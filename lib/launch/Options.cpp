@@ -1,0 +1,114 @@
+//===- lib/launch/Options.cpp - the command line ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/launch/Options.h"
+
+#include "lib/support/Diagnostics.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+cl::OptionCategory Launching("Options");
+
+cl::opt<std::string> File(cl::Positional, cl::cat(Launching),
+                          cl::desc("<cluster file> -- <command>..."));
+cl::opt<double> Grace("grace", cl::init(5), cl::value_desc("seconds"),
+                      cl::cat(Launching),
+                      cl::desc("From SIGTERM to SIGKILL. Default: 5"));
+cl::opt<unsigned>
+    PortBase("port-base", cl::value_desc("port"), cl::cat(Launching),
+             cl::desc("Addresses with port 0 get the ports from here on that "
+                      "are free, instead of any"));
+cl::list<std::string> Quiet("quiet", cl::CommaSeparated, cl::value_desc("job"),
+                            cl::cat(Launching),
+                            cl::desc("Do not show what a job prints"));
+cl::list<std::string>
+    Restart("restart", cl::CommaSeparated, cl::value_desc("job[:N]"),
+            cl::cat(Launching),
+            cl::desc("Start each process of a job again when it fails, N times "
+                     "at most, or once"));
+cl::opt<double> Timeout("timeout", cl::value_desc("seconds"),
+                        cl::cat(Launching),
+                        cl::desc("End everything then, with exit status 124"));
+
+Error failure(const Twine &Message) {
+  return createStringError(inconvertibleErrorCode(), Message);
+}
+
+Error checkJob(StringRef Flag, StringRef Job) {
+  const std::vector<std::string> Known = {"chief", "worker", "ps", "evaluator"};
+  if (is_contained(Known, Job))
+    return Error::success();
+  return failure(Flag + ": unknown job '" + Job + "'" +
+                 didYouMean(Job, Known, "; give one of " + join(Known, ", ")));
+}
+
+/// Few enough for a clock; a number that is none is not among them.
+bool isTime(double Seconds) { return Seconds >= 0 && Seconds <= 1e6; }
+
+} // namespace
+
+Expected<LaunchOptions> parseLaunchOptions(int Argc, char **Argv) {
+  // What is behind `--` is the command's.
+  char **End = Argv + Argc;
+  char **Dashes = std::find_if(
+      Argv, End, [](const char *A) { return StringRef(A) == "--"; });
+  const cl::OptionCategory *Ours[] = {&Launching};
+  cl::HideUnrelatedOptions(Ours);
+  if (!cl::ParseCommandLineOptions(
+          static_cast<int>(Dashes - Argv), Argv,
+          "graft-launch: runs a command for each task of a cluster, on this "
+          "machine, to try it out\n\n"
+          "  graft-launch cluster.json -- python -u train.py "
+          "worker-{index}.meta\n\n"
+          "Each process has its TF_CONFIG; {task}, {job} and {index} in the "
+          "command are its own. A port 0 in the file\nis one that is free. "
+          "When all of chief and worker have ended the others are ended, and "
+          "when one fails all are.\n",
+          &errs()))
+    std::exit(2);
+  LaunchOptions O;
+  O.ClusterFile = File;
+  if (Dashes != End)
+    O.Command.assign(Dashes + 1, End);
+  if (O.ClusterFile.empty() || O.Command.empty())
+    return failure(Twine("there is no ") +
+                   (O.ClusterFile.empty() ? "cluster file" : "command") +
+                   ": graft-launch cluster.json -- python -u train.py");
+  if (!isTime(Grace) || !isTime(Timeout))
+    return failure(Twine(isTime(Grace) ? "--timeout" : "--grace") +
+                   ": not between 0 and 1000000 seconds");
+  O.Grace = Grace;
+  O.Timeout = Timeout;
+  if (PortBase.getNumOccurrences() != 0 && (PortBase == 0 || PortBase > 65535))
+    return failure("--port-base: " + Twine(PortBase) +
+                   " is not between 1 and 65535");
+  O.PortBase = PortBase;
+  for (const std::string &Job : Quiet) {
+    if (Error E = checkJob("--quiet", Job))
+      return E;
+    O.Quiet.insert(Job);
+  }
+  for (StringRef Entry : Restart) {
+    auto [Job, Times] = Entry.split(':');
+    if (Error E = checkJob("--restart", Job))
+      return E;
+    unsigned Count = 1;
+    if (Entry.contains(':') && (Times.getAsInteger(10, Count) || Count == 0))
+      return failure("--restart: '" + Entry +
+                     "' is not of the form job:N with a number from 1 on");
+    O.Restarts[Job.str()] = Count;
+  }
+  return O;
+}
+
+} // namespace graft

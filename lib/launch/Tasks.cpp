@@ -1,0 +1,121 @@
+//===- lib/launch/Tasks.cpp - what a process is told ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/launch/Tasks.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/JSON.h"
+
+#include <netinet/in.h>
+#include <set>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace graft {
+
+std::vector<Task> tasksOf(const ClusterSpec &Cluster) {
+  std::vector<Task> Result;
+  for (const char *Job : {"chief", "worker", "ps", "evaluator"})
+    if (auto It = Cluster.Jobs.find(Job); It != Cluster.Jobs.end())
+      for (unsigned I = 0; I < It->second.size(); ++I)
+        Result.push_back({Job, I});
+  return Result;
+}
+
+/// A port that is free, or \p Wanted if that is; 0 if there is none. \p Held
+/// gets the socket that keeps it from being found again.
+static unsigned bindPort(unsigned Wanted, std::vector<int> &Held) {
+  int Socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (Socket < 0)
+    return 0;
+  Held.push_back(Socket);
+  // A connection of before that is not yet forgotten is in nobody's way. Of
+  // ports that the system chooses two sockets would share one.
+  int Reuse = Wanted != 0;
+  ::setsockopt(Socket, SOL_SOCKET, SO_REUSEADDR, &Reuse, sizeof Reuse);
+  sockaddr_in Address = {};
+  Address.sin_family = AF_INET;
+  Address.sin_port = htons(static_cast<uint16_t>(Wanted));
+  socklen_t Size = sizeof Address;
+  auto *Any = reinterpret_cast<sockaddr *>(&Address);
+  if (::bind(Socket, Any, Size) != 0 || ::getsockname(Socket, Any, &Size) != 0)
+    return 0;
+  return ntohs(Address.sin_port);
+}
+
+Error choosePorts(ClusterSpec &Cluster, unsigned Base) {
+  std::set<unsigned> Used;
+  for (const auto &[Job, Addresses] : Cluster.Jobs)
+    for (StringRef Address : Addresses) {
+      unsigned Port = 0;
+      Address.rsplit(':').second.getAsInteger(10, Port);
+      Used.insert(Port);
+    }
+  std::vector<int> Held;
+  auto Release = make_scope_exit([&] {
+    for (int Socket : Held)
+      ::close(Socket);
+  });
+  unsigned Next = Base;
+  for (const Task &T : tasksOf(Cluster)) {
+    std::string &Address = Cluster.Jobs[T.Job][T.Index];
+    StringRef Host = StringRef(Address).rsplit(':').first;
+    if (!StringRef(Address).ends_with(":0"))
+      continue;
+    unsigned Port = 0;
+    // Port 0 is among those that are used.
+    while (Base == 0 ? Used.contains(Port) : Port == 0 && Next <= 65535) {
+      Port = Base == 0 || !Used.contains(Next) ? bindPort(Next, Held) : 0;
+      if (Base == 0 && Port == 0)
+        return createStringError(inconvertibleErrorCode(),
+                                 "no port of this machine is free: " +
+                                     Twine(strerror(errno)));
+      Next += Base != 0;
+    }
+    if (Port == 0)
+      return createStringError(inconvertibleErrorCode(),
+                               "--port-base: of the ports from " + Twine(Base) +
+                                   " on too few are free: give a lower one");
+    Used.insert(Port);
+    Address = ((Host.empty() ? "localhost" : Host) + ":" + Twine(Port)).str();
+  }
+  return Error::success();
+}
+
+std::string tfConfig(const ClusterSpec &Cluster, const Task &T) {
+  std::string Result;
+  raw_string_ostream OS(Result);
+  json::OStream J(OS);
+  J.object([&] {
+    J.attributeObject("cluster", [&] {
+      for (const auto &[Job, Addresses] : Cluster.Jobs)
+        J.attributeArray(Job, [&] {
+          for (const std::string &Address : Addresses)
+            J.value(Address);
+        });
+    });
+    J.attributeObject("task", [&] {
+      J.attribute("type", T.Job);
+      J.attribute("index", T.Index);
+    });
+  });
+  return Result;
+}
+
+std::string fillIn(StringRef Argument, const Task &T) {
+  std::string Result = Argument.str();
+  for (const auto &[Name, Value] :
+       {std::pair("{task}", T.str()), std::pair("{job}", T.Job),
+        std::pair("{index}", std::to_string(T.Index))})
+    for (size_t At = 0; (At = Result.find(Name, At)) != std::string::npos;
+         At += Value.size())
+      Result.replace(At, strlen(Name), Value);
+  return Result;
+}
+
+} // namespace graft

@@ -1,0 +1,41 @@
+//===- tools/graft-launch/graft-launch.cpp - tasks to try out ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exit status 0 when all that train have ended with it; that of the first
+// process to fail, or 128 and its signal; 1 for a cluster file that is wrong, 2
+// for a command line; 124 when time is up; 126 or 127 when the command cannot
+// be run; 128 and the signal that ended this program.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/launch/Launcher.h"
+#include "lib/support/Diagnostics.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace graft;
+
+static int fail(Error E, int Status) {
+  errs() << "graft-launch: error: " << escapeControls(toString(std::move(E)))
+         << '\n';
+  return Status;
+}
+
+int main(int Argc, char **Argv) {
+  sys::Process::FixupStandardFileDescriptors();
+  cl::SetVersionPrinter(
+      [](raw_ostream &OS) { OS << "graft-launch " GRAFT_VERSION "\n"; });
+  Expected<LaunchOptions> O = parseLaunchOptions(Argc, Argv);
+  if (!O)
+    return fail(O.takeError(), 2);
+  Expected<ClusterSpec> Cluster = readCluster(O->ClusterFile, Ports::OrAny);
+  if (!Cluster)
+    return fail(Cluster.takeError(), 1);
+  if (Error E = choosePorts(*Cluster, O->PortBase))
+    return fail(std::move(E), 1);
+  return launch(*O, *Cluster);
+}
