@@ -158,6 +158,7 @@ void Launcher::cannotRun(StringRef What, int Why) {
 /// False, after a message and the beginning of the end, if it cannot be.
 bool Launcher::start(Process &P) {
   std::vector<std::string> Texts;
+  Texts.reserve(O.Command.size());
   for (StringRef Argument : O.Command)
     Texts.push_back(fillIn(Argument, P.T));
   std::string Config = "TF_CONFIG=" + tfConfig(Cluster, P.T);
