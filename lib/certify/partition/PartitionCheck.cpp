@@ -222,6 +222,11 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
   // It runs where the shape was asked for.
   SmallVector<NodeId, 4> Waits;
   bool Context = Handle.Node == C->Var;
+  auto AsksAfter = [&](NodeId Alias) {
+    return any_of(In.inputs(I).drop_front(In.numData(I)), [&](Endpoint E) {
+      return firstAlias({E.Node, 0}).Node == Alias;
+    });
+  };
   for (Endpoint E : G.controlInputs(P)) {
     NodeId Its = InputOf[E.Node];
     const PartTerm &X = term({E.Node, 0});
@@ -232,6 +237,11 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
                                : nullptr;
     if (Its != NoNode) {
       Waits.push_back(Its);
+    } else if (X.Kind == PartTerm::Handle && AsksAfter(X.E.Node)) {
+      // A clone for the node itself, which is gone.
+      Waits.push_back(X.E.Node);
+      Context |= X.E.Node == Handle.Node ||
+                 firstAlias(In.inputs(X.E.Node)[0]) == Handle;
     } else if (X.Kind == PartTerm::Handle && X.E.Node == Handle.Node) {
       Context = true;
     } else if (From && From->Kind == PartTerm::Handle && From->E == Handle) {
@@ -240,10 +250,7 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
       return false;
     }
   }
-  for (Endpoint E : In.inputs(I).drop_front(In.numData(I)))
-    if (!is_contained(Waits, E.Node))
-      return false;
-  return Context && Waits.size() == In.inputs(I).size() - In.numData(I);
+  return Context && idOf(std::move(Waits)) == waitsOfInput(I);
 }
 
 /// A lookup of a handle that no part can do for itself, of the whole value.

@@ -134,6 +134,9 @@ public:
   /// Constants of savers that are others now.
   llvm::DenseMap<NodeId, bool> SaverConsts;
 
+  /// A number for a set of nodes of the input.
+  uint32_t idOf(llvm::SmallVector<NodeId, 4> Set);
+
 private:
   bool findParts();
   PartTerm evaluate(Endpoint E);
@@ -146,7 +149,6 @@ private:
   PartTerm partNumbers(NodeId N);
   PartTerm reshape(NodeId N);
   PartTerm slice(Endpoint E);
-  uint32_t idOf(llvm::SmallVector<NodeId, 4> Set);
   bool isGoneAlias(NodeId I) const;
   Endpoint in(NodeId N, unsigned I) const { return G.input(N, I); }
 

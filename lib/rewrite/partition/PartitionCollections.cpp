@@ -5,7 +5,8 @@
 // In the place of a VariableDef of a variable in parts there is one for each
 // part, as TensorFlow writes those of a PartitionedVariable: with the slice
 // that it is of which key, so that a Saver that is built after the import
-// writes the same checkpoints.
+// writes the same checkpoints. So it is with a variable that a collection of
+// tensors names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +43,11 @@ void PartitionEditor::keepNamed() {
 NodeId PartitionEditor::snapshotOf(const PartitionedVariable &Of,
                                    StringRef Snapshot, unsigned Part) {
   auto Declared = G.findEndpoint(Snapshot);
+  // Keras declares an Identity of the read.
+  while (Declared && !PartReads.contains(Declared->Node) &&
+         G.isOp(Declared->Node, op::Identity) &&
+         G.node(Declared->Node).NumInputs == 1)
+    Declared = G.input(Declared->Node, 0);
   auto It = Declared ? PartReads.find(Declared->Node) : PartReads.end();
   if (It != PartReads.end())
     return It->second[Part];
@@ -69,6 +75,14 @@ static StringRef declaredName(StringRef Bytes) {
   return Name.split(':').first;
 }
 
+/// The variable that an entry of a collection of tensors is, if that has parts.
+static const PartitionedVariable *
+variableNamed(const StringMap<const PartitionedVariable *> &ByName,
+              StringRef Name) {
+  auto [Node, Port] = Name.split(':');
+  return Port.empty() || Port == "0" ? ByName.lookup(Node) : nullptr;
+}
+
 void PartitionEditor::declareParts() {
   if (!M.metaGraph())
     return;
@@ -77,10 +91,24 @@ void PartitionEditor::declareParts() {
     ByName[Of.Name] = &Of;
   std::vector<std::pair<std::string, tensorflow::CollectionDef>> Changed;
   for (const auto &[Key, Collection] : M.metaGraph()->collection_def()) {
-    if (Collection.kind_case() != tensorflow::CollectionDef::kBytesList)
-      continue;
     tensorflow::CollectionDef New;
     bool Any = false;
+    if (Collection.kind_case() == tensorflow::CollectionDef::kNodeList) {
+      for (const std::string &Name : Collection.node_list().value()) {
+        const PartitionedVariable *Of = variableNamed(ByName, Name);
+        Any |= Of != nullptr;
+        for (unsigned I = 0; Of && I < Of->parts(); ++I)
+          New.mutable_node_list()->add_value(
+              (G.name(Clones[Of->Var][I]) + ":0").str());
+        if (!Of)
+          New.mutable_node_list()->add_value(Name);
+      }
+      if (Any)
+        Changed.push_back({Key, std::move(New)});
+      continue;
+    }
+    if (Collection.kind_case() != tensorflow::CollectionDef::kBytesList)
+      continue;
     for (const std::string &Bytes : Collection.bytes_list().value()) {
       // Other collections hold other messages, which have no such name here.
       const PartitionedVariable *Of = ByName.lookup(declaredName(Bytes));

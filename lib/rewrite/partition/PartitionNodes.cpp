@@ -31,8 +31,11 @@ std::string PartitionEditor::classFor(StringRef Entry, unsigned Part) const {
     return Entry.str();
   NodeId Was = Gone.lookup(Name);
   auto It = Gone.contains(Name) ? Clones.find(Was) : Clones.end();
-  return It == Clones.end() ? Entry.str()
-                            : (ClassPrefix + G.name(It->second[Part])).str();
+  if (It == Clones.end())
+    return Entry.str();
+  // That variable may have fewer parts.
+  ArrayRef<NodeId> Its = It->second;
+  return (ClassPrefix + G.name(Part < Its.size() ? Its[Part] : Its[0])).str();
 }
 
 NodeId PartitionEditor::clone(NodeId Of, const Twine &Name, unsigned Part,
