@@ -452,8 +452,16 @@ bool Checker::run() {
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I))
       compareNode(I, ProgramOf[I]);
-  // From scratch: what the passes inferred plays no part.
-  ProgramFacts Facts(G);
+  // From scratch: what the passes inferred plays no part. What a pack takes
+  // out has the sizes of what was put in, which those who read it may know:
+  // not those that the pack says, which are compared with these.
+  DimOptions Options = optionsOf(G);
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Kind == Inserted::Pack)
+      if (Endpoint Of = formOf(Inserted::Pack).StandsFor(*this, {N, 0});
+          Of.Node != NoNode)
+        Options.Like.push_back({N, Of});
+  ProgramFacts Facts(G, std::move(Options));
   OwnBatch = ReadsBatches && any_of(Facts.Order, [&](NodeId N) {
                return ownBatchAxes(G, N).has_value();
              });

@@ -63,6 +63,14 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
         .try_emplace({E.Node, E.Port}, static_cast<uint32_t>(NumberOf.size()))
         .first->second;
   };
+  // Who reads such a tensor otherwise has what is fed, too.
+  auto Origin = [&](Endpoint E) {
+    while (G.node(E.Node).Kind != Inserted::No && E.Port == 0 &&
+           G.node(E.Node).NumData == 1)
+      E = G.input(E.Node, 0);
+    return E;
+  };
+  DenseMap<NodeId, SmallVector<uint32_t, 1>> Fed; ///< Ports, by node.
   DenseMap<NodeId, NodeId> Proxies;
   for (NodeId Var : Facts.Vars.variables()) {
     if (G.node(Var).Kind != Inserted::No)
@@ -77,7 +85,11 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
     if (IsOwn(N))
       Number({N, 0});
     else if (IsCut(N))
-      Number(G.input(N, 0));
+      Number(Origin(G.input(N, 0)));
+    if (IsCut(N)) {
+      Endpoint E = IsOwn(N) ? Endpoint{N, 0} : Origin(G.input(N, 0));
+      Fed[E.Node].push_back(E.Port);
+    }
   }
   Sets = NumberSets(NumberOf.size());
   auto AddRead = [&](uint32_t &Set, NodeId N, unsigned I) {
@@ -90,6 +102,13 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
       Set = Sets.unite(Set, Sets.single(Number({Var, 0})));
   };
   SetOf.assign(G.size(), NumberSets::None);
+  auto Taken = [&](Endpoint E) {
+    auto It = Fed.empty() || E.isControl() ? Fed.end() : Fed.find(E.Node);
+    return It != Fed.end() && is_contained(It->second, E.Port) &&
+                   SetOf[E.Node] != NumberSets::None
+               ? Sets.single(Number(E))
+               : SetOf[E.Node];
+  };
   // What comes round a loop is there after the first turn; sets only grow.
   TurnLimit Limit("what is needed to run it", 1 + Loops * NumberOf.size());
   for (NodeId Again = 0; Again != NoNode;) {
@@ -100,12 +119,13 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
       ArrayRef<Endpoint> Inputs = G.inputs(N);
       bool Cut = IsCut(N);
       for (size_t I = 0; I < Inputs.size(); ++I) {
-        Set = Sets.unite(Set, SetOf[Inputs[I].Node]);
+        Set = Sets.unite(Set, Taken(Inputs[I]));
         if (I < G.node(N).NumData && !Cut)
           AddRead(Set, N, I);
       }
       if (Cut && Set != NumberSets::None)
-        Set = Sets.single(Number(IsOwn(N) ? Endpoint{N, 0} : G.input(N, 0)));
+        Set = Sets.single(
+            Number(IsOwn(N) ? Endpoint{N, 0} : Origin(G.input(N, 0))));
       else if (IsOwn(N))
         Set = Sets.unite(Set, Sets.single(Number({N, 0})));
       if (Set == SetOf[N])

@@ -17,8 +17,8 @@
 // that is only assigned or asked for a value, as it need not have one; what was
 // inserted, but for reads, and that of a proxy is one of its variable. What a
 // tensor is made of that is split for the replicas is not either: it can be fed
-// in its place. So where sets are equal, they are equal for whoever feeds it
-// and whoever does not.
+// in its place, and all that read it have that. So where sets are equal, they
+// are equal for whoever feeds it and whoever does not.
 //
 // The sets are exact (lib/infer/facts/NumberSets.h).
 //

@@ -13,7 +13,7 @@ using namespace llvm;
 
 namespace graft {
 
-static DimOptions optionsOf(const Graph &G) {
+DimOptions optionsOf(const Graph &G) {
   DimOptions Options;
   Options.Replicas = std::max(1u, readMesh(G).replicas());
   return Options;

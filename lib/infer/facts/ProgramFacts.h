@@ -17,10 +17,13 @@
 
 namespace graft {
 
+/// Those of a replicated program with the replicas of its mesh.
+DimOptions optionsOf(const Graph &G);
+
 /// All analyses of a program in the order in which they need each other.
 struct ProgramFacts {
   explicit ProgramFacts(const Graph &G, DimOptions Options);
-  /// Facts of a replicated program with the replicas of its mesh.
+  /// With optionsOf.
   explicit ProgramFacts(const Graph &G);
 
   /// Brings the facts up to date after the demands of Types were met: nodes

@@ -250,6 +250,9 @@ struct DimOptions {
   /// Nodes in order whose integer, which might be a size, is not that of the
   /// single-device step on every replica.
   std::vector<NodeId> Differing;
+  /// Nodes whose tensor has the sizes of another, which comes before, whatever
+  /// their op says.
+  std::vector<std::pair<NodeId, Endpoint>> Like;
 };
 
 /// Shapes and integer values of all tensors of a program. The shape of a

@@ -44,6 +44,8 @@ private:
     UpdateDef Update;
   };
   std::vector<OpInfo> Ops;
+  llvm::DenseMap<NodeId, Endpoint> Like; ///< DimOptions::Like.
+  llvm::DenseMap<NodeId, llvm::SmallVector<NodeId, 1>> LikeIt;
 };
 
 DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
@@ -114,6 +116,10 @@ SizeInference::SizeInference(DimAnalysis &A, ArrayRef<NodeId> Order,
     Ops.push_back(
         {ruleOf(Name), isBackEdgeOp(Name), Def ? Def->update() : UpdateDef()});
   }
+  for (auto [Node, Of] : options().Like) {
+    Like[Node] = Of;
+    LikeIt[Of.Node].push_back(Node);
+  }
 }
 
 void SizeInference::run(const VariantDims &V) {
@@ -152,6 +158,9 @@ void SizeInference::run(const VariantDims &V) {
 
 void SizeInference::markUsers(NodeId Node) {
   G.forEachUse(Node, [&](Use U) { Due[U.User] = true; });
+  if (auto It = LikeIt.find(Node); It != LikeIt.end())
+    for (NodeId Its : It->second)
+      Due[Its] = true;
 }
 
 /// Marks the nodes that a change of \p Changed, or of the rows \p Moved, may
@@ -194,7 +203,9 @@ void SizeInference::visit(NodeId Node) {
       sameShapes(*Var, *Value);
   if (A.numOutputs(N) == 0)
     return;
-  if (Op.Rule.Sizes)
+  if (auto It = Like.find(N); It != Like.end())
+    passShape(0, A.shapeRun(It->second));
+  else if (Op.Rule.Sizes)
     Op.Rule.Sizes(*this);
   if (Op.Rule.Values && numData() > 0)
     Op.Rule.Values(*this);
