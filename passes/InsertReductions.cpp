@@ -271,7 +271,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   if (D.errorCount() != Errors)
     return PassResult::Failure;
   KeptOnce Kept;
-  if (Options.What == Fallback::Once && Replicas > 1) {
+  if (Options.What == Fallback::Once) {
     Kept = keepOnce(M, *Options.Fetch, Options.LocalBatchNorm, D);
     Changed |= Kept.Any;
     Facts = &programFacts(M);
@@ -290,7 +290,8 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   keepFacts(M);
   Spread Work = spreadOf(*G, *Facts, Options.MinSpread != 0);
   Statistics["nodes computed once"] += Work.OnceNodes;
-  if (!Report.sayOfSpread(Work, Kept.Causes, Options.MinSpread))
+  // One replica has it all.
+  if (Replicas > 1 && !Report.sayOfSpread(Work, Kept.Causes, Options.MinSpread))
     return PassResult::Failure;
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
