@@ -15,9 +15,11 @@
 //   _Gather   the rows of all replicas, for one user (a de-duplication)
 //   _Scale    times a power of the number of replicas
 //
-// Two things are settled before, since what follows from them shows in types: a
-// longest length that sizes are made of is reduced where it is computed, and a
-// Squeeze of all axes of one element gets the axes that the whole batch loses.
+// Three things are settled before, since what follows from them shows in types:
+// a longest length that sizes are made of is reduced where it is computed, a
+// Squeeze of all axes of one element gets the axes that the whole batch loses,
+// and what a loop decides by is computed on the rows of all replicas
+// (lib/rewrite/LoopConditions.h).
 //
 // Whether a gradient is averaged or added is the scale of its type: it is found
 // and not configured. --grad says it by hand. Writes that no rule relates have
@@ -36,6 +38,7 @@
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/KeepOnce.h"
+#include "lib/rewrite/LoopConditions.h"
 #include "lib/rewrite/ReductionReport.h"
 #include "lib/rewrite/UnprovedWrites.h"
 #include "passes/Options.h"
@@ -261,6 +264,10 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   shareSizes(M);
   nameAxes(M);
+  std::vector<SharedLoop> Loops;
+  if (Replicas > 1)
+    Loops = shareLoopConditions(M, D);
+  Changed |= !Loops.empty();
   ProgramFacts *Facts = &programFacts(M);
   unsigned Errors = D.errorCount();
   ReductionReport Report(*G, *Facts, *Options.Fetch, D);
@@ -272,7 +279,8 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   KeptOnce Kept;
   if (Options.What == Fallback::Once) {
-    Kept = keepOnce(M, *Options.Fetch, Options.LocalBatchNorm, D);
+    Kept = keepOnce(M, *Options.Fetch, Options.LocalBatchNorm, std::move(Loops),
+                    D);
     Changed |= Kept.Any;
     Facts = &programFacts(M);
   }

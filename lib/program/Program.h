@@ -30,6 +30,8 @@ inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
 inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 /// The value in the input of a constant whose batch sizes were made local.
 inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
+/// The node of the input that a node of kind Inserted::Again is once more.
+inline constexpr llvm::StringRef AgainAttr = "_graft_again";
 /// The scale k that an unproved reduction takes its source to have.
 inline constexpr llvm::StringRef AssumedAttr = "_graft_assumed";
 

@@ -155,8 +155,9 @@ void forgetColocation(Graph &G, const StringSet<> &Gone) {
 /// One turn: some nodes become unreplicated.
 class OnceRewriter {
 public:
-  OnceRewriter(Graph &G, const ProgramFacts &Facts, const TypeAnalysis &Types)
-      : G(G), Facts(Facts), Types(Types), IsKept(G.size()) {
+  OnceRewriter(Graph &G, const ProgramFacts &Facts, const TypeAnalysis &Types,
+               std::vector<SharedLoop> &Loops)
+      : G(G), Facts(Facts), Types(Types), Loops(Loops), IsKept(G.size()) {
     for (NodeId N : Types.kept().Nodes)
       IsKept[N] = true;
     for (const Demand &D : Types.demands())
@@ -182,6 +183,7 @@ private:
   Graph &G;
   const ProgramFacts &Facts;
   const TypeAnalysis &Types;
+  std::vector<SharedLoop> &Loops;
   std::vector<bool> IsKept;
   DenseSet<std::pair<NodeId, unsigned>> ReadsWhole;
   DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged, Split;
@@ -276,7 +278,12 @@ void OnceRewriter::takeNameBack(NodeId N) {
 void OnceRewriter::run() {
   std::vector<Edge> In, Out;
   StringSet<> Gone;
-  for (NodeId N : Types.kept().Nodes) {
+  // A loop that exists once has the rows of all replicas.
+  dropLoops(G, Loops,
+            [&](const SharedLoop &Its) { return IsKept[Its.Decided.User]; });
+  std::vector<NodeId> Nodes = Types.kept().Nodes;
+  erase_if(Nodes, [&](NodeId N) { return !G.isLive(N); });
+  for (NodeId N : Nodes) {
     for (unsigned I = 0; I < G.node(N).NumData; ++I)
       if (Endpoint E = G.input(N, I); G.isPerReplica(E.Node) && !IsKept[E.Node])
         In.push_back({N, I, E});
@@ -286,7 +293,7 @@ void OnceRewriter::run() {
         Out.push_back({U.User, U.Index, G.input(U.User, U.Index)});
     });
   }
-  for (NodeId N : Types.kept().Nodes) {
+  for (NodeId N : Nodes) {
     G.node(N).Count = Copies::Once;
     G.setBoolAttr(N, OnceAttr, true);
     if (takesStatistics(G, N))
@@ -417,7 +424,7 @@ std::vector<NodeId> wantedNodes(const Graph &G, ArrayRef<std::string> Fetched) {
 } // namespace
 
 KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
-                  DiagnosticEngine &Diags) {
+                  std::vector<SharedLoop> Loops, DiagnosticEngine &Diags) {
   KeptOnce Result;
   Graph &G = M.graph();
   std::vector<NodeId> Wanted = wantedNodes(G, Fetched);
@@ -425,7 +432,10 @@ KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
   static constexpr unsigned MaxTurns = 32;
   for (unsigned Turn = 0; Turn < MaxTurns; ++Turn) {
     const ProgramFacts &Facts = programFacts(M);
-    if (Turn > 0 && updateSizes(G, Facts))
+    if (Turn > 0 && (updateSizes(G, Facts) ||
+                     dropLoops(G, Loops, [&](const SharedLoop &Its) {
+                       return !Facts.Types.type(G.input(Its.Decided)).isTrue();
+                     })))
       continue;
     std::vector<NodeId> Fed;
     if (Turn == 0)
@@ -456,7 +466,7 @@ KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
         Diags.remark("once", originName(G, N),
                      "is computed once, on the whole batch: " + Why);
     }
-    OnceRewriter(G, Facts, Types).run();
+    OnceRewriter(G, Facts, Types, Loops).run();
   }
   if (Result.Any)
     dropStaleShapes(G, programFacts(M));

@@ -20,7 +20,7 @@
 
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
-#include "lib/support/Diagnostics.h"
+#include "lib/rewrite/LoopConditions.h"
 
 namespace graft {
 
@@ -33,9 +33,10 @@ struct KeptOnce {
 /// Has what is not proved of \p M computed once, as far as that can be, and the
 /// tensors that people feed instead; \p Fetched are
 /// names of tensors whose value is wanted; \p LocalBatchNorm: as in
-/// KeepOptions.
+/// KeepOptions. Those of \p Loops that are kept as a whole are undone.
 KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
-                  bool LocalBatchNorm, DiagnosticEngine &Diags);
+                  bool LocalBatchNorm, std::vector<SharedLoop> Loops,
+                  DiagnosticEngine &Diags);
 
 } // namespace graft
 

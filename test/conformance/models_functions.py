@@ -151,6 +151,20 @@ def looped_layer(b: Builder):
 # --- Functions. ---
 
 
+def looped_until(b: Builder):
+    """As many layers as the row asks for that asks for most, by its first feature; a row that has ended stays."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 5], 0.4)
+    turns = 2 + tf.cast(x[:, 0] > 0, tf.int32)
+    _, h, _ = tf1.while_loop(
+        lambda t, h, ended: tf.logical_not(tf.reduce_all(ended)),
+        lambda t, h, ended: (t + 1, tf1.where(ended, h, tf.tanh(tf.matmul(h, w))), tf.logical_or(ended, t + 1 >= turns)),
+        (0, x, tf.zeros_like(turns, tf.bool)),
+    )
+    error = tf.matmul(h, b.variable("v", [5, 1])) - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
 def layer_function(b: Builder):
     """One function is two layers; its gradient is another."""
     x, y = b.inputs([5], [1])
@@ -278,4 +292,5 @@ FUNCTIONS = {
 LOOPS = {
     "looped_loss": Habit(looped_loss, ROWS),
     "looped_layer": Habit(looped_layer, ROWS),
+    "looped_until": Habit(looped_until, ROWS),
 }

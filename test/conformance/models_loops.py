@@ -216,6 +216,38 @@ def longest(b: Builder):
     regress(b, h, y, 5)
 
 
+def decoded(b: Builder):
+    """Until all rows have ended, each after as many turns as it asks for: a row that has ended keeps its state. What is
+    made of all turns tells how many there were."""
+    x, y = b.inputs([5], [1])
+    lengths = b.placeholder("lengths", [], tf.int32)
+    w = b.variable("w", [5, 5], 0.4)
+
+    def body(t, h, ended, states):
+        h = tf1.where(ended, h, tf.tanh(tf.matmul(h, w) + x))
+        return t + 1, h, tf.logical_or(ended, t + 1 >= lengths), states.write(t, h)
+
+    states = tf.TensorArray(b.dtype, 0, dynamic_size=True)
+    _, h, _, states = tf1.while_loop(
+        lambda t, h, ended, states: tf.logical_not(tf.reduce_all(ended)), body, (0, x, tf.equal(lengths, 0), states)
+    )
+    regress(b, h + tf.reduce_mean(states.stack(), axis=0), y, 5)
+
+
+def ended(b: Builder):
+    """The same where nothing but the condition asks which rows have ended, and there are at most so many turns."""
+    x, y = b.inputs([5], [1])
+    lengths = b.placeholder("lengths", [], tf.int32)
+    w = b.variable("w", [5, 5], 0.4)
+    _, h, _ = tf1.while_loop(
+        lambda t, h, ended: tf.logical_not(tf.reduce_all(ended)),
+        lambda t, h, ended: (t + 1, tf.tanh(tf.matmul(h, w) + x), tf.logical_or(ended, t + 1 >= 2 * lengths)),
+        (0, x, tf.zeros_like(lengths, tf.bool)),
+        maximum_iterations=5,
+    )
+    regress(b, h, y, 5)
+
+
 # --- What is not proved. ---
 
 
@@ -290,6 +322,12 @@ def with_lengths(features):
     return make
 
 
+def sorted_lengths(rng, dtype):
+    """The replicas have rows of quite different lengths."""
+    x, y = ROWS(rng, dtype)
+    return x, y, np.linspace(1, STEPS, BATCH).astype(np.int32)
+
+
 def counts(rng, dtype):
     return *ROWS(rng, dtype), np.int32(rng.integers(1, 4))
 
@@ -341,6 +379,8 @@ LOOPS: Dict[str, Habit] = {
     "projected": Habit(projected, sequences(2)),
     "static_lstm": Habit(unrolled(cells.LSTMCell), sequences(2)),
     "longest": Habit(longest, with_lengths(None)),
+    "decoded": Habit(decoded, sorted_lengths),
+    "ended": Habit(ended, sorted_lengths),
 }
 
 # To what graft-opt says of which op.

@@ -71,6 +71,6 @@ def test_normal_form(name):
 
 
 @pytest.mark.parametrize("options,batch,loss", VARIANTS, ids=["collective", "ps"])
-@pytest.mark.parametrize("name", ["looped_loss", "looped_layer"])
+@pytest.mark.parametrize("name", ["looped_loss", "looped_layer", "looped_until"])
 def test_functional_loops(name, options, batch, loss):
     run(name, LOOPS[name], True, options, batch, loss)

@@ -113,6 +113,10 @@ bool Checker::matchNodes() {
     if (This.isDead() || This.Kind != Inserted::No) {
       Defines |= This.Kind == Inserted::Definition;
       HasProxies |= !This.isDead() && This.Kind == Inserted::Proxy;
+      if (!This.isDead() && This.Kind == Inserted::Again)
+        if (NodeId I = findInput(G.stringAttr(P, AgainAttr).value_or(""));
+            I != NoNode)
+          AgainOf[P] = I;
       continue;
     }
     // Mostly the ids are those of the input; names decide.
@@ -452,6 +456,10 @@ bool Checker::run() {
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I))
       compareNode(I, ProgramOf[I]);
+  // Each turn of a loop gives them what it gives the node itself.
+  for (NodeId P = 0; P < G.size() && !AgainOf.empty(); ++P)
+    if (auto It = AgainOf.find(P); It != AgainOf.end())
+      compareNode(It->second, P);
   // From scratch: what the passes inferred plays no part. What a pack takes
   // out has the sizes of what was put in, which those who read it may know:
   // not those that the pack says, which are compared with these.

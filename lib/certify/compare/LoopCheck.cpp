@@ -27,7 +27,8 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
         Error(N, "is unreplicated but in a loop that every replica runs by "
                  "itself; move op " +
                      G.opName(N) + " out of the loop");
-      if (G.node(N).Kind != Inserted::No)
+      if (Inserted Kind = G.node(N).Kind;
+          Kind != Inserted::No && Kind != Inserted::Again)
         Error(
             N,
             "was inserted into a loop, where replicas cannot exchange values");

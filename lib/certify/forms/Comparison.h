@@ -71,6 +71,8 @@ struct Comparison {
   std::vector<NodeId> ProgramOf; ///< By input node.
   std::vector<bool> IsRead;      ///< By input node: by a data input.
   std::vector<bool> IsInside;    ///< By node: read in a loop only.
+  /// By program node that is one of the input once more: that input node.
+  llvm::DenseMap<NodeId, NodeId> AgainOf;
   /// By program node that was inserted: the input node whose name it has.
   llvm::DenseMap<NodeId, NodeId> NamedAfter;
   /// If ops of the input are written in other ops.

@@ -468,7 +468,28 @@ static void nonLinear(TypeContext &C) {
   C.setAll(elementwise(C, allOperands(C)));
 }
 
+/// Sizes that are less than the true ones by one factor compare as those do.
+static bool comparesSizes(TypeContext &C) {
+  if (C.numData() != 2 || !C.operand(0).Symbolic || !C.operand(1).Symbolic)
+    return false;
+  auto X = C.Types.sizePowers(C.input(0)), Y = C.Types.sizePowers(C.input(1));
+  if (!X || !Y || X->empty() || Y->empty())
+    return false;
+  bool Alike = all_equal(*X) && all_equal(*Y) && X->front() == Y->front();
+  if (!Alike && !(*X == *Y && C.rank(0u) == 1 && C.rank(1) == 1))
+    return false;
+  C.setAll(ReplicationType::replicated());
+  return true;
+}
+
+static void order(TypeContext &C) {
+  if (!comparesSizes(C))
+    nonLinear(C);
+}
+
 static void compare(TypeContext &C) {
+  if (comparesSizes(C))
+    return;
   ReplicationType Type = elementwise(C, allOperands(C));
   if (Type.isSharded() &&
       !C.G.boolAttr(C.N, "incompatible_shape_error").value_or(true)) {
@@ -548,6 +569,8 @@ constexpr OpRule NonLinear = {
     .Sizes = sizes::same, .Type = types::nonLinear, .Is = Elementwise};
 constexpr OpRule NonLinearBroadcast = {
     .Sizes = sizes::broadcast, .Type = types::nonLinear, .Is = Elementwise};
+constexpr OpRule Order = {
+    .Sizes = sizes::broadcast, .Type = types::order, .Is = Elementwise};
 constexpr OpRule Compare = {
     .Sizes = sizes::compare, .Type = types::compare, .Is = Elementwise};
 constexpr OpRule LinearFirst = {.Sizes = sizes::sameAll,
@@ -720,14 +743,14 @@ ArrayRef<OpRule> families::elementwise() {
       entry(op::FloorDiv, NonLinearBroadcast,
             {.Values = values::arithmetic, .Is = ComparesSizes}),
       entry(op::FloorMod, NonLinearBroadcast, {.Values = values::arithmetic}),
-      entry(op::Greater, NonLinearBroadcast),
-      entry(op::GreaterEqual, NonLinearBroadcast),
+      entry(op::Greater, Order),
+      entry(op::GreaterEqual, Order),
       entry(op::Igamma, NonLinearBroadcast),
       entry(op::IgammaGradA, NonLinearBroadcast),
       entry(op::Igammac, NonLinearBroadcast),
       entry(op::LeftShift, NonLinearBroadcast),
-      entry(op::Less, NonLinearBroadcast),
-      entry(op::LessEqual, NonLinearBroadcast),
+      entry(op::Less, Order),
+      entry(op::LessEqual, Order),
       entry(op::LogicalAnd, NonLinearBroadcast),
       entry(op::LogicalOr, NonLinearBroadcast),
       entry(op::Maximum, NonLinearBroadcast,

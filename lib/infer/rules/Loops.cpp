@@ -91,6 +91,10 @@ static void pop(SizeContext &C) {
 static void arraySize(SizeContext &C) {
   C.setShape(0, {});
   setHeld(C);
+  // As many as a loop took turns: replicas take equally many, or the types say
+  // that they do not.
+  if (!C.Known.value({C.N, 0}) && !C.Loops->givesInside(C.N))
+    C.setShared();
 }
 
 static void arrayRead(SizeContext &C) {
@@ -184,6 +188,8 @@ static bool isElementReady(const TypeContext &C) {
 
 /// Makes one, or ends it.
 static void localHandle(TypeContext &C) {
+  // No edge tells that they read the number of its elements.
+  C.wakeUsers(C.N);
   bool HasFlow = C.opName().starts_with(op::TensorArrayGrad);
   ReplicationType Flow = HasFlow ? C.operand(1) : ReplicationType::replicated();
   C.setAll(Flow.isVarying() ? C.varyingLike(Flow)
@@ -235,11 +241,19 @@ static void arrayConcat(TypeContext &C) {
   C.set(1, X.isVarying() ? X : ReplicationType::replicated());
 }
 
+/// Of places that are equal, in turns that are equal, an array that grew has as
+/// many as on the single device, if it was so when it was made.
 static void arraySize(TypeContext &C) {
   ReplicationType X = flowOf(C);
+  NodeId Made = C.maker();
+  Endpoint Size = Made == NoNode ? Endpoint() : C.G.input(Made, 0);
+  auto Value = C.D.value(C.out());
   if (X.isVarying())
     X = C.varyingLike(X);
-  else if (auto Value = C.D.value(C.out()))
+  else if (Made != NoNode && C.Types.type(Size).isTrue())
+    X = ReplicationType::replicated();
+  else if (Made != NoNode && Value && C.D.value(Size) &&
+           !C.G.boolAttr(Made, "dynamic_size").value_or(false))
     X = C.sizes(*Value);
   else if (C.isPerReplica())
     X = C.varying("counts elements");

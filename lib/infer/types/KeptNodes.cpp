@@ -162,7 +162,8 @@ const char *TypeInference::whyNotKept(NodeId Node) const {
   if (isVariableOp(G.opName(Node)))
     return "it is a variable of which every replica has a copy";
   if (combinesReplicas(G, Node) ||
-      (This.Kind != Inserted::No && This.Kind != Inserted::Definition))
+      (This.Kind != Inserted::No && This.Kind != Inserted::Definition &&
+       This.Kind != Inserted::Again))
     return "graft added it";
   if (Spared[Node])
     return "the user says what its value is";

@@ -22,6 +22,8 @@
 
 #include "lib/infer/types/TypeInference.h"
 
+#include "lib/ops/Ops.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -126,6 +128,14 @@ void TypeInference::mergeLoop() {
 
 NodeId TypeContext::handle() const {
   return Loops && numData() > 0 ? Loops->handleOf(input(0)) : NoNode;
+}
+
+NodeId TypeContext::maker() const {
+  NodeId Handle = handle();
+  while (Handle != NoNode && !G.isOp(Handle, op::TensorArrayV3))
+    Handle = G.node(Handle).NumData > 0 ? Loops->handleOf(G.input(Handle, 0))
+                                        : NoNode;
+  return Handle;
 }
 
 std::optional<ReplicationType> TypeContext::element(NodeId Handle) const {

@@ -162,6 +162,8 @@ public:
   bool isDefined(NodeId Node) const { return Defined[Node]; }
   /// The tensor array or stack whose handle operand 0 is, or NoNode.
   NodeId handle() const;
+  /// The TensorArrayV3 of the array, or of the one that it is the gradient of.
+  NodeId maker() const;
   /// What the tensor array or stack \p Handle holds, unless nothing is known.
   std::optional<ReplicationType> element(NodeId Handle) const;
   /// Something of type \p Element is written to \p Handle.
@@ -171,6 +173,11 @@ public:
   void wake(NodeId Node) {
     if (!FirstRound)
       Due[Node] = true;
+  }
+  /// The same of what uses the array or stack \p Handle.
+  void wakeUsers(NodeId Handle) {
+    for (NodeId User : Loops->usersOf(Handle))
+      wake(User);
   }
 
 protected:

@@ -90,7 +90,8 @@ std::string TypeInference::takeReason(NodeId Node) {
 /// Visits the nodes that are due, once.
 bool TypeInference::sweep() {
   size_t OldAsked = Asked.size(), OldUnproved = T.Unproved.size(),
-         OldSources = T.Sources.size(), OldEffects = T.LocalEffects.size();
+         OldSources = T.Sources.size(), OldEffects = T.LocalEffects.size(),
+         OldRefused = T.RefusedInside.size();
   bool Any = false;
   ManyDue = false;
   if (std::exchange(ManyAgain, false))
@@ -113,6 +114,8 @@ bool TypeInference::sweep() {
   dropOld(T.Unproved, OldUnproved, [&](auto &E) { return Visited[E.first]; });
   dropOld(T.Sources, OldSources, [&](auto &E) { return Visited[E.first]; });
   dropOld(T.LocalEffects, OldEffects,
+          [&](auto &E) { return Visited[E.first]; });
+  dropOld(T.RefusedInside, OldRefused,
           [&](auto &E) { return Visited[E.first]; });
   Visited.assign(G.size(), false);
   return true;
@@ -149,6 +152,7 @@ void TypeInference::visit(NodeId Node) {
   infer();
   if (Refused) {
     setAll(ReplicationType::varying(N));
+    T.RefusedInside.push_back({N, *Refused});
     Refused.reset();
   }
   // What reads something that is computed once may have to be so, too.

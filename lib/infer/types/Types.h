@@ -290,6 +290,12 @@ public:
     return LocalEffects;
   }
 
+  /// Operands (node, input) that replicas would have to exchange inside a loop,
+  /// which they cannot.
+  const std::vector<std::pair<NodeId, unsigned>> &refusedInside() const {
+    return RefusedInside;
+  }
+
   /// The predicate that \p N runs under and replicas may disagree on, if there
   /// is one.
   std::optional<Endpoint> localPredicate(NodeId N) const {
@@ -371,6 +377,7 @@ private:
   std::vector<std::pair<NodeId, unsigned>> Unproved;
   std::vector<std::pair<NodeId, uint8_t>> Sources;
   std::vector<std::pair<NodeId, Endpoint>> LocalEffects;
+  std::vector<std::pair<NodeId, unsigned>> RefusedInside;
   llvm::DenseMap<NodeId, Endpoint> LocalPredicates; ///< By node.
 };
 

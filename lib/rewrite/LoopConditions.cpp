@@ -1,0 +1,369 @@
+//===- lib/rewrite/LoopConditions.cpp - how often a loop runs -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an iteration decides by is found backwards from LoopCond, in the loop
+// and those around it. Of that only what depends on rows is computed again: the
+// rest, a counter, is equal on all replicas once they take as many turns.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/LoopConditions.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/graph/PerOp.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
+#include "lib/rewrite/Spread.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// What decides in a loop and has no value of all replicas: how often it runs,
+/// and what replicas would have to exchange.
+std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts) {
+  std::vector<Use> Found;
+  PerOp IsCond(G, [](StringRef Op, const OpDef *) -> uint8_t {
+    return Op == op::LoopCond;
+  });
+  if (!IsCond.any())
+    return Found;
+  for (NodeId N : Facts.Order)
+    if (IsCond[G.node(N)] && G.isPerReplica(N) &&
+        !Facts.Types.natural({N, 0}).isTrue())
+      Found.push_back({N, 0});
+  for (auto [N, I] : Facts.Types.refusedInside())
+    Found.push_back({N, I});
+  return Found;
+}
+
+/// Whether \p Op computes nothing.
+bool movesOnly(StringRef Op) {
+  return isLocalHandleOp(Op) ||
+         StringSwitch<bool>(Op)
+             .Cases(op::Enter, op::Exit, op::Merge, op::Switch, true)
+             .Cases(op::NextIteration, op::LoopCond, op::Identity, op::Const,
+                    true)
+             .Default(false);
+}
+
+using JoinedRows = DenseMap<std::pair<NodeId, uint32_t>, Endpoint>;
+
+/// One loop, with those inside and around it.
+class Sharer {
+public:
+  Sharer(Graph &G, const ProgramFacts &Facts, const LoopInfo &Loops,
+         NodeId Node, JoinedRows &Joined)
+      : G(G), Facts(Facts), Loops(Loops), Nest(Loops.nest(Node)),
+        Joined(Joined) {
+    for (NodeId N : Nest)
+      if (G.node(N).Kind == Inserted::Again)
+        Again[G.find(G.stringAttr(N, AgainAttr).value_or(""))] = N;
+  }
+
+  /// Computes what \p Decided depends on, on the rows of all replicas. Nothing
+  /// is done if that cannot be or costs too much.
+  std::optional<SharedLoop> share(Use Decided);
+
+private:
+  bool collect(Use Decided);
+  bool mayRepeat(NodeId N) const;
+  bool readsRows(Endpoint E) const;
+  bool canJoin(Endpoint E) const;
+  bool isCheap() const;
+  void findOthers(Use Decided);
+  Endpoint joined(Endpoint E, SharedLoop &Its);
+  Endpoint source(Endpoint E, SharedLoop &Its);
+  void repeat(NodeId N, SharedLoop &Its);
+
+  Graph &G;
+  const ProgramFacts &Facts;
+  const LoopInfo &Loops;
+  ArrayRef<NodeId> Nest;
+  DenseSet<NodeId> OfRows; ///< What depends on rows.
+  DenseSet<NodeId> Others; ///< Of these, what is not for the condition alone.
+  DenseMap<NodeId, NodeId> Again; ///< By node: the one that was added.
+  JoinedRows &Joined;
+};
+
+/// Whether \p E, outside of the loop, is not one value that all replicas have.
+bool Sharer::readsRows(Endpoint E) const {
+  ReplicationType Type = Facts.Types.type(E);
+  return !Type.isTrue() || Type.Whole;
+}
+
+/// Whether all replicas together have a value of \p E.
+bool Sharer::canJoin(Endpoint E) const {
+  if (G.node(E.Node).Kind == Inserted::Split)
+    return true;
+  ReplicationType Type = Facts.Types.type(E);
+  unsigned Is = G.outputType(E);
+  return (Type.isSharded() || Type.isPartial()) && Type.K == 0 &&
+         !Type.isJoined() && !Type.Symbolic && !Type.Whole &&
+         Is != DT_RESOURCE && Is != DT_VARIANT && Is != DT_INVALID;
+}
+
+/// Whether \p N is a function of what it reads, or hands on what comes round.
+bool Sharer::mayRepeat(NodeId N) const {
+  const OpDef *Def = G.opDef(N);
+  if (!Def || Def->isStateful() || G.node(N).Kind != Inserted::No ||
+      !G.isPerReplica(N) || isLocalHandleOp(G.opName(N)) ||
+      G.isOp(N, op::Const) ||
+      traitsOf(G.opName(N)) & (trait::Draws | trait::Opaque))
+    return false;
+  for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
+    if (G.isRefOutput(N, Port))
+      return false;
+  return true;
+}
+
+/// Finds what depends on rows, of what \p Decided depends on.
+bool Sharer::collect(Use Decided) {
+  SmallVector<NodeId, 16> Work, Rows;
+  DenseSet<NodeId> Seen;
+  OfRows.clear();
+  auto Follow = [&](Endpoint E, NodeId User) {
+    if (!Loops.givesInside(E.Node)) {
+      if (!readsRows(E))
+        return true;
+      if (OfRows.insert(User).second)
+        Rows.push_back(User);
+      return canJoin(E);
+    }
+    if (G.isOp(E.Node, op::LoopCond) || !Seen.insert(E.Node).second)
+      return true;
+    Work.push_back(E.Node);
+    return !G.isOp(E.Node, op::Const) ||
+           Facts.Types.natural({E.Node, 0}).isTrue();
+  };
+  Endpoint From = G.input(Decided);
+  if (!Loops.givesInside(From.Node) || !Follow(From, Decided.User))
+    return false;
+  while (!Work.empty()) {
+    NodeId N = Work.pop_back_val();
+    for (Endpoint E : G.dataInputs(N))
+      if (!Follow(E, N))
+        return false;
+  }
+  while (!Rows.empty())
+    G.forEachUse(Rows.pop_back_val(), [&](Use U) {
+      if (G.isData(U) && Seen.contains(U.User) && OfRows.insert(U.User).second)
+        Rows.push_back(U.User);
+    });
+  return OfRows.contains(From.Node) &&
+         all_of(OfRows, [&](NodeId N) { return mayRepeat(N); });
+}
+
+/// Whether what is computed on the rows of all is at most a third of the loop.
+bool Sharer::isCheap() const {
+  double Rest = 0, Whole = 0;
+  for (NodeId N : Nest)
+    if (!movesOnly(G.opName(N)))
+      (OfRows.contains(N) || G.node(N).Kind == Inserted::Again ? Whole
+                                                               : Rest) +=
+          operationsOf(G, Facts.Dims, N);
+  return 2 * Whole <= Rest;
+}
+
+/// Finds what something else reads, too.
+void Sharer::findOthers(Use Decided) {
+  SmallVector<NodeId, 16> Work;
+  Others.clear();
+  auto Add = [&](NodeId N) {
+    if (Others.insert(N).second)
+      Work.push_back(N);
+  };
+  for (NodeId N : OfRows)
+    if (G.anyUse(N, [&](Use U) {
+          bool Decides = U.User == Decided.User && U.Index == Decided.Index;
+          return G.isData(U) && !Decides && !OfRows.contains(U.User);
+        }))
+      Add(N);
+  while (!Work.empty())
+    for (Endpoint E : G.dataInputs(Work.pop_back_val()))
+      if (OfRows.contains(E.Node))
+        Add(E.Node);
+}
+
+/// What all replicas have together of \p E, before the loop.
+Endpoint Sharer::joined(Endpoint E, SharedLoop &Its) {
+  if (G.node(E.Node).Kind == Inserted::Split)
+    return G.input(E.Node, 0);
+  Endpoint &Found = Joined[{E.Node, E.Port}];
+  if (Found.Node != NoNode && G.isLive(Found.Node))
+    return Found;
+  ReplicationType Type = Facts.Types.type(E);
+  AttrRun Attrs;
+  Attrs.type("T", G.outputType(E));
+  bool Gathers = Type.isSharded();
+  if (!Gathers) {
+    Attrs.string(CombineAttr, combineName(Type.Op));
+  } else {
+    Attrs.integer("axis", Type.Axis);
+    if (Facts.Dims.isUneven(E, Type.Axis))
+      Attrs.boolean("uneven", true);
+  }
+  std::string Name = (G.name(E.Node) + (Gathers ? "/gather" : "/reduce")).str();
+  NodeId N = G.insertNode(Name, Gathers ? GatherOp : ReduceOp, E, E.Node, Attrs,
+                          Gathers ? Inserted::Gather : Inserted::Reduce,
+                          Copies::PerReplica);
+  Its.Inserted.push_back(N);
+  return Found = {N, 0};
+}
+
+/// \p E for what has the rows of all replicas. What comes round, and is not
+/// there yet, stays.
+Endpoint Sharer::source(Endpoint E, SharedLoop &Its) {
+  if (auto It = Again.find(E.Node); It != Again.end())
+    return {It->second, E.Port};
+  return !Loops.givesInside(E.Node) && readsRows(E) ? joined(E, Its) : E;
+}
+
+/// Adds \p N once more.
+void Sharer::repeat(NodeId N, SharedLoop &Its) {
+  SmallVector<Endpoint, 4> Inputs;
+  for (Endpoint E : G.inputs(N))
+    Inputs.push_back(E.isControl() ? E : source(E, Its));
+  AttrRun Attrs;
+  for (const AttrEntry &A : G.attrs(N))
+    if (A.Key != "_class" && A.Key != "_output_shapes" &&
+        !A.Key.starts_with("_graft_"))
+      Attrs.raw(A.Key, A.Value);
+  Attrs.string(AgainAttr, originName(G, N));
+  NodeId Copy = G.insertNode((G.name(N) + "/again").str(), G.opName(N), Inputs,
+                             N, Attrs, Inserted::Again, Copies::PerReplica);
+  G.setDevice(Copy, G.device(N));
+  Again[N] = Copy;
+  Its.Inserted.push_back(Copy);
+}
+
+std::optional<SharedLoop> Sharer::share(Use Decided) {
+  if (!collect(Decided) || !isCheap())
+    return std::nullopt;
+  findOthers(Decided);
+  SharedLoop Its;
+  Its.Nest = Nest.front();
+  Its.Decided = Decided;
+  std::vector<NodeId> New;
+  for (NodeId N : Nest)
+    if (Others.contains(N) && !Again.contains(N)) {
+      repeat(N, Its);
+      New.push_back(N);
+    }
+  auto Connect = [&](NodeId N, NodeId Like, unsigned I) {
+    Endpoint Was = G.input(Like, I), E = source(Was, Its);
+    if (G.input(N, I) == E)
+      return;
+    if (N == Like)
+      Its.Edges.push_back({N, I, Was});
+    G.setInput(N, I, E);
+  };
+  auto ConnectAll = [&](NodeId N, NodeId Like) {
+    for (unsigned I = 0; I < G.node(N).NumData; ++I)
+      Connect(N, Like, I);
+    Its.Joined.push_back(N);
+  };
+  for (NodeId N : New)
+    ConnectAll(Again[N], N);
+  for (NodeId N : Nest)
+    if (OfRows.contains(N) && !Others.contains(N))
+      ConnectAll(N, N);
+  Connect(Decided.User, Decided.User, Decided.Index);
+  return Its;
+}
+
+} // namespace
+
+bool dropLoops(Graph &G, std::vector<SharedLoop> &Loops,
+               function_ref<bool(const SharedLoop &)> IsGone) {
+  DenseSet<NodeId> Nests;
+  for (const SharedLoop &Its : Loops)
+    if (IsGone(Its))
+      Nests.insert(Its.Nest);
+  std::vector<NodeId> Gone;
+  for (const SharedLoop &Its : reverse(Loops)) {
+    if (!Nests.contains(Its.Nest))
+      continue;
+    for (const SharedLoop::Edge &E : reverse(Its.Edges))
+      G.setInput(E.User, E.Index, E.Was);
+    for (NodeId N : reverse(Its.Inserted)) {
+      if (G.node(N).Kind == Inserted::Again)
+        G.setInputs(N, {});
+      Gone.push_back(N);
+    }
+  }
+  // What was joined for one loop may be read in another.
+  for (NodeId N : Gone)
+    if (!G.hasUses(N))
+      G.remove(N);
+  erase_if(Loops,
+           [&](const SharedLoop &Its) { return Nests.contains(Its.Nest); });
+  return !Nests.empty();
+}
+
+std::vector<SharedLoop> shareLoopConditions(Module &M,
+                                            DiagnosticEngine &Diags) {
+  Graph &G = M.graph();
+  std::vector<SharedLoop> Result;
+  JoinedRows Joined;
+  DenseSet<std::pair<NodeId, unsigned>> Tried;
+  // What is decided shows what else is to be: what follows has a type then.
+  for (bool More = true; More;) {
+    More = false;
+    const ProgramFacts &Facts = programFacts(M);
+    std::vector<Use> Decisions = decisions(G, Facts);
+    erase_if(Decisions,
+             [&](Use U) { return Tried.contains({U.User, U.Index}); });
+    if (Decisions.empty())
+      break;
+    std::vector<SharedLoop> Shared;
+    std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Facts.Order);
+    DenseMap<NodeId, std::unique_ptr<Sharer>> Nests;
+    for (Use U : Decisions) {
+      std::unique_ptr<Sharer> &Nest = Nests[Loops->nest(U.User).front()];
+      if (!Nest)
+        Nest = std::make_unique<Sharer>(G, Facts, *Loops, U.User, Joined);
+      if (auto Its = Nest->share(U)) {
+        Tried.insert({U.User, U.Index});
+        Shared.push_back(std::move(*Its));
+      }
+    }
+    if (Shared.empty())
+      break;
+    G.markModified();
+    const ProgramFacts &Now = programFacts(M);
+    DenseSet<NodeId> Wrong;
+    for (const DimAnalysis::Conflict &C : Now.Dims.conflicts())
+      Wrong.insert(C.Node);
+    for (const Demand &D : Now.Types.demands()) {
+      Wrong.insert(D.Source.Node);
+      Wrong.insert(D.Because);
+    }
+    dropLoops(G, Shared, [&](const SharedLoop &Its) {
+      return !Now.Types.type(G.input(Its.Decided)).isTrue() ||
+             any_of(Its.Joined, [&](NodeId N) { return Wrong.contains(N); });
+    });
+    for (SharedLoop &Its : Shared) {
+      More = true;
+      if (Diags.wantsRemarks())
+        Diags.remark("loop", originName(G, Its.Decided.User),
+                     "what a loop decides by here is computed by each replica "
+                     "on the rows of all replicas, as on the single device");
+      Result.push_back(std::move(Its));
+    }
+  }
+  return Result;
+}
+
+} // namespace graft
