@@ -234,6 +234,23 @@ def decoded(b: Builder):
     regress(b, h + tf.reduce_mean(states.stack(), axis=0), y, 5)
 
 
+def several_at_once(b: Builder):
+    """Every turn gives two steps of each row, which are laid apart: their number follows from that of the turns."""
+    x, y = b.inputs([6], [1])
+    lengths = b.placeholder("lengths", [], tf.int32)
+    w = b.variable("w", [6, 6], 0.4)
+
+    def body(t, h, ended, states):
+        h = tf.tanh(tf.matmul(h, w) + x)
+        return t + 1, h, tf.logical_or(ended, t + 1 >= lengths), states.write(t, h)
+
+    start = (0, x, tf.zeros_like(lengths, tf.bool), tf.TensorArray(b.dtype, 0, dynamic_size=True))
+    *_, states = tf1.while_loop(lambda t, h, ended, states: tf.logical_not(tf.reduce_all(ended)), body, start)
+    steps = tf.reshape(tf.transpose(states.stack(), [1, 0, 2]), tf.stack([tf.shape(x)[0], -1, 3]))
+    steps = tf.tanh(tf.tensordot(steps, b.variable("u", [3, 3], 0.4), 1))
+    regress(b, tf.reduce_mean(steps, axis=1), y, 3)
+
+
 def ended(b: Builder):
     """The same where nothing but the condition asks which rows have ended, and there are at most so many turns."""
     x, y = b.inputs([5], [1])
@@ -322,10 +339,14 @@ def with_lengths(features):
     return make
 
 
-def sorted_lengths(rng, dtype):
+def sorted_lengths(features):
     """The replicas have rows of quite different lengths."""
-    x, y = ROWS(rng, dtype)
-    return x, y, np.linspace(1, STEPS, BATCH).astype(np.int32)
+
+    def make(rng, dtype):
+        x, y = models.regression(features, 1)(rng, dtype)
+        return x, y, np.linspace(1, STEPS, BATCH).astype(np.int32)
+
+    return make
 
 
 def counts(rng, dtype):
@@ -379,8 +400,9 @@ LOOPS: Dict[str, Habit] = {
     "projected": Habit(projected, sequences(2)),
     "static_lstm": Habit(unrolled(cells.LSTMCell), sequences(2)),
     "longest": Habit(longest, with_lengths(None)),
-    "decoded": Habit(decoded, sorted_lengths),
-    "ended": Habit(ended, sorted_lengths),
+    "decoded": Habit(decoded, sorted_lengths(5)),
+    "several_at_once": Habit(several_at_once, sorted_lengths(6)),
+    "ended": Habit(ended, sorted_lengths(5)),
 }
 
 # To what graft-opt says of which op.

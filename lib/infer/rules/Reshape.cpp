@@ -194,6 +194,26 @@ static bool dividesRows(const SizeContext &C, ArrayRef<DimId> X,
          any_of(X.drop_front(), [&](DimId D) { return !C.Table.isKnown(D); });
 }
 
+/// Whether what is left for the size at \p Wild of \p List is that of the
+/// single-device step: rows are on both sides, and drop out.
+static bool leavesSame(const SizeContext &C, ArrayRef<DimId> X,
+                       ArrayRef<DimId> List, int Wild) {
+  DimList Mine(X.begin(), X.end());
+  for (auto [I, D] : enumerate(List)) {
+    if (int(I) == Wild || C.Table.isSame(D))
+      continue;
+    auto S = C.Table.sym(D);
+    auto *It = find_if(Mine, [&, Its = D](DimId Of) {
+      return C.Table.find(Of) == C.Table.find(Its) ||
+             (S && S == C.Table.sym(Of));
+    });
+    if (It == Mine.end())
+      return false;
+    Mine.erase(It);
+  }
+  return all_of(Mine, [&](DimId D) { return C.Table.isSame(D); });
+}
+
 /// That a replica has as many elements of \p X as it asks for, \p Y. Where the
 /// batch is not outermost in Y, nothing else says that X is not of rows.
 static void requireElements(SizeContext &C, ArrayRef<DimId> X,
@@ -262,6 +282,8 @@ static void reshape(SizeContext &C) {
     DimId Size = C.quotient(63, All, Rest);
     if (Wild == 0 && dividesRows(C, *C.in(0), ArrayRef(List).drop_front()))
       C.Table.markRows(Size);
+    else if (leavesSame(C, *C.in(0), List, Wild))
+      C.Table.markSame(Size);
     C.Table.unify(List[Wild], Size);
     List[Wild] = Size;
   }
