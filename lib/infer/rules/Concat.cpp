@@ -246,10 +246,17 @@ ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   bool Pack = C.isOp(op::Pack);
   int Rank = C.rank(C.out());
   if (!All.isSharded() || All.isJoined() || All.K != 0 || Rank < 2 ||
-      All.Axis + 1 >= Rank || (!Pack && !C.isOp(op::ConcatV2)))
+      (!Pack && !C.isOp(op::ConcatV2)))
     return Type;
   int64_t Axis =
       Pack ? C.intAttr("axis").value_or(0) : (*C.numbers(C.numData() - 1))[0];
+  if (Pack && Axis == 0 && Rank == 2 && All.Axis == 1) {
+    Type.Indices = LocalIndices::IndexRows;
+    Type.Axis = 1;
+    return Type;
+  }
+  if (All.Axis + 1 >= Rank)
+    return Type;
   auto Shape = C.shape(0);
   if ((Axis < 0 ? Axis + Rank : Axis) + 1 != Rank ||
       (!Pack && (!Shape || !C.D.table().isOne(Shape->back()))))

@@ -455,7 +455,7 @@ void pass(TypeContext &C) {
 bool passIndices(TypeContext &C) {
   bool Any = C.numData() == 1 && C.operand(0).isOfHits();
   for (unsigned I = 0; I < C.numData(); ++I)
-    Any |= C.operand(I).countsRows();
+    Any |= C.operand(I).countsRows() || C.operand(I).isDistinct();
   for (unsigned I = 0; Any && I < C.numData(); ++I)
     C.set(I, C.operand(I), C.operand(I).Indices);
   return Any;
@@ -466,6 +466,18 @@ static void linearFirst(TypeContext &C) { C.setAll(linearIn(C, 0)); }
 static void linearSecond(TypeContext &C) { C.setAll(linearIn(C, 1)); }
 static void nonLinear(TypeContext &C) {
   C.setAll(elementwise(C, allOperands(C)));
+}
+
+/// Whether the operands are sizes of which each is compared with itself.
+static bool comparesSame(const TypeContext &C) {
+  auto X = C.D.value(C.input(0)), Y = C.D.value(C.input(1));
+  return (C.operand(0).Symbolic || C.operand(1).Symbolic) && C.isSize(0) &&
+         C.isSize(1) && X && Y && !C.D.isMatrix(C.input(0)) &&
+         !C.D.isMatrix(C.input(1)) && equal(*X, *Y, [&](DimId A, DimId B) {
+           auto Mine = C.D.table().sym(A);
+           return C.D.table().find(A) == C.D.table().find(B) ||
+                  (Mine && Mine == C.D.table().sym(B));
+         });
 }
 
 /// Sizes that are less than the true ones by one factor compare as those do.
@@ -490,6 +502,8 @@ static void order(TypeContext &C) {
 static void compare(TypeContext &C) {
   if (comparesSizes(C))
     return;
+  if (comparesSame(C))
+    return C.setAll(ReplicationType::replicated());
   ReplicationType Type = elementwise(C, allOperands(C));
   if (Type.isSharded() &&
       !C.G.boolAttr(C.N, "incompatible_shape_error").value_or(true)) {
@@ -534,9 +548,11 @@ static bool castIndices(TypeContext &C) {
     return Type == DT_INT32 || Type == DT_INT64;
   };
   ReplicationType X = C.operand(0);
-  if ((!X.countsRows() && !X.isOfHits()) ||
-      (X.Indices != LocalIndices::HitValues &&
-       (!IsIndex("SrcT") || !IsIndex("DstT"))))
+  // Of values, or what is looked up by them, any function of one will do.
+  bool OfValues = X.Indices == LocalIndices::HitValues ||
+                  X.Indices == LocalIndices::Distinct;
+  if ((!X.countsRows() && !X.isOfHits() && !X.isDistinct()) ||
+      (!OfValues && (!IsIndex("SrcT") || !IsIndex("DstT"))))
     return false;
   C.setAll(X, X.Indices);
   return true;

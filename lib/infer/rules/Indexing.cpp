@@ -101,12 +101,6 @@ static void topK(SizeContext &C) {
   C.setShape(1, List);
 }
 
-static void unique(SizeContext &C) {
-  C.setShape(0, C.slot(0));
-  if (Dims X = C.in(0))
-    C.setShape(1, *X);
-}
-
 } // namespace sizes
 
 namespace values {
@@ -140,7 +134,7 @@ ReplicationType gatherByLengths(TypeContext &C) {
     return C.varying("gathers rows in an unknown way");
   ReplicationType X = C.Types.number(Source);
   C.Assumes |= X.Assumes;
-  return X.isVarying() ? C.varyingLike(X)
+  return X.isVarying() ? types::gatheredDistinct(C, X)
          : X.isSharded() && X.Axis == 0
              ? ReplicationType::replicated(X.K)
              : C.varying("gathers a value that is not split along its axis");
@@ -291,8 +285,9 @@ ReplicationType ofAllRows(TypeContext &C) {
 }
 
 static void gather(TypeContext &C) {
-  C.setAll(C.node().Kind == Inserted::Gather ? gatherByLengths(C)
-                                             : gatherType(C));
+  ReplicationType Type =
+      C.node().Kind == Inserted::Gather ? gatherByLengths(C) : gatherType(C);
+  C.setAll(Type, Type.Indices);
 }
 
 static void gatherNd(TypeContext &C) { C.setAll(gatherNdType(C)); }
@@ -321,13 +316,6 @@ static void topK(TypeContext &C) {
   if (C.numData() > 1 && !C.operand(1).isTrue())
     X = C.varying("selects a per-replica number of elements");
   C.setAll(X);
-}
-
-static void unique(TypeContext &C) {
-  ReplicationType X = C.plain(0);
-  if (X.isSharded())
-    X = C.gathered(0, X);
-  C.setAll(X.isVarying() ? C.varyingLike(X) : ReplicationType::replicated());
 }
 
 void whole(TypeContext &C) { C.setAll(ofAllRows(C)); }
@@ -382,10 +370,6 @@ ArrayRef<OpRule> families::indexing() {
       entry(op::TensorScatterMin, TensorScatter),
       entry(op::TensorScatterSub, TensorScatter),
       entry(op::TensorScatterUpdate, TensorScatter),
-      {.Op = op::Unique,
-       .Sizes = sizes::unique,
-       .Type = types::unique,
-       .Elements = ElementsOf::FirstThenSizes},
       entry(op::UnsortedSegmentSum, UnsortedSegment,
             {.Type = types::unsortedSegmentSum,
              .LocalIndices = types::unsortedSegmentSumIndices,

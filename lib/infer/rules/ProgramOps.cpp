@@ -165,7 +165,7 @@ ReplicationType termOf(TypeContext &C, bool Gathers) {
 /// The rows of all replicas.
 ReplicationType gatheredType(TypeContext &C, ReplicationType X) {
   if (X.isVarying())
-    return C.varyingLike(X);
+    return axisOf(C) == 0 ? types::gatheredDistinct(C, X) : C.varyingLike(X);
   return X.isSharded() && X.Axis == axisOf(C)
              ? ReplicationType::replicated(X.K)
              : C.varying("gathers a value that is not split along its axis");
@@ -275,8 +275,10 @@ static void scale(TypeContext &C) {
 }
 
 static void fromReplicas(TypeContext &C) {
-  if (C.stringAttr(CombineAttr) != StringRef(combine::Pick))
-    return C.setAll(mergedType(C));
+  if (C.stringAttr(CombineAttr) != StringRef(combine::Pick)) {
+    ReplicationType Merged = mergedType(C);
+    return C.setAll(Merged, Merged.Indices);
+  }
   ReplicationType X = termOf(C, /*Gathers=*/false);
   C.setAll(X.isVarying()      ? C.varyingLike(X)
            : X.isReplicated() ? X
@@ -289,10 +291,13 @@ static void collectiveReduce(TypeContext &C) { C.setAll(collectiveType(C)); }
 
 static void gatherReplicas(TypeContext &C) {
   ReplicationType X = termOf(C, /*Gathers=*/true);
-  C.setAll(C.isOp(op::CollectiveGather) && X.isSharded() &&
-                   C.D.isUneven(C.input(0), X.Axis)
-               ? C.varying("gathers rows whose number differs per replica")
-               : gatheredType(C, X));
+  bool IsUneven =
+      X.isDistinct() || (X.isSharded() && C.D.isUneven(C.input(0), X.Axis));
+  ReplicationType Type =
+      C.isOp(op::CollectiveGather) && IsUneven
+          ? C.varying("gathers rows whose number differs per replica")
+          : gatheredType(C, X);
+  C.setAll(Type, Type.Indices);
 }
 
 /// What is put is taken by a node to which no edge leads.

@@ -537,6 +537,16 @@ static bool relayoutIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (First.isRowNumbers())
     return moveNumbers(C, relayoutType);
+  if (First.isDistinct())
+    return reshapeDistinct(C);
+  if (First.Indices == LocalIndices::IndexRows) {
+    auto Order = C.isOp(op::Transpose) ? C.numbers(1) : std::nullopt;
+    if (!Order || *Order != ArrayRef<int64_t>{1, 0} || First.Axis != 1)
+      return false;
+    First.Axis = 0;
+    C.setAll(First, LocalIndices::RowIndices);
+    return true;
+  }
   // One element after the other, in a column or not.
   if (!First.isOfHits() || First.Indices == LocalIndices::HitIndices ||
       !C.isOp(op::Reshape) || !C.operand(1).isTrue())

@@ -63,15 +63,14 @@ static void parts(SizeContext &C) {
 
 } // namespace sizes
 
+Endpoint types::rowsNumbered(const TypeContext &C, NodeId N) {
+  return C.is(N, trait::FindsRows) ? C.G.input(N, 0) : Endpoint{N, 0};
+}
+
 namespace {
 
 bool isRows(const ReplicationType &X, int Axis) {
   return X.isSharded() && !X.isJoined() && X.Axis == Axis;
-}
-
-/// What has the rows along axis 0 that the row numbers of \p N number.
-Endpoint rowsFrom(const TypeContext &C, NodeId N) {
-  return C.is(N, trait::FindsRows) ? C.G.input(N, 0) : Endpoint{N, 0};
 }
 
 /// What is looked up, or scattered to, along axis \p Axis of \p E by \p Numbers
@@ -79,7 +78,8 @@ Endpoint rowsFrom(const TypeContext &C, NodeId N) {
 /// something else; but if it has the rows of another feed, it is said.
 bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
                 unsigned Axis, ReplicationType Result) {
-  auto S = C.sizeOf(E, Axis), Of = C.sizeOf(rowsFrom(C, Numbers.Cause), 0);
+  auto S = C.sizeOf(E, Axis),
+       Of = C.sizeOf(types::rowsNumbered(C, Numbers.Cause), 0);
   if (!S || !Of)
     return false;
   if (*S == *Of || C.D.replicas() == 1) {
@@ -107,7 +107,7 @@ bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
 
 /// Whether the node at hand numbers as many rows as one replica has.
 bool numbersLocalRows(const TypeContext &C) {
-  auto S = C.sizeOf(rowsFrom(C, C.N), 0);
+  auto S = C.sizeOf(types::rowsNumbered(C, C.N), 0);
   return S && S->B == 1 && S->R == 0;
 }
 
@@ -178,8 +178,10 @@ bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &)) {
 
 bool gatherIndices(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
-  if (!Index.isRowNumbers() || !Table.isSharded())
-    return false;
+  bool OfIndices = Table.Indices == LocalIndices::RowIndices ||
+                   (Table.isRowNumbers() && Table.Axis == 0);
+  if (!Index.isRowNumbers() || !(Table.isSharded() || OfIndices))
+    return gatherDistinct(C);
   int64_t Axis = 0;
   if (C.isOp(op::GatherV2)) {
     auto V = C.numbers(2);
@@ -188,6 +190,14 @@ bool gatherIndices(TypeContext &C) {
         C.intAttr("batch_dims").value_or(0) != 0)
       return false;
     Axis = (*V)[0] < 0 ? (*V)[0] + Rank : (*V)[0];
+  }
+  // Some of the indices of a replica's rows.
+  if (OfIndices) {
+    if (Axis != 0 || Table.Axis != 0 || Index.Axis != 0 || C.rank(1) != 1 ||
+        !numbersRows(C, Index, C.sizeOf(C.input(0), 0)))
+      return false;
+    C.setAll(Table, Table.Indices);
+    return true;
   }
   return isRows(Table, static_cast<int>(Axis)) &&
          useNumbers(C, Index, C.input(0), Table.Axis,
@@ -213,6 +223,8 @@ bool scatterNdIndices(TypeContext &C) {
 
 bool unsortedSegmentSumIndices(TypeContext &C) {
   ReplicationType X = C.operand(0), Ids = C.operand(1);
+  if (Ids.isDistinct())
+    return sumsOfDistinct(C);
   return Ids.isRowNumbers() && isRows(X, Ids.Axis) && C.isSize(2) &&
          C.localAxis(C.out()) == 0 &&
          useNumbers(C, Ids, C.out(), 0, ReplicationType::sharded(0, X.K));

@@ -145,7 +145,8 @@ Rule pass, l2Loss, ensureShape, alongAxes, alongAxesNonLinear, reverseSequence,
     perExample, linearRows, gradSecond, perVector, perMatrix, perVolume;
 IndexRule passIndices, rangeIndices, gatherIndices, gatherNdIndices,
     scatterNdIndices, unsortedSegmentSumIndices, stitchIndices, tileIndices,
-    wholeIndices;
+    wholeIndices, sparseToDenseIndices, gatherDistinct, sumsOfDistinct,
+    reshapeDistinct;
 
 /// The sum of these operands: what is added must have one relation.
 ReplicationType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
@@ -158,6 +159,13 @@ ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
 ReplicationType ofSizes(TypeContext &C, ReplicationType Rows);
 /// A function of the rows of all replicas.
 ReplicationType ofAllRows(TypeContext &C);
+/// What has the rows along axis 0 that the row numbers of \p N number.
+Endpoint rowsNumbered(const TypeContext &C, NodeId N);
+/// Whether \p Numbers number as many rows of one replica as \p Rows.
+bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
+                 std::optional<Sym> Rows);
+/// What is distinct on each replica, \p X, of all replicas; else Varying.
+ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X);
 /// Gives row numbers that \p Move moves as if they were rows of operand 0 their
 /// types; false if they are none, or other operands vary too.
 bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &));

@@ -55,7 +55,11 @@ void types::hits(TypeContext &C) {
 /// Rows that are made of the elements of their own.
 bool types::wholeIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
-  if (First.Indices != LocalIndices::HitIndices || !C.isOp(op::SparseToDense))
+  if (!C.isOp(op::SparseToDense))
+    return false;
+  if (First.Indices == LocalIndices::RowIndices)
+    return sparseToDenseIndices(C);
+  if (First.Indices != LocalIndices::HitIndices)
     return false;
   ReplicationType Values = C.operand(2);
   if (Values.Indices != LocalIndices::HitValues ||

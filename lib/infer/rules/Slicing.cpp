@@ -8,6 +8,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "lib/infer/graph/SparseRows.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -540,7 +542,19 @@ static void part(TypeContext &C) { C.setAll(partType(C)); }
 
 static bool partIndices(TypeContext &C) {
   // Zeros that fill are no row numbers, nor are they indices of columns.
-  return C.isOp(op::StridedSlice) && moveNumbers(C, partType);
+  if (!C.isOp(op::StridedSlice))
+    return false;
+  ReplicationType First = C.operand(0);
+  if (First.Indices != LocalIndices::RowIndices)
+    return moveNumbers(C, partType);
+  auto Column = columnTaken(C.G, C.N);
+  if (!Column || First.Axis != 0 || C.rank(0) != 2)
+    return false;
+  if (*Column == 0)
+    C.setAll(First, LocalIndices::RowNumbers);
+  else
+    C.setAll(ReplicationType::sharded(0));
+  return true;
 }
 
 void alongAxes(TypeContext &C) { C.setAll(alongAxesType(C, /*Linear=*/true)); }

@@ -323,6 +323,11 @@ public:
   /// The node that counts the rows of class \p Ragged.
   NodeId counterOf(uint32_t Ragged) const;
 
+  /// Whether \p N must find, or send, rows among those of all replicas.
+  bool isOfAllRows(NodeId N) const {
+    return llvm::is_contained(Options.Whole, N);
+  }
+
   /// Gives nodes that are new the shape of their first input: what is inserted
   /// keeps shapes, except gathers, whose shape is not known then.
   void extend();

@@ -158,6 +158,8 @@ public:
     return When && (localPredicate(Node) || When->predicateOf(Node) != ~0u);
   }
   bool hasLoops() const { return Loops != nullptr; }
+  /// Whether the node at hand is in a loop.
+  bool isInLoop() const { return Loops && Loops->givesInside(N); }
   /// Whether \p Node has a type, or waits for one that comes round a loop.
   bool isDefined(NodeId Node) const { return Defined[Node]; }
   /// The tensor array or stack whose handle operand 0 is, or NoNode.

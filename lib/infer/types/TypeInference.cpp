@@ -15,6 +15,7 @@
 #include "lib/infer/types/TypeInference.h"
 
 #include "lib/graph/FileWalk.h"
+#include "lib/program/Program.h"
 #include "lib/program/forms/LengthGather.h"
 #include "lib/support/InternalError.h"
 
@@ -276,7 +277,7 @@ void TypeInference::infer() {
     return;
   }
   bool MayIndex = PerReplica && Op.Rule.LocalIndices;
-  if (AnySymbolic && !AnyVarying && MayIndex && Op.Rule.LocalIndices(*this))
+  if ((AnySymbolic || AnyVarying) && MayIndex && Op.Rule.LocalIndices(*this))
     return;
   if (AnySymbolic && inferSizes())
     return;
@@ -284,8 +285,6 @@ void TypeInference::infer() {
     setAll(varying("draws different random numbers on each replica"));
     return;
   }
-  if (AnyVarying && MayIndex && Op.Rule.LocalIndices(*this))
-    return;
   if (D.table().hasRagged() && mixesRows())
     setAll(varying("combines a data-dependent number of rows with other rows"));
   else if (AnyOrdered)
@@ -419,7 +418,7 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
     Has[Node] = true;
   };
   auto Ask = [&](const ReplicationType &X) {
-    if (X.countsRows() && is(X.Cause, trait::FindsRows))
+    if ((X.countsRows() && is(X.Cause, trait::FindsRows)) || X.isDistinct())
       Add(X.Cause);
   };
   // Where numbers of rows are sent too, those are right only on a replica.
@@ -433,14 +432,19 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
                                       D.numOutputs(Node));
     bool Gives = any_of(
         Results, [](const ReplicationType &X) { return X.countsRows(); });
-    bool Uses = any_of(Results,
-                       [](const ReplicationType &X) { return !X.isVarying(); });
+    bool Uses = any_of(Results, [](const ReplicationType &X) {
+      return !X.isVarying() || X.isDistinct();
+    });
     if (Gives && !G.hasUses(Node))
       Ask(Results.front());
+    // What is not related for another reason may use them once that is gone.
+    auto IsOther = [&](Endpoint E) { return T.type(E).isUnrelated(); };
     if (G.node(Node).Count == Copies::Once || T.Vars.isUpdate(G, Node) ||
-        (!Gives && !Uses))
+        (!Gives && !Uses && none_of(G.dataInputs(Node), IsOther)))
       for (Endpoint E : G.dataInputs(Node))
-        Ask(T.type(E));
+        // Those that are gathered are used behind.
+        if (!T.type(E).isDistinct() || !combinesReplicas(G, Node) || !Uses)
+          Ask(T.type(E));
     // Of what gathers rows after their numbers only the end has a type.
     if (!Gives && !Uses && !isLengthGatherOp(G, Node))
       for (Endpoint E : G.dataInputs(Node))

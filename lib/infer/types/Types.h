@@ -52,12 +52,24 @@ enum class LocalIndices : uint8_t {
   /// concatenated along Axis, they are the true value.
   RowNumbers,
   RowIndices, ///< The same of the first of the last axis only.
+  IndexRows,  ///< Those transposed: the first of the first axis.
   // A sparse matrix with the rows of the replica: the rows of its elements,
   // what else there is of each, and rows before columns. What has one Cause
   // belongs together, in its order.
   HitRows,
   HitValues,
   HitIndices,
+  // What a replica finds without repetitions, Cause is the Unique. A row of
+  // Distinct is a function of the value that it stands for. Rows of Sums, for
+  // those values, are terms of a sum over the replicas. Numbers say which of
+  // the values each row along Axis has. All are those of all replicas, one
+  // after the other.
+  Distinct,
+  DistinctNumbers,
+  DistinctSums,
+  AllDistinct,
+  AllDistinctNumbers,
+  AllDistinctSums,
 };
 
 struct ReplicationType {
@@ -80,10 +92,15 @@ struct ReplicationType {
   /// Their concatenation has the rows of the true value, in another order.
   static constexpr uint32_t InOrder = 0, AnyOrder = ~0u;
 
-  bool isOfHits() const { return Indices >= LocalIndices::HitRows; }
+  bool isOfHits() const {
+    return Indices >= LocalIndices::HitRows &&
+           Indices <= LocalIndices::HitIndices;
+  }
+  bool isDistinct() const { return Indices >= LocalIndices::Distinct; }
   bool isRowNumbers() const { return Indices == LocalIndices::RowNumbers; }
   bool countsRows() const {
-    return isRowNumbers() || Indices == LocalIndices::RowIndices;
+    return isRowNumbers() || Indices == LocalIndices::RowIndices ||
+           Indices == LocalIndices::IndexRows;
   }
   bool isJoined() const {
     return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;

@@ -1,0 +1,562 @@
+//===- lib/infer/rules/SparseRows.cpp - sparse tensors of own rows --------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sparse tensor that a replica makes of its own rows, as the columns of
+// features do:
+//
+//     indices = Where(x != nothing)         RowIndices: each row is off by as
+//     values = GatherNd(x, indices)         much as all others of the replica
+//     shape = Shape(x)                      sizes
+//
+// The elements of all replicas, one after the other, are those of the true
+// value. What works on each row by itself goes on so (SparseReshape of columns,
+// SparseFillEmptyRows, SparseCross), and what adds up the elements of a row
+// gives rows of the batch.
+//
+// To look rows up once, an embedding finds the distinct values first. Those of
+// a replica are not the true ones, but what is looked up for them and given to
+// each element is right, and so are sums for them, once those of all replicas
+// are added up:
+//
+//     ids, which = Unique(values)           Distinct, DistinctNumbers
+//     rows = Gather(table, ids)             Distinct
+//     y = SparseSegmentSum(rows, which, i)  rows of the batch
+//     d = UnsortedSegmentSum(.., which, n)  DistinctSums, for ids
+//
+// A de-duplication reads those of all replicas: the distinct values of the
+// distinct values of each, in order, are the distinct values of all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/rules/Rules.h"
+
+#include "lib/infer/graph/SparseRows.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace sizes {
+
+static void sparseReshape(SizeContext &C) {
+  Dims From = C.val(1), To = C.val(2);
+  if (!To)
+    return;
+  DimList List(To->begin(), To->end()), Old, Others;
+  if (From)
+    Old.assign(From->begin(), From->end());
+  int Wild = -1;
+  for (size_t I = 0; I < List.size(); ++I) {
+    if (C.plainNumber(List[I]) != -1) {
+      Others.push_back(List[I]);
+      continue;
+    }
+    if (Wild >= 0)
+      return;
+    Wild = static_cast<int>(I);
+  }
+  if (Wild >= 0) {
+    if (!From)
+      return;
+    // What both have says nothing of what is left.
+    erase_if(Others, [&](DimId D) {
+      auto It = find_if(
+          Old, [&](DimId O) { return C.Table.find(O) == C.Table.find(D); });
+      if (It == Old.end())
+        return false;
+      Old.erase(It);
+      return true;
+    });
+    DimId All = C.One, Rest = C.One;
+    for (size_t I = 0; I < Old.size(); ++I)
+      All = C.product(64 + I, All, Old[I]);
+    for (size_t I = 0; I < Others.size(); ++I)
+      Rest = C.product(96 + I, Rest, Others[I]);
+    List[Wild] = C.quotient(63, All, Rest);
+  }
+  Dims Index = C.in(0);
+  if (Index && Index->size() == 2)
+    C.setShape(0, {Index->front(), C.number(0, int64_t(List.size()))});
+  C.setShape(1, C.number(1, int64_t(List.size())));
+  C.setValue(1, List);
+}
+
+/// Whether \p Rows may be counted on each replica, of a sparse tensor that has
+/// \p Batch rows.
+static bool countsOwnRows(SizeContext &C, DimId Batch, Endpoint Indices) {
+  return C.countsLocally(Batch) && areMadeOfRows(C.G, Indices) &&
+         !C.Known.isOfAllRows(C.N);
+}
+
+/// As many elements as there are, and one for each row without.
+static void fillEmptyRows(SizeContext &C) {
+  Dims Index = C.in(0), Shape = C.val(2);
+  if (!Index || Index->size() != 2 || !Shape || Shape->empty())
+    return;
+  DimId Elements = (*Index)[0], Columns = (*Index)[1], Batch = (*Shape)[0];
+  if (Dims Values = C.in(1); Values && Values->size() == 1)
+    C.same(Elements, Values->front());
+  DimId Filled = C.slot(0);
+  if (C.countsLocally(Elements) && countsOwnRows(C, Batch, C.Inputs[0])) {
+    // As many of another tensor with the same indices.
+    NodeId First = C.firstLike(0);
+    Dims Its = First != C.N ? C.Known.value(C.G.input(First, 2)) : Dims();
+    bool Same =
+        Its && !Its->empty() && C.Table.find((*Its)[0]) == C.Table.find(Batch);
+    C.countRows(Filled, {Same ? First : C.N, 0});
+  }
+  C.setShape(0, {Filled, Columns});
+  C.setShape(1, Filled);
+  C.setShape(2, Batch);
+  C.setShape(3, Elements);
+}
+
+/// How many operands a cross has, before its dense inputs.
+static unsigned sparseInputs(const NodeView &C) {
+  return static_cast<unsigned>(C.intAttr("N").value_or(0));
+}
+
+/// How many it has after them.
+static unsigned otherInputs(const NodeView &C) {
+  return C.isOp(op::SparseCrossV2) ? 1 : C.isOp(op::SparseCrossHashed) ? 3 : 0;
+}
+
+static void sparseCross(SizeContext &C) {
+  unsigned Count = sparseInputs(C);
+  Dims First = Count > 0 ? C.val(2 * Count) : C.in(0);
+  if (!First || First->empty() || 3 * Count >= C.numData() + (Count > 0))
+    return;
+  DimId Batch = First->front(), Elements = C.slot(0);
+  bool Own = Count > 0 ? countsOwnRows(C, Batch, C.Inputs[0])
+                       : C.countsLocally(Batch) && !C.Known.isOfAllRows(C.N);
+  if (Own)
+    C.countRows(Elements, {C.N, 0});
+  DimId Columns = C.slot(1);
+  C.setShape(0, {Elements, C.number(2, 2)});
+  C.setShape(1, Elements);
+  C.setShape(2, C.number(3, 2));
+  C.setValue(2, {Batch, Columns});
+}
+
+/// A row for each segment, where the rows of a sparse tensor are those.
+static void sparseSegment(SizeContext &C) {
+  Dims Data = C.in(0);
+  unsigned Of = C.isOp(op::SegmentSum) || C.isOp(op::SegmentMean) ? 1 : 2;
+  NodeId Filled = filledBy(C.G, C.Inputs[Of]);
+  if (!Data || Data->empty())
+    return;
+  DimList List(Data->begin(), Data->end());
+  Dims Rows = Filled == NoNode ? Dims() : C.Known.shape({Filled, 2});
+  List[0] = Rows && Rows->size() == 1 ? Rows->front() : C.slot(0);
+  C.setShape(0, List);
+}
+
+/// Of as many rows as the last operand says.
+static void sparseSegmentGrad(SizeContext &C) {
+  Dims Data = C.in(0), Count = C.val(3);
+  if (!Data || Data->empty())
+    return;
+  DimList List(Data->begin(), Data->end());
+  List[0] = Count && Count->size() == 1 ? Count->front() : C.slot(0);
+  C.setShape(0, List);
+}
+
+static void unique(SizeContext &C) {
+  C.setShape(0, C.slot(0));
+  if (Dims X = C.in(0))
+    C.setShape(1, *X);
+}
+
+} // namespace sizes
+
+namespace {
+
+bool isRows(const ReplicationType &X) {
+  return X.isSharded() && !X.isJoined() && X.Axis == 0;
+}
+
+/// Whether axis 0 of \p X is as long as that of \p Y, on each replica.
+bool sameRows(const TypeContext &C, Endpoint X, Endpoint Y) {
+  auto Mine = C.sizeOf(X, 0), Its = C.sizeOf(Y, 0);
+  return Mine && Mine->isLocal() && Mine == Its;
+}
+
+/// Whether operand \p I is sizes of which the first is that of the rows which
+/// \p Indices number.
+bool isShapeOfRows(const TypeContext &C, unsigned I,
+                   const ReplicationType &Indices) {
+  auto Shape = C.D.value(C.input(I));
+  return C.isSize(I) && Shape && !Shape->empty() &&
+         types::numbersRows(C, Indices, C.D.table().sym(Shape->front()));
+}
+
+/// Whether operands \p Index, \p Values and \p Shape are a sparse tensor of the
+/// rows of one replica.
+bool isOfOwnRows(TypeContext &C, unsigned Index, unsigned Values,
+                 unsigned Shape) {
+  ReplicationType X = C.operand(Index);
+  return X.Indices == LocalIndices::RowIndices && X.Axis == 0 &&
+         isShapeOfRows(C, Shape, X) && isRows(C.operand(Values)) &&
+         sameRows(C, C.input(Index), C.input(Values)) &&
+         isRows(C.plain(Values));
+}
+
+/// What is true within a replica, for the rows that \p Like counts.
+ReplicationType local(TypeContext &C, NodeId Cause) {
+  ReplicationType Type =
+      C.varying("has indices or values that are local to one replica");
+  Type.Cause = Cause;
+  return Type;
+}
+
+/// Whether replicas may number elements of operand 0, or somebody wants those
+/// of all.
+bool countsOwn(const TypeContext &C) {
+  auto Shape = C.D.shape(C.out());
+  return Shape && !Shape->empty() && C.D.table().isRagged(Shape->front());
+}
+
+/// A function of the rows of all replicas, of what has no rows of its own.
+void ofAll(TypeContext &C) {
+  C.setAll(countsOwn(C) ? C.varying("takes no sparse tensor of the rows of one "
+                                    "replica, but counts its rows")
+                        : types::ofAllRows(C));
+}
+
+} // namespace
+
+namespace types {
+
+bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
+                 std::optional<Sym> Rows) {
+  auto Of = C.sizeOf(rowsNumbered(C, Numbers.Cause), 0);
+  return Rows && Of && Rows->isLocal() && *Rows == *Of;
+}
+
+//===----------------------------------------------------------------------===//
+// Of each row by itself
+//===----------------------------------------------------------------------===//
+
+/// Columns are another shape, or are made of what they are; rows stay.
+static bool sparseReshapeIndices(TypeContext &C) {
+  ReplicationType Index = C.operand(0);
+  auto From = C.D.value(C.input(1)), To = C.D.value(C.out(1));
+  auto IsSame = [&](DimId D) { return C.D.table().isSame(D); };
+  bool Fits = Index.Indices == LocalIndices::RowIndices && Index.Axis == 0 &&
+              C.isSize(2) && isShapeOfRows(C, 1, Index) && To && !To->empty() &&
+              numbersRows(C, Index, C.D.table().sym(To->front())) &&
+              ((all_of(From->drop_front(), IsSame) &&
+                all_of(To->drop_front(), IsSame)) ||
+               equal(*From, *To, [&](DimId X, DimId Y) {
+                 return C.D.table().find(X) == C.D.table().find(Y);
+               }));
+  if (!Fits) {
+    C.setAll(ofAllRows(C));
+    return true;
+  }
+  C.set(0, Index, Index.Indices);
+  C.set(1, C.sizes(*To));
+  return true;
+}
+
+static void fillEmptyRows(TypeContext &C) { ofAll(C); }
+
+/// A row without elements gets one: each row of a replica has some then.
+static bool fillEmptyRowsIndices(TypeContext &C) {
+  if (!countsOwn(C) || !isOfOwnRows(C, 0, 1, 2) || !C.plain(3).isReplicated())
+    return false;
+  ReplicationType Index = C.operand(0);
+  C.setAll(ReplicationType::sharded(0));
+  C.set(0, Index, Index.Indices);
+  C.set(3, local(C, C.N), LocalIndices::RowNumbers);
+  return true;
+}
+
+/// The elements of each row with each other.
+static void sparseCross(TypeContext &C) {
+  unsigned Count = sizes::sparseInputs(C), Others = sizes::otherInputs(C);
+  auto Shape = C.D.value(C.out(2));
+  auto Fits = [&] {
+    if (!countsOwn(C) || !Shape || C.numData() < 3 * Count + Others)
+      return false;
+    auto Batch = C.D.table().sym(Shape->front());
+    for (unsigned I = 0; I < Count; ++I)
+      if (!isOfOwnRows(C, I, Count + I, 2 * Count + I) ||
+          !numbersRows(C, C.operand(I), Batch))
+        return false;
+    for (unsigned I = 3 * Count; I < C.numData() - Others; ++I)
+      if (!isRows(C.plain(I)) || C.sizeOf(C.input(I), 0) != Batch)
+        return false;
+    for (unsigned I = C.numData() - Others; I < C.numData(); ++I)
+      if (!C.operand(I).isTrue())
+        return false;
+    return true;
+  };
+  if (!Fits())
+    return ofAll(C);
+  // Of dense inputs alone it makes the numbers of their rows itself.
+  ReplicationType Index = local(C, Count > 0 ? C.operand(0).Cause : C.N);
+  C.set(0, Index, LocalIndices::RowIndices);
+  C.set(1, ReplicationType::sharded(0));
+  C.set(2, C.sizes(*Shape));
+}
+
+static bool sparseCrossIndices(TypeContext &C) {
+  sparseCross(C);
+  return true;
+}
+
+/// Dense rows of the elements of each.
+bool sparseToDenseIndices(TypeContext &C) {
+  auto Out = C.D.shape(C.out());
+  if (!isOfOwnRows(C, 0, 2, 1) || !Out ||
+      !all_of(Out->drop_front(),
+              [&](DimId D) { return C.D.table().isSame(D); }) ||
+      !C.plain(3).isReplicated())
+    return false;
+  C.setAll(ReplicationType::sharded(0));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Distinct values
+//===----------------------------------------------------------------------===//
+
+/// Each replica finds those of its own rows, unless somebody needs those of
+/// all.
+static void unique(TypeContext &C) {
+  ReplicationType X = C.plain(0);
+  if (isRows(X) && C.isPerReplica() && !C.isInLoop() && C.rank(0) == 1 &&
+      C.D.table().hasRagged() && !C.D.isOfAllRows(C.N) &&
+      isLookedUp(C.G, C.N)) {
+    ReplicationType Found = local(C, C.N);
+    C.set(0, Found, LocalIndices::Distinct);
+    C.set(1, Found, LocalIndices::DistinctNumbers);
+    return;
+  }
+  if (X.isSharded())
+    X = C.gathered(0, X);
+  C.setAll(X.isVarying() ? C.varyingLike(X) : ReplicationType::replicated());
+}
+
+/// Those of what each replica found are those of all, in order; which of them
+/// each is, is said of what all replicas found.
+static bool uniqueIndices(TypeContext &C) {
+  ReplicationType X = C.operand(0);
+  if ((X.Indices != LocalIndices::Distinct &&
+       X.Indices != LocalIndices::AllDistinct) ||
+      C.rank(0) != 1)
+    return false;
+  if (X.Indices == LocalIndices::Distinct)
+    C.gathered(0, X);
+  C.set(0, ReplicationType::replicated());
+  C.set(1, local(C, X.Cause), LocalIndices::AllDistinctNumbers);
+  return true;
+}
+
+static bool isOf(const ReplicationType &X, LocalIndices Kind, NodeId Unique) {
+  return X.Indices == Kind && X.Cause == Unique;
+}
+
+/// Rows for distinct values, or for the elements that they are of.
+bool gatherDistinct(TypeContext &C) {
+  ReplicationType Table = C.operand(0), Index = C.operand(1);
+  if (!Index.isDistinct() || C.intAttr("batch_dims").value_or(0) != 0)
+    return false;
+  if (C.isOp(op::GatherV2)) {
+    auto Axis = C.numbers(2);
+    if (!Axis || Axis->size() != 1 || Axis->front() != 0 ||
+        !C.operand(2).isTrue())
+      return false;
+  }
+  if (Index.Indices == LocalIndices::Distinct) {
+    if (Table.isSharded() || Table.isVarying() || !C.plain(0).isReplicated())
+      return false;
+    C.setAll(Index, LocalIndices::Distinct);
+    return true;
+  }
+  if (Index.Indices != LocalIndices::DistinctNumbers ||
+      !isOf(Table, LocalIndices::Distinct, Index.Cause))
+    return false;
+  C.setAll(ReplicationType::sharded(Index.Axis));
+  return true;
+}
+
+/// Whether operand \p I is how many distinct values \p Unique has.
+static bool countsDistinct(const TypeContext &C, unsigned I, NodeId Unique) {
+  auto Count = C.D.value(C.input(I)), Found = C.D.shape({Unique, 0});
+  return C.isSize(I) && Count && Count->size() == 1 && Found &&
+         C.D.table().find(Count->front()) == C.D.table().find(Found->front());
+}
+
+bool sumsOfDistinct(TypeContext &C) {
+  ReplicationType X = C.operand(0), Ids = C.operand(1);
+  if (Ids.Indices == LocalIndices::DistinctNumbers && isRows(X) &&
+      Ids.Axis == 0 && C.rank(1) == 1 && sameRows(C, C.input(0), C.input(1)) &&
+      countsDistinct(C, 2, Ids.Cause) && isRows(C.plain(0))) {
+    C.setAll(local(C, Ids.Cause), LocalIndices::DistinctSums);
+    return true;
+  }
+  bool Own = isOf(X, LocalIndices::DistinctSums, Ids.Cause);
+  if (Ids.Indices != LocalIndices::AllDistinctNumbers ||
+      !(Own || isOf(X, LocalIndices::AllDistinctSums, Ids.Cause)) ||
+      !C.operand(2).isTrue())
+    return false;
+  if (Own)
+    C.gathered(0, X);
+  C.setAll(ReplicationType::replicated());
+  return true;
+}
+
+bool reshapeDistinct(TypeContext &C) {
+  ReplicationType X = C.operand(0);
+  auto In = C.shape(0), Out = C.D.shape(C.out());
+  if (!X.isDistinct() || !C.isOp(op::Reshape) || !C.isSize(1) || !In || !Out ||
+      In->empty() || Out->empty() ||
+      C.D.table().find(In->front()) != C.D.table().find(Out->front()))
+    return false;
+  C.setAll(X, X.Indices);
+  return true;
+}
+
+ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X) {
+  auto All = [&](LocalIndices Is) {
+    ReplicationType Type = local(C, X.Cause);
+    Type.Indices = Is;
+    return Type;
+  };
+  return X.Indices == LocalIndices::Distinct ? All(LocalIndices::AllDistinct)
+         : X.Indices == LocalIndices::DistinctSums
+             ? All(LocalIndices::AllDistinctSums)
+             : C.varyingLike(X);
+}
+
+//===----------------------------------------------------------------------===//
+// Segments of elements
+//===----------------------------------------------------------------------===//
+
+/// Whether operand \p I says of each element, as many as operand \p Of has,
+/// which row of the replica it is of.
+static bool isRowOfEach(const TypeContext &C, unsigned I, unsigned Of) {
+  return C.operand(I).isRowNumbers() && C.operand(I).Axis == 0 &&
+         C.rank(I) == 1 && sameRows(C, C.input(I), C.input(Of));
+}
+
+/// SegmentSum(x, row numbers).
+static bool segmentIndices(TypeContext &C) {
+  if (!isRowOfEach(C, 1, 0) || filledBy(C.G, C.input(1)) == NoNode ||
+      !numbersRows(C, C.operand(1), C.sizeOf(C.out(), 0)))
+    return false;
+  ReplicationType X = C.numeric(0);
+  if (!isRows(X))
+    return false;
+  C.setAll(ReplicationType::sharded(0, X.K));
+  return true;
+}
+
+/// SparseSegmentSum(table, which row of it, row numbers).
+static bool sparseSegmentIndices(TypeContext &C) {
+  if (!isRowOfEach(C, 2, 1) || filledBy(C.G, C.input(2)) == NoNode ||
+      !numbersRows(C, C.operand(2), C.sizeOf(C.out(), 0)))
+    return false;
+  ReplicationType Table = C.operand(0), Index = C.operand(1);
+  if (Index.Indices == LocalIndices::DistinctNumbers && Index.Axis == 0 &&
+      isOf(Table, LocalIndices::Distinct, Index.Cause)) {
+    C.setAll(ReplicationType::sharded(0));
+    return true;
+  }
+  if (Table.isVarying() || Table.isSharded() || !isRows(Index) ||
+      !isRows(C.plain(1)))
+    return false;
+  Table = C.reduced(0);
+  C.setAll(ReplicationType::sharded(0, Table.K));
+  return true;
+}
+
+/// What the rows of the batch add to the rows of what was looked up.
+static bool sparseSegmentGradIndices(TypeContext &C) {
+  ReplicationType Grad = C.operand(0), Index = C.operand(1);
+  if (!isRows(Grad) || !isRowOfEach(C, 2, 1) ||
+      !numbersRows(C, C.operand(2), C.sizeOf(C.input(0), 0)))
+    return false;
+  if (Index.Indices == LocalIndices::DistinctNumbers && Index.Axis == 0 &&
+      countsDistinct(C, 3, Index.Cause) && isRows(C.plain(0))) {
+    C.setAll(local(C, Index.Cause), LocalIndices::DistinctSums);
+    return true;
+  }
+  if (!isRows(Index) || !isRows(C.plain(1)) || !C.operand(3).isTrue())
+    return false;
+  C.setAll(ReplicationType::partial(C.numeric(0).K));
+  return true;
+}
+
+} // namespace types
+
+namespace {
+
+constexpr OpRule Cross = {.Sizes = sizes::sparseCross,
+                          .Type = types::sparseCross,
+                          .LocalIndices = types::sparseCrossIndices,
+                          .Is = trait::FindsRows,
+                          .SizeOperands = AnyInteger,
+                          .ComparedOperands = AllOperands};
+constexpr OpRule SparseSegment = {.Sizes = sizes::sparseSegment,
+                                  .Type = types::whole,
+                                  .LocalIndices = types::sparseSegmentIndices,
+                                  .ZerosOf = operands(0),
+                                  .SizeOperands = AnyInteger,
+                                  .ComparedOperands = AllOperands};
+constexpr OpRule SparseSegmentGrad = {.Sizes = sizes::sparseSegmentGrad,
+                                      .Type = types::whole,
+                                      .LocalIndices =
+                                          types::sparseSegmentGradIndices,
+                                      .ZerosOf = operands(0),
+                                      .SizeOperands = AnyInteger,
+                                      .ComparedOperands = AllOperands};
+constexpr OpRule Segment = {.Sizes = sizes::sparseSegment,
+                            .Type = types::whole,
+                            .LocalIndices = types::segmentIndices,
+                            .ZerosOf = operands(0),
+                            .SizeOperands = AnyInteger,
+                            .ComparedOperands = AllOperands};
+
+} // namespace
+
+ArrayRef<OpRule> families::sparseRows() {
+  static const OpRule Rules[] = {
+      // Of each row by itself.
+      entry(op::SparseReshape, Whole,
+            {.Sizes = sizes::sparseReshape,
+             .LocalIndices = types::sparseReshapeIndices}),
+      entry(op::SparseFillEmptyRows, Whole,
+            {.Sizes = sizes::fillEmptyRows,
+             .Type = types::fillEmptyRows,
+             .LocalIndices = types::fillEmptyRowsIndices}),
+      entry(op::SparseCross, Cross),
+      entry(op::SparseCrossHashed, Cross),
+      entry(op::SparseCrossV2, Cross),
+
+      // Segments of elements.
+      entry(op::SegmentMean, Segment),
+      entry(op::SegmentSum, Segment),
+      entry(op::SparseSegmentMean, SparseSegment),
+      entry(op::SparseSegmentSqrtN, SparseSegment),
+      entry(op::SparseSegmentSum, SparseSegment),
+      entry(op::SparseSegmentMeanGrad, SparseSegmentGrad),
+      entry(op::SparseSegmentSqrtNGrad, SparseSegmentGrad),
+      entry(op::SparseSegmentSumGrad, SparseSegmentGrad),
+
+      // Distinct values.
+      {.Op = op::Unique,
+       .Sizes = sizes::unique,
+       .Type = types::unique,
+       .LocalIndices = types::uniqueIndices,
+       .Elements = ElementsOf::FirstThenSizes},
+  };
+  return Rules;
+}
+
+} // namespace graft
