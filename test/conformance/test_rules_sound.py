@@ -398,7 +398,174 @@ def parts(f):
     }
 
 
+def sparse(f):
+    """Sparse tensors that a replica makes of its rows, and what is none. Each is made anew: a use that needs the rows of all
+    replicas says so of what it reads."""
+
+    ints = tf.cast(f.ints, tf.float32)
+
+    def where(of=None):
+        return tf.where(f.bits if of is None else of)
+
+    def shape(of=f.bits):
+        return tf.shape(of, out_type=tf.int64)
+
+    def fill(at=None, size=None, values=None):
+        at = where() if at is None else at
+        values = tf.gather_nd(ints, at) if values is None else values
+        size = shape() if size is None else size
+        return raw.SparseFillEmptyRows(indices=at, values=values, dense_shape=size, default_value=2.0)
+
+    def row_of(filled, column=0):
+        return filled.output_indices[:, column]
+
+    def unique(filled, modulo=4):
+        return tf.unique(tf.cast(filled.output_values, tf.int32) % modulo)
+
+    def dense(at, size, values):
+        return raw.SparseToDense(
+            sparse_indices=at, output_shape=size, sparse_values=values, default_value=-1.0, validate_indices=False
+        )
+
+    def looked_up(op, filled=None, row=None, table=f.table):
+        filled = fill() if filled is None else filled
+        ids = unique(filled)
+        return op(tf.gather(table, ids.y), ids.idx, row_of(filled) if row is None else row)
+
+    def weighted(filled):
+        ids = unique(filled)
+        rows = tf.gather(tf.gather(f.table, ids.y), ids.idx)
+        return tf1.segment_sum(rows * tf.cast(filled.output_values, tf.float32)[:, None], row_of(filled))
+
+    def gradient(op, dense_table=True):
+        filled = fill()
+        ids = unique(filled)
+        rows = tf.gather(f.table, ids.y)
+        y = op(rows, ids.idx, row_of(filled))
+        got = tf1.gradients(tf.reduce_sum(tf.square(y)) + tf.reduce_mean(y), rows)[0]
+        if not dense_table:
+            again = tf.unique(ids.y)
+            return tf.math.unsorted_segment_sum(got, again.idx, tf.shape(again.y)[0])
+        return tf.math.unsorted_segment_sum(got, ids.y, 4)
+
+    def of_two(take):
+        a, b = fill(), fill(where(tf.reverse(f.bits, [1])))
+        return take(a, b, unique(a), unique(b))
+
+    def reshaped(size, back=None):
+        at = where()
+        made = raw.SparseReshape(input_indices=at, input_shape=shape(), new_shape=size)
+        if back is not None:
+            made = raw.SparseReshape(input_indices=made[0], input_shape=made[1], new_shape=back)
+        return dense(made[0], made[1], tf.gather_nd(ints, at))
+
+    def cross(first, sizes, values=None, rows=f.bits):
+        values = tf.cast(tf.gather_nd(ints, first), tf.int64) if values is None else values
+        made = raw.SparseCross(
+            indices=[first],
+            values=[values],
+            shapes=[sizes],
+            dense_inputs=[tf.cast(rows[:, :2], tf.int64)],
+            hashed_output=True,
+            num_buckets=50,
+            hash_key=7,
+            out_type=tf.int64,
+            internal_type=tf.int64,
+        )
+        return raw.SparseToDense(
+            sparse_indices=made.output_indices,
+            output_shape=tf.stack([made.output_shape[0], 8]),
+            sparse_values=made.output_values,
+            default_value=-1,
+            validate_indices=False,
+        )
+
+    batch = shape()[0]
+    few, kept = where(), fill()
+    some = tf.reshape(tf.where(tf.gather_nd(ints, few) > 2.0), [-1])
+    segment_sum, segment_mean = tf1.sparse_segment_sum, tf1.sparse_segment_mean
+    root = tf1.sparse_segment_sqrt_n
+    turned = tf.reverse(where(), [0])
+    b = tf.stack
+    return {
+        "dense": dense(where(), shape(), tf.gather_nd(ints, where())),
+        "columns": tf.reduce_sum(where()[:, 1]),
+        "empty": fill().empty_row_indicator,
+        "values_sum": tf.reduce_sum(fill().output_values),
+        "filled_dense": dense(kept.output_indices, shape(), kept.output_values),
+        "back": tf.reduce_sum(tf.gather(kept.output_values, kept.reverse_index_map)),
+        "some": dense(tf.gather(few, some), shape(), tf.gather(tf.gather_nd(ints, few), some)),
+        "reshape_columns": reshaped(b([batch, 2, 2]), b([batch, -1])),
+        "reshape_wild": reshaped(b([batch, -1])),
+        "sum": looked_up(segment_sum),
+        "mean": looked_up(segment_mean),
+        "sqrt_n": looked_up(root),
+        "weighted": weighted(fill()),
+        "sum_grad": gradient(segment_sum),
+        "mean_grad": gradient(segment_mean),
+        "sqrt_n_grad": gradient(root),
+        "distinct_grad": gradient(segment_mean, dense_table=False),
+        "table_rows": (lambda x: segment_sum(f.table, tf.cast(x.output_values, tf.int32) % 4, row_of(x)))(fill()),
+        "cross": cross(where(), shape()),
+        # What is no such tensor, or needs more than the rows of a replica.
+        "rows_sum": tf.reduce_sum(where()[:, 0]),
+        "all_columns": tf.reduce_sum(fill().output_indices),
+        "reverse_map": tf.reduce_sum(fill().reverse_index_map),
+        "distinct": unique(fill()).y,
+        "distinct_sum": tf.reduce_sum(unique(fill()).y),
+        "distinct_count": tf.size(unique(fill()).y),
+        "which": tf.reduce_sum(unique(fill()).idx),
+        "rows_of_distinct": tf.reduce_mean(tf.gather(f.table, unique(fill()).y), 0),
+        "which_of_rows": tf.gather(tf.tile(f.table, [3, 1]), unique(fill()).idx),
+        "distinct_by_rows": tf.gather(f.x, unique(fill()).y),
+        "distinct_of_distinct": tf.unique(tf.unique(unique(fill()).y).y % 3).y,
+        "scaled": (lambda u: tf.gather(tf.gather(f.table, u.y) * 2.0, u.idx))(unique(fill())),
+        "normed": (lambda u: tf.gather(tf.nn.l2_normalize(tf.gather(f.table, u.y), 0), u.idx))(unique(fill())),
+        "which_of_others": of_two(lambda a, b, u, v: segment_sum(tf.tile(tf.gather(f.table, u.y), [4, 1]), v.idx, row_of(b))),
+        "rows_of_others": of_two(lambda a, b, u, v: segment_sum(tf.gather(f.table, u.y), u.idx, row_of(b))),
+        "by_other_rows": tf.gather(f.x, tf.cast(looked_up(segment_sum)[:, 0] > 0, tf.int32)),
+        "column_of_others": looked_up(segment_sum, row=None, filled=fill(values=tf.gather_nd(f.x, where()))),
+        "no_fill": segment_sum(f.table, tf.cast(tf.gather_nd(ints, few), tf.int32) % 4, few[:, 0]),
+        "no_fill_sum": tf1.segment_sum(tf.gather_nd(ints, few), few[:, 0]),
+        "no_fill_mean": tf1.segment_mean(tf.gather_nd(ints, few), few[:, 0]),
+        "by_column": tf1.segment_sum(tf.sort(kept.output_values), row_of(kept)),
+        "fill_more": fill(size=b([batch * 2, 4])).empty_row_indicator,
+        "fill_table": fill(size=tf.constant([12, 4], tf.int64)).empty_row_indicator,
+        "fill_turned": tf.reduce_sum(fill(at=turned).output_values),
+        "fill_turned_rows": looked_up(segment_sum, fill(at=turned)),
+        "fill_part": tf.reduce_sum(raw.SparseFillEmptyRows(
+            indices=few, values=tf.gather_nd(ints, few), dense_shape=shape(), default_value=f.part[0]).output_values),
+        "fill_rows": fill(at=few, values=tf.cast(few[:, 0], tf.float32)).empty_row_indicator,
+        "fill_rows_sum": tf.reduce_sum(fill(at=few, values=tf.cast(few[:, 0], tf.float32)).output_values),
+        "reshape_rows": reshaped(b([batch * 2, 2])),
+        "reshape_rows_back": reshaped(b([batch * 2, 2]), b([batch, 4])),
+        "reshape_one": reshaped(b([batch * 4, 1])),
+        "reshape_table": reshaped(tf.constant([12, 4], tf.int64)),
+        "reshape_turned": reshaped(b([4, batch])),
+        "dense_all": dense(where(), tf.constant([12, 4], tf.int64), tf.gather_nd(ints, where())),
+        "dense_more": dense(where(), b([batch * 2, 4]), tf.gather_nd(ints, where())),
+        "dense_turned": dense(tf.reverse(where(), [1]), b([tf.constant(12, tf.int64), batch]), tf.gather_nd(ints, where())),
+        "dense_others": dense(where(), shape(), tf.gather_nd(ints, where(tf.reverse(f.bits, [1])))),
+        "dense_rows": dense(few, shape(), tf.cast(few[:, 0], tf.float32)),
+        "cross_rows": cross(where(), shape(), tf.gather_nd(tf.cast(ints, tf.int64), where())[::-1]),
+        "cross_table": cross(where(), shape(), rows=tf.cast(tf.tile(f.table, [3, 1]), tf.float32)),
+        "twice_sorted": tf.unique(tf.sort(unique(fill()).y)).idx,
+        "sums_by_which": (lambda x, u: tf.math.unsorted_segment_sum(x.output_values, u.idx, tf.size(u.y)))(kept, unique(kept)),
+        "sums_by_number": (lambda x, u: tf.math.unsorted_segment_sum(x.output_values, u.idx, 4))(kept, unique(kept)),
+        "most_by_which": (lambda x, u: tf.math.unsorted_segment_max(x.output_values, u.idx, tf.size(u.y)))(kept, unique(kept)),
+        "squares": (lambda x, u: tf.nn.l2_loss(tf.math.unsorted_segment_sum(x.output_values, u.idx, tf.size(u.y))))(
+            kept, unique(kept)
+        ),
+        "sums_of_others": of_two(
+            lambda a, b, u, v: tf.math.unsorted_segment_sum(
+                tf.math.unsorted_segment_sum(a.output_values, u.idx, 4), tf.pad(v.y, [[0, 4 - tf.size(v.y)]]), 4
+            )
+        ),
+    }
+
+
 CASES = {
+    "sparse": sparse,
     "parts": parts,
     "hits": hits,
     "row_numbers": row_numbers,
@@ -410,6 +577,8 @@ CASES = {
 }
 # What must be proved: a warning here is a rule that is lost.
 PROVED = {
+    "sparse": "dense columns empty values_sum filled_dense back some reshape_columns reshape_wild sum mean sqrt_n weighted"
+    " sum_grad mean_grad sqrt_n_grad distinct_grad table_rows cross",
     "parts": "sum mean part_as_it_is back back_parallel back_turned back_grad found wide two_scales picked picked_sum"
     " combined of_table table_numbers",
     "hits": "dense dense_weights dense_sum default",

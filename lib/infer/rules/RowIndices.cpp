@@ -157,6 +157,10 @@ static void where(TypeContext &C) {
   if (!Shape || !C.D.table().isRagged((*Shape)[0]) || X.Axis != 0 ||
       X.isJoined() || !numbersLocalRows(C))
     return C.setAll(C.gathered(0, X));
+  // As many as something else that is of one replica.
+  if (C.D.isOfAllRows(C.N))
+    return C.setAll(C.varying("finds the rows of all replicas where those of "
+                              "one are counted"));
   C.setAll(C.varying("has row indices that are local to one replica"),
            C.rank(0) == 1 ? LocalIndices::RowNumbers
                           : LocalIndices::RowIndices);

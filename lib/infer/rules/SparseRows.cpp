@@ -97,8 +97,6 @@ static void fillEmptyRows(SizeContext &C) {
   if (!Index || Index->size() != 2 || !Shape || Shape->empty())
     return;
   DimId Elements = (*Index)[0], Columns = (*Index)[1], Batch = (*Shape)[0];
-  if (Dims Values = C.in(1); Values && Values->size() == 1)
-    C.same(Elements, Values->front());
   DimId Filled = C.slot(0);
   if (C.countsLocally(Elements) && countsOwnRows(C, Batch, C.Inputs[0])) {
     // As many of another tensor with the same indices.
@@ -280,7 +278,8 @@ static void sparseCross(TypeContext &C) {
   unsigned Count = sizes::sparseInputs(C), Others = sizes::otherInputs(C);
   auto Shape = C.D.value(C.out(2));
   auto Fits = [&] {
-    if (!countsOwn(C) || !Shape || C.numData() < 3 * Count + Others)
+    if (!countsOwn(C) || C.D.isOfAllRows(C.N) || !Shape ||
+        C.numData() < 3 * Count + Others)
       return false;
     auto Batch = C.D.table().sym(Shape->front());
     for (unsigned I = 0; I < Count; ++I)
@@ -401,6 +400,12 @@ bool sumsOfDistinct(TypeContext &C) {
     return true;
   }
   bool Own = isOf(X, LocalIndices::DistinctSums, Ids.Cause);
+  // To rows by the values themselves: each adds to what others do.
+  if (Ids.Indices == LocalIndices::Distinct && Own && C.rank(1) == 1 &&
+      C.operand(2).isTrue()) {
+    C.setAll(ReplicationType::partial(0));
+    return true;
+  }
   if (Ids.Indices != LocalIndices::AllDistinctNumbers ||
       !(Own || isOf(X, LocalIndices::AllDistinctSums, Ids.Cause)) ||
       !C.operand(2).isTrue())

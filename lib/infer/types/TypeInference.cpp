@@ -413,7 +413,7 @@ void TypeInference::inferOrdered() {
 void TypeInference::findUnusable(std::vector<NodeId> &Found) {
   std::vector<bool> Has(G.size());
   auto Add = [&](NodeId Node) {
-    if (!Has[Node])
+    if (!Has[Node] && !D.isOfAllRows(Node))
       Found.push_back(Node);
     Has[Node] = true;
   };
