@@ -16,9 +16,12 @@
 #include "lib/program/forms/SeedOffset.h"
 #include "lib/rewrite/Fetches.h"
 #include "lib/rewrite/Merges.h"
+#include "lib/rewrite/OnceCut.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -176,8 +179,10 @@ private:
 
   Endpoint whole(NodeId User, Endpoint E);
   Endpoint wholeSizes(Endpoint E, ArrayRef<int64_t> Powers);
+  std::optional<Endpoint> merged(Endpoint E, ReplicationType Type) const;
   Endpoint rows(Endpoint E, int Axis);
   void dropMerges(NodeId N);
+  void dropUnused(NodeId N);
   void takeNameBack(NodeId N);
 
   Graph &G;
@@ -204,6 +209,24 @@ Endpoint OnceRewriter::wholeSizes(Endpoint E, ArrayRef<int64_t> Powers) {
   return {N, 0};
 }
 
+/// The rows of all replicas of \p E, of type \p Type, if there is a node with
+/// them.
+std::optional<Endpoint> OnceRewriter::merged(Endpoint E,
+                                             ReplicationType Type) const {
+  std::optional<Endpoint> Found;
+  if (!Type.isSharded() || Type.K != 0)
+    return Found;
+  G.forEachUse(E.Node, [&](Use U) {
+    if (G.node(U.User).Kind == Inserted::Merge &&
+        G.input(U.User, U.Index) == E &&
+        G.stringAttr(U.User, CombineAttr) == combine::Concat &&
+        G.intAttr(U.User, "axis") == Type.Axis &&
+        !G.hasAttr(U.User, AssumedAttr) && (!Found || U.User < Found->Node))
+      Found = Endpoint{U.User, 0};
+  });
+  return Found;
+}
+
 /// What all replicas have together of \p E, which every replica has.
 Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
   const Node &From = G.node(E.Node);
@@ -226,6 +249,9 @@ Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
     return It->second = wholeSizes(E, *Powers);
   if (Type.Symbolic)
     Type = Types.number(E);
+  // An earlier turn may have merged it.
+  if (auto Before = merged(E, Type))
+    return It->second = *Before;
   return It->second =
              insertMerge(G, E, Type, originName(G, E.Node), /*Picked=*/false);
 }
@@ -261,6 +287,13 @@ void OnceRewriter::dropMerges(NodeId N) {
     G.replaceUses({Node, 0}, Value);
   for (auto [Node, Value] : reverse(Gone))
     G.remove(Node);
+}
+
+/// Rows of what is kept that no replica reads any more.
+void OnceRewriter::dropUnused(NodeId N) {
+  if (G.isLive(N) && G.node(N).Kind == Inserted::Split && !G.hasUses(N) &&
+      isKeptOnce(G, G.input(N, 0).Node))
+    G.remove(N);
 }
 
 /// The name of a tensor that is fed went to what all replicas had of it.
@@ -311,6 +344,8 @@ void OnceRewriter::run() {
     if (auto Axis = Types.wholeAxis(E.From);
         Axis && *Axis >= 0 && !ReadsWhole.contains({E.User, E.Index}))
       G.setInput(E.User, E.Index, rows(E.From, *Axis));
+  for (const Edge &E : In)
+    dropUnused(E.From.Node);
   G.markModified();
 }
 
@@ -421,16 +456,42 @@ std::vector<NodeId> wantedNodes(const Graph &G, ArrayRef<std::string> Fetched) {
   return Wanted;
 }
 
-} // namespace
+/// What is computed once, and where that ends.
+class OnceFinder {
+public:
+  OnceFinder(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
+             std::vector<SharedLoop> Loops, DiagnosticEngine &Diags)
+      : M(M), G(M.graph()), Wanted(wantedNodes(G, Fetched)),
+        LocalBatchNorm(LocalBatchNorm), Loops(std::move(Loops)), Diags(Diags) {}
 
-KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
-                  std::vector<SharedLoop> Loops, DiagnosticEngine &Diags) {
+  KeptOnce run();
+
+private:
+  TypeAnalysis keeping(const ProgramFacts &Facts, ArrayRef<NodeId> Fed,
+                       ArrayRef<NodeId> Moved = {}) const {
+    KeepOptions Options{Wanted, Fed, Moved, LocalBatchNorm};
+    return TypeAnalysis(G, Facts.Order, Facts.Dims, Facts.Vars, &Options);
+  }
+  void settle();
+  bool fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
+           const TypeAnalysis::KeptNodes &Kept, DenseSet<NodeId> &Fixed) const;
+  void moveCut();
+
+  Module &M;
+  Graph &G;
+  std::vector<NodeId> Wanted;
+  bool LocalBatchNorm;
+  std::vector<SharedLoop> Loops;
+  DiagnosticEngine &Diags;
+  unsigned Turn = 0;
   KeptOnce Result;
-  Graph &G = M.graph();
-  std::vector<NodeId> Wanted = wantedNodes(G, Fetched);
-  // What is kept may show what else has to be: sizes are others then.
+};
+
+/// Keeps what no rule relates. What is kept may show what else has to be: sizes
+/// are others then.
+void OnceFinder::settle() {
   static constexpr unsigned MaxTurns = 32;
-  for (unsigned Turn = 0; Turn < MaxTurns; ++Turn) {
+  for (; Turn < MaxTurns; ++Turn) {
     const ProgramFacts &Facts = programFacts(M);
     if (Turn > 0 && (updateSizes(G, Facts) ||
                      dropLoops(G, Loops, [&](const SharedLoop &Its) {
@@ -441,16 +502,15 @@ KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
     if (Turn == 0)
       Fed = fedTensors(G, Facts);
     if (Fed.empty() && !mayBeUnrelated(Facts, LocalBatchNorm))
-      break;
-    KeepOptions Options{Wanted, Fed, LocalBatchNorm};
-    TypeAnalysis Types(G, Facts.Order, Facts.Dims, Facts.Vars, &Options);
+      return;
+    TypeAnalysis Types = keeping(Facts, Fed);
     const TypeAnalysis::KeptNodes &Kept = Types.kept();
     if (Diags.wantsRemarks())
       for (const auto &[N, Why] : Kept.Refused)
         Diags.remark("once", originName(G, N),
                      "cannot be computed once: " + Why);
     if (Kept.Nodes.empty())
-      break;
+      return;
     Result.Any = true;
     for (NodeId N : Fed)
       if (is_contained(Kept.Nodes, N)) {
@@ -468,9 +528,99 @@ KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
     }
     OnceRewriter(G, Facts, Types, Loops).run();
   }
-  if (Result.Any)
-    dropStaleShapes(G, programFacts(M));
+}
+
+/// The parts of \p Nodes that no edge connects, each in node order.
+std::vector<std::vector<NodeId>> partsOf(const Graph &G,
+                                         ArrayRef<NodeId> Nodes) {
+  EquivalenceClasses<NodeId> Classes;
+  for (NodeId N : Nodes)
+    Classes.insert(N);
+  DenseSet<NodeId> All(Nodes.begin(), Nodes.end());
+  for (NodeId N : Nodes)
+    for (Endpoint E : G.dataInputs(N))
+      if (All.contains(E.Node))
+        Classes.unionSets(E.Node, N);
+  MapVector<NodeId, std::vector<NodeId>> Parts;
+  for (NodeId N : Nodes)
+    Parts[Classes.getLeaderValue(N)].push_back(N);
+  std::vector<std::vector<NodeId>> Result;
+  for (auto &[Leader, Part] : Parts)
+    Result.push_back(std::move(Part));
   return Result;
+}
+
+/// Adds those of \p Moved to \p Fixed that cannot be computed once without
+/// others that are not. Whether there are any.
+bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
+                     const TypeAnalysis::KeptNodes &Kept,
+                     DenseSet<NodeId> &Fixed) const {
+  DenseSet<NodeId> IsMoved(Moved.begin(), Moved.end());
+  size_t Before = Fixed.size();
+  auto Fix = [&](NodeId N) {
+    if (IsMoved.contains(N))
+      Fixed.insert(N);
+  };
+  for (const auto &[N, Why] : Kept.Refused)
+    Fix(N);
+  for (NodeId N : Kept.Nodes)
+    if (!IsMoved.contains(N)) {
+      for (Endpoint E : G.dataInputs(N))
+        Fix(E.Node);
+      G.forEachUse(N, [&](Use U) { Fix(U.User); });
+    }
+  if (Fixed.size() != Before)
+    return true;
+  // Not by an edge: by sizes.
+  static constexpr unsigned MaxParts = 8;
+  std::vector<std::vector<NodeId>> Parts = partsOf(G, Moved);
+  for (size_t I = 0; I < Parts.size(); ++I)
+    if (Parts.size() == 1 || I >= MaxParts ||
+        keeping(Facts, {}, Parts[I]).kept().Nodes != Parts[I])
+      Fixed.insert(Parts[I].begin(), Parts[I].end());
+  return Fixed.size() != Before;
+}
+
+/// Moves the end of what is computed once to where less is sent. What would
+/// draw in others, which has a price that nobody counted, stays.
+void OnceFinder::moveCut() {
+  static constexpr unsigned MaxTries = 8;
+  DenseSet<NodeId> Fixed;
+  for (unsigned Try = 0; Try < MaxTries; ++Try) {
+    const ProgramFacts &Facts = programFacts(M);
+    std::vector<NodeId> Moved = cheaperOnce(G, Facts, Fixed);
+    if (Moved.empty())
+      return;
+    TypeAnalysis Types = keeping(Facts, {}, Moved);
+    if (const auto &Kept = Types.kept(); Kept.Nodes != Moved) {
+      if (!fix(Facts, Moved, Kept, Fixed))
+        return;
+      continue;
+    }
+    if (Diags.wantsRemarks())
+      for (NodeId N : Moved)
+        Diags.remark("once", originName(G, N),
+                     "is computed once, on the whole batch: less is sent then");
+    OnceRewriter(G, Facts, Types, Loops).run();
+    settle();
+    return;
+  }
+}
+
+KeptOnce OnceFinder::run() {
+  settle();
+  if (!Result.Any)
+    return Result;
+  moveCut();
+  dropStaleShapes(G, programFacts(M));
+  return std::move(Result);
+}
+
+} // namespace
+
+KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
+                  std::vector<SharedLoop> Loops, DiagnosticEngine &Diags) {
+  return OnceFinder(M, Fetched, LocalBatchNorm, std::move(Loops), Diags).run();
 }
 
 } // namespace graft

@@ -8,6 +8,7 @@
 
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
+#include "lib/rewrite/Work.h"
 #include "lib/strategy/Cost.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -18,49 +19,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-class Counter {
-public:
-  Counter(const Graph &G, const DimAnalysis &Dims) : G(G), Dims(Dims) {}
-
-  double operations(NodeId N) const;
-  void addRows(Joined &To, Endpoint E) const;
-
-private:
-  double size(DimId D) const;
-  double elements(Endpoint E) const;
-  double axis(Endpoint E, int FromEnd) const;
-
-  const Graph &G;
-  const DimAnalysis &Dims;
-};
-
-/// How large \p D is for one row of the batch.
-double Counter::size(DimId D) const {
-  const DimTable &Table = Dims.table();
-  if (Table.hasSym(D))
-    if (auto S = Table.sym(D))
-      return static_cast<double>(std::max<int64_t>(1, S->C));
-  int64_t Number = Table.number(D);
-  return Number == UnknownSize ? 1 : static_cast<double>(Number);
-}
-
-double Counter::elements(Endpoint E) const {
-  double Count = 1;
-  if (auto Shape = Dims.shape(E))
-    for (DimId D : *Shape)
-      Count *= size(D);
-  return Count;
-}
-
-double Counter::axis(Endpoint E, int FromEnd) const {
-  auto Shape = Dims.shape(E);
-  return Shape && Shape->size() >= static_cast<size_t>(FromEnd)
-             ? size((*Shape)[Shape->size() - FromEnd])
-             : 1;
-}
-
 /// Adds what all replicas have together of \p E.
-void Counter::addRows(Joined &To, Endpoint E) const {
+void addRows(const Graph &G, const DimAnalysis &Dims, Joined &To, Endpoint E) {
   double Bytes = bytesOf(G.outputType(E));
   auto Shape = Dims.shape(E);
   bool IsKnown = Shape && Bytes > 0, PerRow = false;
@@ -80,33 +40,6 @@ void Counter::addRows(Joined &To, Endpoint E) const {
     ++To.Unknown;
   else
     (PerRow ? To.RowBytes : To.Bytes) += Bytes;
-}
-
-double Counter::operations(NodeId N) const {
-  StringRef Op = G.opName(N);
-  double Count = 0;
-  for (uint32_t Port = 0; Port < Dims.numOutputs(N); ++Port)
-    Count += elements({N, Port});
-  auto Flag = [&](StringRef Key) { return G.boolAttr(N, Key).value_or(false); };
-  if (G.node(N).NumData < 2)
-    return Count;
-  if (Op == op::MatMul)
-    return Count * axis(G.input(N, 0), Flag("transpose_a") ? 2 : 1);
-  if (Op.starts_with(op::BatchMatMul))
-    return Count * axis(G.input(N, 0), Flag("adj_x") ? 2 : 1);
-  // A filter ends with the channels that it gives.
-  auto Taps = [&](Endpoint Filter) {
-    return elements(Filter) / axis(Filter, 1);
-  };
-  if (Op == op::Conv2D || Op == op::Conv3D)
-    return Count * Taps(G.input(N, 1));
-  if (G.node(N).NumData > 2 &&
-      (Op == op::Conv2DBackpropInput || Op.starts_with("Conv3DBackpropInput")))
-    return elements(G.input(N, 2)) * Taps(G.input(N, 1));
-  if (G.node(N).NumData > 2 && (Op == op::Conv2DBackpropFilter ||
-                                Op.starts_with("Conv3DBackpropFilter")))
-    return elements(G.input(N, 2)) * Taps({N, 0});
-  return Count;
 }
 
 /// Whether \p N joins rows for what is computed once.
@@ -150,7 +83,7 @@ Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted) {
   for (NodeId N : Facts.Order)
     if (Facts.Vars.isUpdate(G, N))
       IsNeeded[N] = Any = true;
-  Counter Work(G, Facts.Dims);
+  WorkCounter Work(G, Facts.Dims);
   Spread Result;
   for (NodeId N : reverse(Facts.Order)) {
     if (!IsNeeded[N] && Any)
@@ -159,7 +92,7 @@ Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted) {
       IsNeeded[E.Node] = true;
     const Node &This = G.node(N);
     if (joinsForOnce(G, N))
-      Work.addRows(Result.Rows, G.input(N, 0));
+      addRows(G, Facts.Dims, Result.Rows, G.input(N, 0));
     if (This.Kind != Inserted::No || Facts.Dims.numOutputs(N) == 0)
       continue;
     if (This.Count == Copies::Once) {

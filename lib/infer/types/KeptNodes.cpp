@@ -359,8 +359,9 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     Kept.resize(G.size());
   }
   bool Any = false;
-  for (NodeId Node : Options.Fed)
-    Any |= !Kept[Node] && isOfReplicas({Node, 0}) && keep(Node);
+  for (ArrayRef<NodeId> Asked : {Options.Fed, Options.Moved})
+    for (NodeId Node : Asked)
+      Any |= !Kept[Node] && isOfReplicas({Node, 0}) && keep(Node);
   for (auto [Node, Bits] : std::vector(T.Sources))
     if (Bits & AssumesLocalBatchNorm && isOfReplicas({Node, 0}) &&
         !whyNotKept(Node) && keep(Node)) {

@@ -207,6 +207,7 @@ struct Demand {
 struct KeepOptions {
   llvm::ArrayRef<NodeId> Fetched; ///< Nodes whose value is wanted.
   llvm::ArrayRef<NodeId> Fed;     ///< Kept for those who feed them.
+  llvm::ArrayRef<NodeId> Moved;   ///< Kept since less is sent then.
   /// A batch norm takes the statistics of one replica's rows, as the user says.
   bool LocalBatchNorm = false;
 };

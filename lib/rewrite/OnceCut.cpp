@@ -1,0 +1,334 @@
+//===- lib/rewrite/OnceCut.cpp - where the part computed once ends --------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The network has a node for each node of the graph that may be on either side,
+// and two for each tensor, since what is sent of it is sent once, however many
+// read it:
+//
+//     reader ──∞──> gather ──bytes──> maker     a reader is computed once, and
+//                                               the maker is spread
+//     maker ──bytes──> split ──∞──> reader      the other way round
+//     node ──work──> sink                       it is computed once
+//
+// What must be computed once is the source, what must be spread the sink. Only
+// what is near takes part: a node that leads to the cut by nodes whose work
+// alone costs more than the cut as it is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/OnceCut.h"
+
+#include "lib/graph/PerOp.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/ops/OpRule.h"
+#include "lib/program/Program.h"
+#include "lib/rewrite/Spread.h"
+#include "lib/rewrite/Work.h"
+#include "lib/support/MinCut.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <cmath>
+#include <queue>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// While a byte is on its way between devices, a device does so many
+/// operations: 12 GB/s (LinkSpeeds) against 100 billion of the kind that
+/// memory limits.
+constexpr double OperationsPerByte = 8;
+/// The share of the work that may be moved.
+constexpr double MostWork = 0.01;
+/// How many nodes may be on either side: the nearest.
+constexpr size_t MostNear = 4096;
+
+class OnceCut {
+public:
+  OnceCut(const Graph &G, const ProgramFacts &Facts,
+          const DenseSet<NodeId> &Fixed)
+      : G(G), Facts(Facts), Fixed(Fixed),
+        Work(G, Facts.Dims, WorkCounter::AllRows), WorkOfRow(G, Facts.Dims),
+        Replicas(readMesh(G).replicas()),
+        MayMove(G,
+                [](StringRef Op, const OpDef *Def) {
+                  uint32_t Not = trait::Draws | trait::Opaque | trait::Once |
+                                 trait::Handle | trait::ReadsSource;
+                  return Def && !Def->isStateful() &&
+                         Def->update().Kind == UpdateKind::None &&
+                         !(traitsOf(Op) & Not) && !isVariableOp(Op) &&
+                         !isProgramOp(Op) && !Op.contains("Switch") &&
+                         !Op.starts_with("FusedBatchNorm");
+                }),
+        Loops(LoopInfo::find(G, Facts.Order)) {
+    if (Conditions::any(G))
+      When = std::make_unique<Conditions>(G, Facts.Order);
+  }
+
+  std::vector<NodeId> find();
+
+private:
+  struct Tensor {
+    SetVector<NodeId> Readers; ///< Of those that either side may have.
+    bool IsSplit = false;      ///< Replicas read their rows of it.
+  };
+
+  bool isSplit(Endpoint E, const ReplicationType &Type) const;
+  bool canMove(NodeId N) const;
+  Endpoint made(Endpoint E) const;
+  template <typename Fn> void forEachReader(NodeId N, Fn F) const;
+  double workOf(NodeId N) const;
+  double gatherBytes(Endpoint E) const;
+  double splitBytes(Endpoint E, const Tensor &T) const;
+  template <typename Fn> void addReader(NodeId Reader, Fn Counts);
+  void addTensors(ArrayRef<NodeId> Nodes);
+  void collect();
+  std::vector<NodeId> cut(double PerOperation) const;
+
+  const Graph &G;
+  const ProgramFacts &Facts;
+  const DenseSet<NodeId> &Fixed;
+  WorkCounter Work, WorkOfRow;
+  unsigned Replicas;
+  PerOp MayMove;
+  std::unique_ptr<LoopInfo> Loops;
+  std::unique_ptr<Conditions> When;
+
+  std::vector<NodeId> Once; ///< What is computed once already.
+  std::vector<NodeId> Near; ///< What may be on either side.
+  DenseSet<NodeId> Inside;  ///< Both.
+  MapVector<std::pair<NodeId, uint32_t>, Tensor> Tensors;
+};
+
+/// Whether replicas have rows of \p E that its whole value can be split into.
+bool OnceCut::isSplit(Endpoint E, const ReplicationType &Type) const {
+  auto Axis = Facts.Types.wholeAxis(E);
+  return Type.isSharded() && !Type.isJoined() && Axis && *Axis == Type.Axis;
+}
+
+/// Whether \p N may be computed once as well as for each replica: it has no
+/// effect, and both what it reads and what it gives are rows, or equal on all
+/// replicas: no sum, as the gradient of a variable is.
+bool OnceCut::canMove(NodeId N) const {
+  const Node &This = G.node(N);
+  if (This.Count != Copies::PerReplica || This.Kind != Inserted::No ||
+      This.NumData == 0 || !MayMove[This] || Fixed.contains(N) ||
+      (Loops && Loops->isInLoop(N)) || (When && !When->of(N).empty()))
+    return false;
+  // Who feeds a tensor that is merged and split again feeds all rows of it.
+  if (G.anyUse(N, [&](Use U) {
+        return G.node(U.User).Kind == Inserted::Merge &&
+               G.anyUse(U.User, [&](Use Next) {
+                 return G.node(Next.User).Kind == Inserted::Split;
+               });
+      }))
+    return false;
+  unsigned Outputs = Facts.Dims.numOutputs(N);
+  for (uint32_t Port = 0; Port < Outputs; ++Port) {
+    ReplicationType Type = Facts.Types.natural({N, Port});
+    if (!Type.isTrue() && !isSplit({N, Port}, Type))
+      return false;
+  }
+  for (Endpoint E : G.dataInputs(N)) {
+    ReplicationType Type = Facts.Types.type(E);
+    bool IsRows = Type.isSharded() && !Type.isJoined();
+    if (Facts.Vars.variableOf(E) != NoNode ||
+        (Loops && Loops->handleOf(E) != NoNode) ||
+        (!IsRows && !Type.isReplicated()))
+      return false;
+  }
+  return Outputs != 0;
+}
+
+/// The tensor of the input that \p E is, or that it is rows of, or the rows of.
+Endpoint OnceCut::made(Endpoint E) const {
+  if (G.node(E.Node).Kind == Inserted::Split)
+    return G.input(E.Node, 0);
+  while (G.node(E.Node).Kind == Inserted::Merge ||
+         G.node(E.Node).Kind == Inserted::Scale)
+    E = G.input(E.Node, 0);
+  return E;
+}
+
+/// Calls \p F(node) for each node of the input that reads data of \p N.
+template <typename Fn> void OnceCut::forEachReader(NodeId N, Fn F) const {
+  G.forEachUse(N, [&](Use U) {
+    if (!G.isData(U))
+      return;
+    Inserted Kind = G.node(U.User).Kind;
+    bool IsMerged = G.node(N).Kind != Inserted::No;
+    if (Kind == Inserted::Merge || Kind == Inserted::Scale ||
+        (Kind == Inserted::Split && !IsMerged))
+      forEachReader(U.User, F);
+    else if (Kind != Inserted::Split)
+      F(U.User);
+  });
+}
+
+/// The operations of \p N: it looks at each row that it reads, too.
+double OnceCut::workOf(NodeId N) const {
+  double Read = 0;
+  for (Endpoint E : G.dataInputs(N))
+    if (Facts.Types.type(E).isSharded())
+      Read += Work.elements(E);
+  return std::max(Work.operations(N), Read);
+}
+
+/// What is sent where \p E, of which every replica has its rows, is read by
+/// what is computed once on the device of the first one.
+double OnceCut::gatherBytes(Endpoint E) const {
+  if (!G.isPerReplica(E.Node) || !Facts.Types.type(E).isSharded())
+    return 0;
+  return Work.bytes(E) * (Replicas - 1) / Replicas;
+}
+
+/// What is sent where \p E is computed once and read by replicas.
+double OnceCut::splitBytes(Endpoint E, const Tensor &T) const {
+  bool IsRows = T.IsSplit || Facts.Types.type(E).isSharded();
+  return Work.bytes(E) * (Replicas - 1) / (IsRows ? Replicas : 1);
+}
+
+/// Notes what \p Reader reads that \p Counts is true of the node of.
+template <typename Fn> void OnceCut::addReader(NodeId Reader, Fn Counts) {
+  for (Endpoint E : G.dataInputs(Reader))
+    if (Endpoint From = made(E); Counts(From.Node)) {
+      Tensor &T = Tensors[{From.Node, From.Port}];
+      T.Readers.insert(Reader);
+      T.IsSplit |= G.node(E.Node).Kind == Inserted::Split;
+    }
+}
+
+/// Notes the tensors that \p Nodes make or read, and who else reads them.
+void OnceCut::addTensors(ArrayRef<NodeId> Nodes) {
+  for (NodeId N : Nodes)
+    Inside.insert(N);
+  DenseSet<NodeId> Done;
+  for (NodeId N : Nodes) {
+    addReader(N, [](NodeId) { return true; });
+    forEachReader(N, [&](NodeId Reader) {
+      if (!Inside.contains(Reader) && G.isPerReplica(Reader) &&
+          Done.insert(Reader).second)
+        addReader(Reader, [&](NodeId From) { return Inside.contains(From); });
+    });
+  }
+}
+
+/// Finds what is near: by the work on the way to it.
+void OnceCut::collect() {
+  for (NodeId N : Facts.Order)
+    if (isKeptOnce(G, N))
+      Once.push_back(N);
+  addTensors(Once);
+  double Now = 0;
+  for (const auto &[Made, T] : Tensors) {
+    Endpoint E{Made.first, Made.second};
+    if (!Inside.contains(E.Node))
+      Now += gatherBytes(E);
+    else if (any_of(T.Readers, [&](NodeId N) { return !Inside.contains(N); }))
+      Now += splitBytes(E, T);
+  }
+  using Entry = std::pair<double, NodeId>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> Due;
+  DenseSet<NodeId> Seen(Once.begin(), Once.end());
+  auto VisitAround = [&](NodeId N, double Way) {
+    auto Visit = [&](NodeId Next) {
+      if (Seen.insert(Next).second && canMove(Next))
+        Due.push({Way + workOf(Next), Next});
+    };
+    for (Endpoint E : G.dataInputs(N))
+      if (Endpoint From = made(E); gatherBytes(From) > 0)
+        Visit(From.Node);
+    forEachReader(N, Visit);
+  };
+  for (NodeId N : Once)
+    VisitAround(N, 0);
+  while (!Due.empty() && Near.size() < MostNear) {
+    auto [Way, N] = Due.top();
+    Due.pop();
+    if (Way > Now * OperationsPerByte)
+      break;
+    Near.push_back(N);
+    VisitAround(N, Way);
+  }
+  addTensors(Near);
+}
+
+/// The cheapest cut where an operation costs \p PerOperation.
+std::vector<NodeId> OnceCut::cut(double PerOperation) const {
+  // Small enough that all of a network are no overflow; a price is never 0.
+  auto Price = [](double X) {
+    return std::clamp<int64_t>(std::llround(std::min(X, 1e12)), 1,
+                               MinCut::MaxCapacity);
+  };
+  MinCut Network;
+  DenseMap<NodeId, MinCut::Index> At;
+  for (NodeId N : Once)
+    At[N] = MinCut::Source;
+  for (NodeId N : Near) {
+    At[N] = Network.addNode();
+    Network.addEdge(At[N], MinCut::Sink, Price(workOf(N) * PerOperation));
+  }
+  auto Place = [&](NodeId N) {
+    auto It = At.find(N);
+    return It == At.end() ? MinCut::Sink : It->second;
+  };
+  for (const auto &[Made, T] : Tensors) {
+    Endpoint E{Made.first, Made.second};
+    MinCut::Index Maker = Place(E.Node);
+    if (double Bytes = gatherBytes(E); Bytes > 0) {
+      MinCut::Index Gather = Network.addNode();
+      Network.addEdge(Gather, Maker, Price(Bytes * OperationsPerByte));
+      for (NodeId Reader : T.Readers)
+        if (MinCut::Index To = Place(Reader); To != MinCut::Sink)
+          Network.addEdge(To, Gather, MinCut::Infinite);
+    }
+    if (Maker == MinCut::Sink)
+      continue;
+    MinCut::Index Split = Network.addNode();
+    Network.addEdge(Maker, Split, Price(splitBytes(E, T) * OperationsPerByte));
+    for (NodeId Reader : T.Readers)
+      if (MinCut::Index To = Place(Reader); To != MinCut::Source)
+        Network.addEdge(Split, To, MinCut::Infinite);
+  }
+  std::vector<bool> IsOnce = Network.solve();
+  std::vector<NodeId> Moved;
+  for (NodeId N : Near)
+    if (IsOnce[At[N]])
+      Moved.push_back(N);
+  llvm::sort(Moved);
+  return Moved;
+}
+
+std::vector<NodeId> OnceCut::find() {
+  collect();
+  if (Near.empty())
+    return {};
+  Spread Now = spreadOf(G, Facts, /*IsWanted=*/true);
+  double Most = MostWork * (Now.Split + Now.Once);
+  // Work costs more, until little enough is moved.
+  for (double PerOperation = 1; PerOperation < 1e9; PerOperation *= 2) {
+    std::vector<NodeId> Moved = cut(PerOperation);
+    double Sum = 0;
+    for (NodeId N : Moved)
+      Sum += WorkOfRow.operations(N);
+    if (Sum <= Most)
+      return Moved;
+  }
+  return {};
+}
+
+} // namespace
+
+std::vector<NodeId> cheaperOnce(const Graph &G, const ProgramFacts &Facts,
+                                const DenseSet<NodeId> &Fixed) {
+  return OnceCut(G, Facts, Fixed).find();
+}
+
+} // namespace graft

@@ -1,0 +1,41 @@
+//===- lib/rewrite/Work.h - how much an op has to do ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_REWRITE_WORK_H
+#define GRAFT_LIB_REWRITE_WORK_H
+
+#include "lib/infer/sizes/Dims.h"
+
+namespace graft {
+
+/// Operations and bytes, as far as sizes are known; an axis of unknown size
+/// counts as one.
+class WorkCounter {
+public:
+  /// Of one row of the batch, or of all rows where the graph says how many
+  /// there are.
+  enum Rows : uint8_t { OneRow, AllRows };
+
+  WorkCounter(const Graph &G, const DimAnalysis &Dims, Rows Of = OneRow)
+      : G(G), Dims(Dims), Of(Of) {}
+
+  /// At least one for each element of a result.
+  double operations(NodeId N) const;
+  double elements(Endpoint E) const;
+  double bytes(Endpoint E) const;
+
+private:
+  double size(DimId D) const;
+  double axis(Endpoint E, int FromEnd) const;
+
+  const Graph &G;
+  const DimAnalysis &Dims;
+  Rows Of;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_REWRITE_WORK_H
