@@ -261,8 +261,12 @@ Endpoint OnceRewriter::rows(Endpoint E, int Axis) {
   auto [It, New] = Split.try_emplace({E.Node, E.Port});
   if (!New)
     return It->second;
+  // A node may have many outputs: a name that is free is not looked for.
+  std::string Name = (G.name(E.Node) + "/split").str();
+  if (E.Port != 0)
+    Name += "_" + std::to_string(E.Port);
   NodeId N =
-      G.insertNode((G.name(E.Node) + "/split").str(), ToReplicasOp, E, E.Node,
+      G.insertNode(Name, ToReplicasOp, E, E.Node,
                    AttrRun().type("T", G.outputType(E)).integer("axis", Axis),
                    Inserted::Split, Copies::PerReplica);
   return It->second = {N, 0};

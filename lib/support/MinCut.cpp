@@ -21,13 +21,13 @@ void MinCut::addEdge(Index From, Index To, int64_t Capacity) {
   Add(To, From, 0);
 }
 
-/// How far each node is from the source along edges that are not used up.
-/// Whether the sink can be reached.
+/// How far each node is from the source along edges that are not used up, if it
+/// is nearer than the sink. Whether the sink can be reached.
 bool MinCut::findLevels() {
   Level.assign(FirstEdge.size(), None);
   Level[Source] = 0;
   std::vector<Index> Due{Source};
-  for (size_t I = 0; I < Due.size(); ++I)
+  for (size_t I = 0; I < Due.size() && Level[Sink] == None; ++I)
     for (Index E = FirstEdge[Due[I]]; E != None; E = Edges[E].Next)
       if (Edges[E].Left > 0 && Level[Edges[E].To] == None) {
         Level[Edges[E].To] = Level[Due[I]] + 1;
