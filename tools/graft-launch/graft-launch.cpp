@@ -26,7 +26,8 @@ static int fail(Error E, int Status) {
 }
 
 int main(int Argc, char **Argv) {
-  sys::Process::FixupStandardFileDescriptors();
+  if (std::error_code E = sys::Process::FixupStandardFileDescriptors())
+    return fail(errorCodeToError(E), 1);
   cl::SetVersionPrinter(
       [](raw_ostream &OS) { OS << "graft-launch " GRAFT_VERSION "\n"; });
   Expected<LaunchOptions> O = parseLaunchOptions(Argc, Argv);
