@@ -10,6 +10,7 @@
 
 import argparse
 import collections
+import gc
 import json
 import os
 import re
@@ -61,6 +62,9 @@ def work(start: int, stop: int):
 
     import families, training  # noqa: F401, E401 (they register genes)
 
+    # What was imported stays: nobody looks through it for garbage again.
+    gc.collect()
+    gc.freeze()
     for seed in range(start, stop):
         report(seed, -2, None, [])
         cases(seed, range(DRAWS), report)
