@@ -25,8 +25,10 @@ bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E) {
   if (!Facts.Types.anyStates())
     return false;
   ReplicationType Type = Facts.Types.number(E);
+  // Rows that are looked up in one copy are those of one replica.
   return Type.isVarying() && Type.Cause != NoNode &&
-         G.node(Type.Cause).Plan == Policy::SyncOnRead;
+         (G.node(Type.Cause).Plan == Policy::SyncOnRead ||
+          (Facts.Types.isByPolicy(Type) && Facts.Dims.batchAxis(E) >= 0));
 }
 
 bool Fetches::isScalar(Endpoint E) const {

@@ -426,7 +426,8 @@ std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
 }
 
 /// Whether there may be something that no rule relates.
-bool mayBeUnrelated(const ProgramFacts &Facts, bool LocalBatchNorm) {
+bool mayBeUnrelated(const Graph &G, const ProgramFacts &Facts,
+                    bool LocalBatchNorm) {
   auto IsLocalBatchNorm = [](auto Assumption) {
     return Assumption.second & AssumesLocalBatchNorm;
   };
@@ -435,11 +436,14 @@ bool mayBeUnrelated(const ProgramFacts &Facts, bool LocalBatchNorm) {
       !Facts.Types.unprovedWrites().empty() ||
       !Facts.Dims.conflicts().empty() || !Facts.Types.localEffects().empty())
     return true;
-  for (NodeId N : Facts.Order)
+  for (NodeId N : Facts.Order) {
+    if (G.node(N).NumData > 1 && Facts.Dims.sumsByOneRow(G, N, G.input(N, 1)))
+      return true;
     for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
       if (ReplicationType X = Facts.Types.natural({N, Port});
           X.isVarying() || X.isJoined())
         return true;
+  }
   return false;
 }
 
@@ -505,7 +509,7 @@ void OnceFinder::settle() {
     std::vector<NodeId> Fed;
     if (Turn == 0)
       Fed = fedTensors(G, Facts);
-    if (Fed.empty() && !mayBeUnrelated(Facts, LocalBatchNorm))
+    if (Fed.empty() && !mayBeUnrelated(G, Facts, LocalBatchNorm))
       return;
     TypeAnalysis Types = keeping(Facts, Fed);
     const TypeAnalysis::KeptNodes &Kept = Types.kept();

@@ -221,6 +221,33 @@ def test_minimized(tmp_path):
     assert done.returncode == 0
 
 
+# What the fuzzer found, and is mended: genes, what is set in the head, options.
+MENDED = {
+    # A sum over all rows took the axes along which one row of a replica is repeated: with one row, one more.
+    "axes-of-one-row": (
+        [(2, "series_feed", 824578956), (6, "unrolled", 1056883149), (7, "layer_norm", 219856453),
+         (12, "own_negatives", 735446932), (14, "optimize", 287999379)],
+        {"rows": 1, "wild": True},
+        [],
+    ),
+    # Rows of one part of a table, which a policy lets vary, were stitched with those of all replicas of another.
+    "parts-with-policies": (
+        [(0, "rows_feed", 677564946), (4, "label_feed", 132350176), (5, "batch_norm", 234424119),
+         (9, "embedding", 656897743), (12, "optimize", 983400054)],
+        {"rows": 1},
+        ["--variable=v9_2=sync-on-read,mean"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_what_was_found(tmp_path, name):
+    listed, head, flags = MENDED[name]
+    seed = {"axes-of-one-row": 800000295, "parts-with-policies": 800000164}[name]
+    verdict = judge(genes.Plan(seed, {**PLAIN, **head}, listed), tmp_path, flags)
+    assert verdict.kind == "ok", verdict.detail
+
+
 def test_the_same_plan_makes_the_same_graph():
     for seed in range(3):
         a, b = (genes.build(genes.Plan.draw(seed)) for _ in range(2))

@@ -208,6 +208,9 @@ void NodeChecker::run(const ProgramFacts &Facts) {
       checkOnce(Facts, N);
     else
       checkPerReplica(Facts, N);
+    if (G.node(N).NumData > 1 &&
+        Facts.Dims.sumsByOneRow(G, N, erase(G.input(N, 1))))
+      error(N, "adds up all rows along axes that one replica's sizes tell");
     if (IsInserted)
       checkInsertedName(Facts, N);
     else

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/sizes/Dims.h"
+#include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -406,6 +407,26 @@ DimAnalysis::axesOfOne(Endpoint E) const {
       return std::nullopt;
   }
   return Axes;
+}
+
+bool DimAnalysis::sumsByOneRow(const Graph &G, NodeId Sum,
+                               Endpoint Axes) const {
+  if (!G.isOp(Sum, op::Sum) || !G.isOp(Axes.Node, op::BroadcastGradientArgs))
+    return false;
+  auto X = shape(G.input(Sum, 0));
+  if (!X)
+    return false;
+  auto IsOfRows = [&](DimId D) { return !Dims.isSame(D) && mayBeOneRow(D); };
+  return any_of(G.dataInputs(Axes.Node), [&](Endpoint E) {
+    auto Sizes = value(E);
+    if (!Sizes || Sizes->size() > X->size())
+      return false;
+    auto Along = X->take_back(Sizes->size());
+    return any_of(zip(*Sizes, Along), [&](auto Pair) {
+      auto [Size, Has] = Pair;
+      return IsOfRows(Size) && Dims.isSame(Has) && !Dims.isOne(Has);
+    });
+  });
 }
 
 bool DimAnalysis::isUneven(Endpoint E, unsigned Axis) const {

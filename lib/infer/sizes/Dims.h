@@ -297,6 +297,10 @@ public:
   std::optional<llvm::SmallVector<int64_t, 4>> axesOfOne(Endpoint E) const;
   /// Whether \p D, a size of one replica, may be 1 there.
   bool mayBeOneRow(DimId D) const;
+  /// Whether node \p Sum adds up all rows along axes \p Axes that the sizes of
+  /// one replica tell (BroadcastGradientArgs): one row there is an axis of one
+  /// element like any other, which is added up.
+  bool sumsByOneRow(const Graph &G, NodeId Sum, Endpoint Axes) const;
   /// Whether the replicas may have different numbers of the rows along axis
   /// \p Axis of \p E, which is split.
   bool isUneven(Endpoint E, unsigned Axis) const;

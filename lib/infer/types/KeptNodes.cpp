@@ -260,7 +260,7 @@ bool TypeInference::keepOperand(unsigned I) {
                       ? T.sizePowers(E).has_value() || !T.number(E).isVarying()
                       : !X.isVarying() && !X.isJoined() && !X.isNothing() &&
                             G.outputType(E) != DT_VARIANT;
-  if (HasValue || T.isByPolicy(X))
+  if ((HasValue && !(I == 1 && D.sumsByOneRow(G, N, E))) || T.isByPolicy(X))
     return false;
   if (auto Predicate = When ? localPredicate(E.Node) : std::nullopt)
     return isOfReplicas(*Predicate) && keep(Predicate->Node);
@@ -399,6 +399,14 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     if (isOfReplicas({C.Node, 0}) && !whyNotKept(C.Node) && keep(C.Node)) {
       Found.Causes.push_back(
           {C.Node, C.Why ? C.Why : "takes sizes that do not go together"});
+      Any = true;
+    }
+  for (NodeId Node : Order)
+    if (G.node(Node).NumData > 1 && isOfReplicas({Node, 0}) &&
+        D.sumsByOneRow(G, Node, G.input(Node, 1)) && !whyNotKept(Node) &&
+        keep(Node)) {
+      Found.Causes.push_back(
+          {Node, "adds up all rows along axes that one replica's sizes tell"});
       Any = true;
     }
   for (auto [Node, I] : std::vector(T.Unproved)) {

@@ -144,13 +144,13 @@ void TypeInference::visit(NodeId Node) {
     return;
   // In the first round the users are still to come, but for those in a loop.
   if (FirstRound && !Loops) {
-    infer();
+    inferAndAsk();
     return;
   }
   ArrayRef<ReplicationType> Now(T.Types.data() + D.outputIndex(out()),
                                 numResults());
   SmallVector<ReplicationType, 4> Before(Now.begin(), Now.end());
-  infer();
+  inferAndAsk();
   if (Refused) {
     setAll(ReplicationType::varying(N));
     T.RefusedInside.push_back({N, *Refused});
@@ -191,6 +191,22 @@ bool TypeInference::readsPlain() const {
     if (!T.natural(E).isPlain())
       return false;
   return node().NumData > 0;
+}
+
+/// What a policy lets vary takes no rows of all replicas beside its own.
+void TypeInference::inferAndAsk() {
+  size_t Old = Asked.size();
+  infer();
+  if (Asked.size() == Old || numResults() == 0 ||
+      node().Count != Copies::PerReplica ||
+      !all_of(seq(0u, numResults()),
+              [&](unsigned Port) { return T.isByPolicy(result(Port)); }))
+    return;
+  auto Begin = Asked.begin() + static_cast<ptrdiff_t>(Old);
+  Asked.erase(
+      std::remove_if(Begin, Asked.end(),
+                     [](const Demand &A) { return A.Kind == Demand::Gather; }),
+      Asked.end());
 }
 
 void TypeInference::infer() {

@@ -50,6 +50,7 @@ private:
   bool isReady() const;
   bool fillUnwritten();
   bool readsPlain() const;
+  void inferAndAsk();
   void infer();
   void inferLocally(Endpoint Predicate);
   bool inferSizes();
