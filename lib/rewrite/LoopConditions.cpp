@@ -18,7 +18,7 @@
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
-#include "lib/rewrite/Spread.h"
+#include "lib/rewrite/Work.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -172,7 +172,7 @@ bool Sharer::isCheap() const {
     if (!movesOnly(G.opName(N)))
       (OfRows.contains(N) || G.node(N).Kind == Inserted::Again ? Whole
                                                                : Rest) +=
-          operationsOf(G, Facts.Dims, N);
+          WorkCounter(G, Facts.Dims).operations(N);
   return 2 * Whole <= Rest;
 }
 

@@ -70,10 +70,6 @@ std::string Joined::str() const {
   return Parts.empty() ? "" : join(Parts, " and ") + " gathered a step";
 }
 
-double operationsOf(const Graph &G, const DimAnalysis &Dims, NodeId N) {
-  return Counter(G, Dims).operations(N);
-}
-
 Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted) {
   if (!IsWanted &&
       none_of(Facts.Order, [&](NodeId N) { return isKeptOnce(G, N); }))

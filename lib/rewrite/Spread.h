@@ -34,9 +34,6 @@ struct Spread {
   double share() const { return Split + Once > 0 ? Split / (Split + Once) : 1; }
 };
 
-/// The operations of \p N for one row of the batch, as far as sizes are known.
-double operationsOf(const Graph &G, const DimAnalysis &Dims, NodeId N);
-
 /// Unless it \p IsWanted in any case, nothing is counted where nothing is
 /// computed once.
 Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted);
