@@ -8,6 +8,7 @@ import concurrent.futures
 import json
 import os
 import tempfile
+import threading
 
 import compare
 import harness
@@ -202,3 +203,46 @@ def test_one_file_is_that_of_all():
         ])
         with open(file, "rb") as a, open(one, "rb") as b:
             assert a.read() == b.read()
+
+
+def test_monitored_sessions():
+    """MonitoredTrainingSession is all that a script needs: the chief initialises, the other waits until it has."""
+    model = models_habits.HABITS["averaged"]
+    data = models_habits.batches(model.data, len(model.steps))
+    path = compare.export(Spec("averaged"), model.build)
+    want = compare.run(path, data, model.steps, model.fetches, model.after)
+    paths, _ = rewrite(path, 2, 1, "--fetch=loss")
+    jobs = jobs_of(2, 1)
+    servers = [
+        tf1.train.Server(jobs, job_name=job, task_index=i) for job, addresses in jobs.items() for i in range(len(addresses))
+    ]
+    initialised = threading.Event()
+
+    def work(i):
+        if i != 0:
+            assert initialised.wait(60)
+        losses = []
+        with tf.Graph().as_default():
+            tf1.train.import_meta_graph(paths[i])
+            config = tf1.ConfigProto()
+            with tf1.train.MonitoredTrainingSession(
+                master=servers[i].target,
+                is_chief=i == 0,
+                config=config,
+                save_summaries_steps=None,
+                save_summaries_secs=None,
+                log_step_count_steps=None,
+                hooks=[tf1.train.StopAtStepHook(num_steps=len(data))],
+            ) as session:
+                initialised.set()
+                for batch in data:
+                    share = len(batch[0]) // 2
+                    feeds = {f"{n}:0": v[i * share : (i + 1) * share] for n, v in zip("xy", batch)}
+                    losses.append(session.run(["loss:0", "train_op"], feeds)[0])
+                assert session.should_stop()
+        return losses
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for losses in pool.map(work, range(2)):
+            for i, loss in enumerate(losses, start=1):
+                harness.assert_close(loss, want[i][0][0], f"loss of step {i}")
