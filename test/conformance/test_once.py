@@ -254,7 +254,7 @@ MORE = {
     "cheap_before": (cheap_before, "rows"),
 }
 # Data that a refused model takes.
-KINDS = {"global_numbers": "series", "fixed_shape": "series", "own_loop": "series"}
+KINDS = {"global_numbers": "series", "fixed_shape": "series"}
 MODELS = {
     **{name: (model, kind) for name, (model, kind, _) in RUNS.items()},
     **{name: (model, KINDS.get(name, "rows")) for name, (model, *_) in REFUSED.items()},
