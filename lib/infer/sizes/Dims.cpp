@@ -419,15 +419,16 @@ bool DimAnalysis::sumsByOneRow(const Graph &G, NodeId Sum,
   auto IsOfRows = [&](DimId D) { return !Dims.isSame(D) && mayBeOneRow(D); };
   // Axes are those of the longer shape: a product of matrices has two more.
   size_t Rank = 0;
-  for (Endpoint E : G.dataInputs(Axes.Node))
-    if (auto Sizes = value(E))
-      Rank = std::max(Rank, Sizes->size());
-    else
-      return false;
+  for (Endpoint E : G.dataInputs(Axes.Node)) {
+    auto Sizes = value(E);
+    Rank = std::max(Rank, Sizes ? Sizes->size() : X->size());
+  }
   if (Rank > X->size())
     return false;
   return any_of(G.dataInputs(Axes.Node), [&](Endpoint E) {
     auto Sizes = value(E);
+    if (!Sizes)
+      return false;
     auto Along = X->take_front(Rank).take_back(Sizes->size());
     return any_of(zip(*Sizes, Along), [&](auto Pair) {
       auto [Size, Has] = Pair;
