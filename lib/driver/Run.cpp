@@ -106,10 +106,9 @@ bool Run::transform(const std::string *Text) {
     sayDevices(OnGpus);
   Manager.add(O.Passes.pipeline(OnGpus, Once));
   // Timing and printing want every pass at its place.
-  Late = Text == nullptr &&
-         !(O.Passes.Strategy && O.Passes.Strategy->BetweenGraphs) &&
-         O.Write.Threads > 1 && O.Output != "-" && !O.Show.VerifyEach &&
-         !O.Show.TimePasses && !O.Show.Statistics && !O.Show.PrintAfterAll &&
+  Late = Text == nullptr && !betweenGraphs() && O.Write.Threads > 1 &&
+         O.Output != "-" && !O.Show.VerifyEach && !O.Show.TimePasses &&
+         !O.Show.Statistics && !O.Show.PrintAfterAll &&
          !O.Show.PrintBeforeAll && O.Show.PrintBefore.empty() &&
          O.Show.PrintAfter.empty() &&
          O.Show.PrintChanged == Instrumentation::Changed::Off &&
@@ -216,7 +215,7 @@ std::string Run::outputPath(OutputFormat Format) const {
 
 /// A graph is written for each worker.
 bool Run::betweenGraphs() const {
-  return O.Passes.Strategy && O.Passes.Strategy->BetweenGraphs && M.Lowered;
+  return O.Passes.Strategy && O.Passes.Strategy->BetweenGraphs;
 }
 
 /// Small files are read again in some milliseconds.

@@ -65,10 +65,11 @@ private:
   void findOwners();
   void spread(std::vector<NodeId> Work, std::vector<bool> &Made) const;
   int ownerOf(Endpoint E) const;
+  template <typename Fn> void forEachBehind(NodeId N, Fn F) const;
   void gateWrites();
   void gate(ArrayRef<NodeId> Group, int Worker, const std::vector<bool> &Leads);
   SmallVector<NodeId, 4> readsOf(NodeId Var) const;
-  NodeId taken(NodeId Read, int Worker, StringRef Device);
+  NodeId taken(NodeId Read, int Worker);
   NodeId ownCopy(NodeId N, int Worker, std::vector<unsigned> &Depth);
   bool findChannels();
   void findNames();
@@ -76,8 +77,9 @@ private:
   std::string queueDevice(NodeId Reader) const;
   bool splitFeeds();
   bool splitFeed(NodeId Split);
+  std::string hostOf(int Worker) const;
   NodeId add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
-             NodeId After, const AttrRun &Attrs, StringRef Device);
+             NodeId After, const AttrRun &Attrs, StringRef Device, int Worker);
   NodeId queue(const Channel &C, NodeId After);
   NodeId send(const Channel &C);
   NodeId receive(const Channel &C);
@@ -108,6 +110,21 @@ private:
 //===----------------------------------------------------------------------===//
 // Who has what
 //===----------------------------------------------------------------------===//
+
+std::string Cutter::hostOf(int Worker) const {
+  return Plan.Tasks[static_cast<size_t>(Worker)] + "/device:CPU:0";
+}
+
+/// Adds a node of \p Worker.
+NodeId Cutter::add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+                   NodeId After, const AttrRun &Attrs, StringRef Device,
+                   int Worker) {
+  NodeId N = G.insertNode(Name.str(), Op, Inputs, After, Attrs);
+  G.setDevice(N, Device);
+  Owner.resize(G.size(), Common);
+  Owner[N] = Worker;
+  return N;
+}
 
 /// The worker whose device \p Device is, or Common.
 int Cutter::taskOf(StringRef Device) const {
@@ -250,32 +267,39 @@ unsigned Cutter::channel(Endpoint From, int Target, const std::string &Device) {
   return It->second;
 }
 
+/// Calls \p F with \p N and all that is made of rows and leads to it.
+template <typename Fn> void Cutter::forEachBehind(NodeId N, Fn F) const {
+  DenseSet<NodeId> Seen;
+  std::vector<NodeId> Work{N};
+  while (!Work.empty()) {
+    NodeId At = Work.back();
+    Work.pop_back();
+    if (Owner[At] == Common || !Seen.insert(At).second)
+      continue;
+    F(At);
+    for (Endpoint E : G.inputs(At))
+      Work.push_back(E.Node);
+  }
+}
+
 /// A worker takes the value that a variable has before the step: what writes it
 /// waits until all have read it. Writes that every name runs together wait for
 /// the same.
 void Cutter::gateWrites() {
-  std::vector<size_t> Seen(G.size());
   DenseMap<NodeId, std::vector<size_t>> Runs;
   std::vector<NodeId> Writes;
   for (auto [I, Name] : enumerate(Plan.Names)) {
     NodeId N = G.find(Name);
     if (N == NoNode || Owner[N] != 0 || Rows.contains(N))
       continue;
-    std::vector<NodeId> Work{N};
-    while (!Work.empty()) {
-      NodeId At = Work.back();
-      Work.pop_back();
-      if (Owner[At] == Common || std::exchange(Seen[At], I + 1) == I + 1)
-        continue;
-      for (Endpoint E : G.inputs(At))
-        Work.push_back(E.Node);
+    forEachBehind(N, [&, I = I](NodeId At) {
       if (!Vars.isUpdate(G, At))
-        continue;
+        return;
       std::vector<size_t> &Of = Runs[At];
       if (Of.empty())
         Writes.push_back(At);
       Of.push_back(I);
-    }
+    });
   }
   llvm::sort(Writes);
   std::map<std::vector<size_t>, std::vector<NodeId>> Groups;
@@ -301,8 +325,6 @@ void Cutter::gateWrites() {
 /// Has the writes \p Group wait for the reads of \p Worker of what they write.
 void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
                   const std::vector<bool> &Leads) {
-  std::string Device =
-      Plan.Tasks[static_cast<size_t>(Worker)] + "/device:CPU:0";
   SmallVector<Endpoint, 8> Reads;
   DenseSet<NodeId> Written;
   for (NodeId Write : Group)
@@ -315,16 +337,14 @@ void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
           if (Owner[Read] == Worker)
             Reads.push_back({Read, ControlPort});
           else
-            Reads.push_back({taken(Read, Worker, Device), ControlPort});
+            Reads.push_back({taken(Read, Worker), ControlPort});
         }
   if (Reads.empty())
     return;
   std::string Name =
       G.name(Group.front()).str() + "/read_by_" + std::to_string(Worker);
-  NodeId Token = G.insertNode(Name, op::NoOp, Reads, Group.front(), AttrRun());
-  G.setDevice(Token, Device);
-  Owner.resize(G.size(), Common);
-  Owner[Token] = Worker;
+  NodeId Token = add(Name, op::NoOp, Reads, Group.front(), AttrRun(),
+                     hostOf(Worker), Worker);
   for (NodeId Write : Group)
     G.addControlInput(Write, Token);
 }
@@ -344,19 +364,16 @@ SmallVector<NodeId, 4> Cutter::readsOf(NodeId Var) const {
 
 /// A reference may still be read when what it refers to is written: the worker
 /// has a copy of the value when this node has run.
-NodeId Cutter::taken(NodeId Read, int Worker, StringRef Device) {
+NodeId Cutter::taken(NodeId Read, int Worker) {
   SmallVector<Use, 8> Uses;
   for (Use U : G.uses(Read))
     if (G.isData(U) && G.input(U).Port == 0 && Owner[U.User] == Worker)
       Uses.push_back(U);
   if (Uses.empty())
     return Read;
-  NodeId Copy = G.insertNode(
-      G.name(Read).str() + "/of_" + std::to_string(Worker), op::Identity,
-      Endpoint{Read, 0}, Read, AttrRun().type("T", G.outputType(Read, 0)));
-  G.setDevice(Copy, Device);
-  Owner.resize(G.size(), Common);
-  Owner[Copy] = Worker;
+  NodeId Copy = add(
+      G.name(Read) + "/of_" + Twine(Worker), op::Identity, Endpoint{Read, 0},
+      Read, AttrRun().type("T", G.outputType(Read, 0)), hostOf(Worker), Worker);
   for (Use U : Uses)
     G.setInput(U.User, U.Index, {Copy, 0});
   return Copy;
@@ -387,11 +404,8 @@ NodeId Cutter::ownCopy(NodeId N, int Worker, std::vector<unsigned> &Depth) {
   for (const AttrEntry &A : G.attrs(N))
     if (A.Key != "_class")
       Attrs.raw(A.Key, A.Value);
-  NodeId Copy = G.insertNode((G.name(N) + "/of_" + Twine(Worker)).str(), Op,
-                             Inputs, N, Attrs);
-  G.setDevice(Copy, Plan.Tasks[static_cast<size_t>(Worker)] + "/device:CPU:0");
-  Owner.resize(G.size(), Common);
-  Owner[Copy] = Worker;
+  NodeId Copy = add(G.name(N) + "/of_" + Twine(Worker), Op, Inputs, N, Attrs,
+                    hostOf(Worker), Worker);
   Depth.resize(G.size());
   Depth[Copy] = Depth[N];
   return Copies[Key] = Copy;
@@ -456,7 +470,6 @@ bool Cutter::findChannels() {
 }
 
 void Cutter::findNames() {
-  std::vector<NodeId> Seen(G.size(), NoNode);
   // By what reads it.
   DenseMap<std::pair<NodeId, unsigned>, unsigned> ChannelOf;
   for (auto [I, C] : enumerate(Channels))
@@ -471,25 +484,13 @@ void Cutter::findNames() {
         .Node = N, .Sends = {}, .IsRows = Rows.count(N) != 0, .Values = {}};
     if (!R.IsRows && Owner[N] != 0)
       continue;
-    std::vector<NodeId> Work;
-    if (!R.IsRows)
-      Work.push_back(N);
     BitVector Any(static_cast<unsigned>(Steps));
-    while (!Work.empty()) {
-      NodeId At = Work.back();
-      Work.pop_back();
-      if (Seen[At] == N)
-        continue;
-      Seen[At] = N;
-      for (auto [I, E] : enumerate(G.inputs(At))) {
-        if (Owner[E.Node] == Common)
-          continue;
-        if (auto C = ChannelOf.find({At, static_cast<unsigned>(I)});
-            C != ChannelOf.end())
-          Any.set(C->second);
-        Work.push_back(E.Node);
-      }
-    }
+    if (!R.IsRows)
+      forEachBehind(N, [&](NodeId At) {
+        for (unsigned I = 0; I < G.node(At).NumInputs; ++I)
+          if (auto C = ChannelOf.find({At, I}); C != ChannelOf.end())
+            Any.set(C->second);
+      });
     for (unsigned C : Any.set_bits())
       R.Sends.push_back(C);
     // Its value, or its end, for each of the others.
@@ -506,15 +507,6 @@ void Cutter::findNames() {
 // The graph of one worker
 //===----------------------------------------------------------------------===//
 
-NodeId Cutter::add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
-                   NodeId After, const AttrRun &Attrs, StringRef Device) {
-  NodeId N = G.insertNode(Name.str(), Op, Inputs, After, Attrs);
-  G.setDevice(N, Device);
-  Owner.resize(G.size(), Common);
-  Owner[N] = Mine;
-  return N;
-}
-
 static unsigned typeOf(const Graph &G, const Channel &C) {
   return C.From.isControl() ? unsigned(DT_BOOL) : G.outputType(C.From);
 }
@@ -526,7 +518,7 @@ NodeId Cutter::queue(const Channel &C, NodeId After) {
       .raw("component_types", encodeTypeListAttr(StringRef(&Type, 1)))
       .string("container", "")
       .string("shared_name", C.Name);
-  return add(C.Name, op::FIFOQueueV2, {}, After, Attrs, C.Device);
+  return add(C.Name, op::FIFOQueueV2, {}, After, Attrs, C.Device, Mine);
 }
 
 NodeId Cutter::send(const Channel &C) {
@@ -537,7 +529,7 @@ NodeId Cutter::send(const Channel &C) {
     AttrRun Const;
     Const.type("dtype", DT_BOOL).raw("value", encodeIntTensor(DT_BOOL, {}, 1));
     Value = {add(C.Name + "/token", op::Const, {C.From}, Queue, Const,
-                 G.device(From)),
+                 G.device(From), Mine),
              0};
   }
   char Type = static_cast<char>(typeOf(G, C));
@@ -545,7 +537,7 @@ NodeId Cutter::send(const Channel &C) {
   Attrs.raw("Tcomponents", encodeTypeListAttr(StringRef(&Type, 1)))
       .integer("timeout_ms", -1);
   return add(C.Name + "/put", op::QueueEnqueueV2, {{Queue, 0}, Value}, Queue,
-             Attrs, C.Device);
+             Attrs, C.Device, Mine);
 }
 
 NodeId Cutter::receive(const Channel &C) {
@@ -556,7 +548,7 @@ NodeId Cutter::receive(const Channel &C) {
   Attrs.raw("component_types", encodeTypeListAttr(StringRef(&Type, 1)))
       .integer("timeout_ms", -1);
   return add(C.Name + "/get", op::QueueDequeueV2, Endpoint{Queue, 0}, Queue,
-             Attrs, C.Device);
+             Attrs, C.Device, Mine);
 }
 
 void Cutter::exchange() {
@@ -589,21 +581,14 @@ bool Cutter::splitFeed(NodeId Split) {
     return false;
   }
   // Which of its parts this worker reads.
-  unsigned Parts = 0, First = ~0U;
   auto Replicas =
       static_cast<unsigned>(G.intAttr(Split, "num_split").value_or(0));
-  unsigned Local = Replicas / Workers;
-  First = static_cast<unsigned>(Mine) * Local;
-  Parts = Local;
-  G.removeAttr(Feed, "_output_shapes");
-  auto Axis = G.intAttr(Split, "axis");
-  (void)Axis;
-  if (auto Shape = G.shapeAttr(Feed, "shape"); Shape && !Shape->UnknownRank &&
-                                               !Shape->Dims.empty() &&
-                                               Shape->Dims[0] > 0) {
-    Shape->Dims[0] /= Workers;
-    G.setAttr(Feed, "shape", encodeShapeAttr(*Shape));
-  }
+  unsigned Parts = Replicas / Workers,
+           First = static_cast<unsigned>(Mine) * Parts;
+  shrinkFeed(
+      G, Feed,
+      static_cast<int64_t>(constScalar(G, G.input(Split, 0).Node).value_or(-1)),
+      Workers);
   for (Use U : G.uses(Split)) {
     if (!G.isData(U)) {
       G.setInput(U.User, U.Index, {Feed, ControlPort});
@@ -627,7 +612,7 @@ bool Cutter::splitFeed(NodeId Split) {
   }
   G.setIntAttr(Split, "num_split", Parts);
   Owner[Split] = Mine;
-  G.setDevice(Split, Plan.Tasks[static_cast<size_t>(Mine)] + "/device:CPU:0");
+  G.setDevice(Split, hostOf(Mine));
   return true;
 }
 
@@ -696,7 +681,7 @@ void Cutter::writeName(const RunName &R) {
       else
         Inputs.push_back({Received[C], 0});
     }
-    Device = Plan.Tasks[static_cast<size_t>(Mine)] + "/device:CPU:0";
+    Device = hostOf(Mine);
   }
   for (unsigned C : R.Sends)
     if (Sent[C] != NoNode)
@@ -705,7 +690,7 @@ void Cutter::writeName(const RunName &R) {
     if (!is_contained(Inputs, Endpoint{W, ControlPort}))
       Inputs.push_back({W, ControlPort});
   G.rename(N, G.uniqueName(Name + "/step"));
-  add(Name, Op, Inputs, N, Attrs, Device);
+  add(Name, Op, Inputs, N, Attrs, Device, Mine);
 }
 
 /// What has no state is where it is read.
@@ -764,6 +749,17 @@ bool Cutter::run() {
 }
 
 } // namespace
+
+void shrinkFeed(Graph &G, NodeId Feed, int64_t Axis, unsigned Workers) {
+  G.removeAttr(Feed, "_output_shapes");
+  auto Shape = G.shapeAttr(Feed, "shape");
+  if (!Shape || Shape->UnknownRank || Axis < 0 ||
+      Axis >= static_cast<int64_t>(Shape->Dims.size()) ||
+      Shape->Dims[Axis] <= 0)
+    return;
+  Shape->Dims[Axis] /= Workers;
+  G.setAttr(Feed, "shape", encodeShapeAttr(*Shape));
+}
 
 bool cutWorker(Graph &G, const CutPlan &Plan, unsigned Worker,
                DiagnosticEngine &Diags) {

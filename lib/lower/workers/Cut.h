@@ -42,6 +42,10 @@ struct CutPlan {
   std::string Server;
 };
 
+/// Makes the shape of \p Feed that of the rows of one of \p Workers, if the
+/// graph says how many there are along \p Axis.
+void shrinkFeed(Graph &G, NodeId Feed, int64_t Axis, unsigned Workers);
+
 /// Makes \p G, the graph for all tasks, that of worker \p Worker. False after
 /// an error.
 bool cutWorker(Graph &G, const CutPlan &Plan, unsigned Worker,

@@ -24,6 +24,7 @@
 #include "lib/infer/graph/Variables.h"
 #include "lib/lower/expand/Contexts.h"
 #include "lib/lower/expand/Expand.h"
+#include "lib/lower/workers/Cut.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
@@ -61,7 +62,6 @@ private:
   Endpoint constant(NodeId N, StringRef Suffix, StringRef Value, unsigned Type);
   void elide(NodeId N);
   bool split(NodeId N);
-  void shrinkFeed(NodeId N, int64_t Axis);
   void merge(NodeId N);
   void mergeTruths();
   void mergeTruth(NodeId N);
@@ -280,18 +280,6 @@ void WorkerSplitter::elide(NodeId N) {
   G.remove(N);
 }
 
-/// The rows of one worker are what is fed.
-void WorkerSplitter::shrinkFeed(NodeId N, int64_t Axis) {
-  G.removeAttr(N, "_output_shapes");
-  auto Shape = G.shapeAttr(N, "shape");
-  if (!Shape || Shape->UnknownRank ||
-      Axis >= static_cast<int64_t>(Shape->Dims.size()) ||
-      Shape->Dims[Axis] <= 0)
-    return;
-  Shape->Dims[Axis] /= Count;
-  G.setAttr(N, "shape", encodeShapeAttr(*Shape));
-}
-
 bool WorkerSplitter::split(NodeId N) {
   Endpoint Source = G.input(N, 0);
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
@@ -308,7 +296,7 @@ bool WorkerSplitter::split(NodeId N) {
     return false;
   }
   if (IsFeed)
-    shrinkFeed(Source.Node, Axis);
+    shrinkFeed(G, Source.Node, Axis, Count);
   if (IsFeed && Count > 1 && G.node(Source.Node).NumData == 1) {
     // What is not fed has rows for all workers.
     Endpoint Default = G.input(Source.Node, 0);
