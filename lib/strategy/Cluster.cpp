@@ -77,7 +77,7 @@ Error checkJson(StringRef Text, StringRef File) {
 }
 
 Error readJob(StringRef Name, const json::Value &Value, StringRef File,
-              Ports Allowed, StringSet<> &Addresses, ClusterSpec &Result) {
+              StringSet<> &Addresses, ClusterSpec &Result) {
   constexpr StringLiteral Known[] = {"chief", "worker", "evaluator", "ps"};
   if (!is_contained(Known, Name))
     return failure(File + ": Unrecognized task_type: '" + Name +
@@ -90,7 +90,7 @@ Error readJob(StringRef Name, const json::Value &Value, StringRef File,
   for (const json::Value &Item : *List) {
     auto Address = Item.getAsString();
     unsigned Port;
-    if (Allowed == Ports::OrAny && Address && Address->ends_with(":0")) {
+    if (Address && Address->ends_with(":0")) {
       Tasks.push_back(Address->str());
       continue;
     }
@@ -128,8 +128,7 @@ Error readTask(const json::Object &Task, StringRef File, ClusterSpec &Result) {
 
 } // namespace
 
-Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File,
-                                   Ports Allowed) {
+Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File) {
   if (Error E = checkJson(Text, File))
     return E;
   Expected<json::Value> Root = json::parse(Text);
@@ -147,7 +146,7 @@ Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File,
   for (const auto &[Name, Value] : *Jobs)
     Sorted[Name] = &Value;
   for (const auto &[Name, Value] : Sorted)
-    if (Error E = readJob(Name, *Value, File, Allowed, Addresses, Result))
+    if (Error E = readJob(Name, *Value, File, Addresses, Result))
       return E;
   if (trainingTasks(Result).empty())
     return failure(File + ": the cluster has no task of job 'worker' or "
@@ -161,14 +160,14 @@ Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File,
   return Result;
 }
 
-Expected<ClusterSpec> readCluster(StringRef File, Ports Allowed) {
+Expected<ClusterSpec> readCluster(StringRef File) {
   if (File.empty())
     return failure("the name of the file is empty");
   auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
   if (!Buffer)
     return failure("cannot read '" + File +
                    "': " + Buffer.getError().message());
-  return parseCluster((*Buffer)->getBuffer(), File, Allowed);
+  return parseCluster((*Buffer)->getBuffer(), File);
 }
 
 std::vector<std::string> trainingTasks(const ClusterSpec &Cluster) {

@@ -32,19 +32,14 @@ struct ClusterSpec {
   std::optional<unsigned> TaskIndex;
 };
 
-/// What may be in an address: with `OrAny` a port 0, which stands for one that
-/// is free, and then no host.
-enum class Ports { Given, OrAny };
-
-/// Parses `{"cluster": {"worker": ["host:port", ...]}, "task": {...}}`. An
-/// error says where in \p File it is, and line and column if it is one of JSON.
+/// Parses `{"cluster": {"worker": ["host:port", ...]}, "task": {...}}`. A port
+/// 0 stands for one that is free, and then there need be no host. An error says
+/// where in \p File it is, and line and column if it is one of JSON.
 llvm::Expected<ClusterSpec> parseCluster(llvm::StringRef Text,
-                                         llvm::StringRef File,
-                                         Ports Allowed = Ports::Given);
+                                         llvm::StringRef File);
 
 /// The cluster in the file \p File.
-llvm::Expected<ClusterSpec> readCluster(llvm::StringRef File,
-                                        Ports Allowed = Ports::Given);
+llvm::Expected<ClusterSpec> readCluster(llvm::StringRef File);
 
 /// The tasks that train, `/job:worker/task:0` and so on: the chief first.
 std::vector<std::string> trainingTasks(const ClusterSpec &Cluster);

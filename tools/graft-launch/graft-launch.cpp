@@ -33,7 +33,7 @@ int main(int Argc, char **Argv) {
   Expected<LaunchOptions> O = parseLaunchOptions(Argc, Argv);
   if (!O)
     return fail(O.takeError(), 2);
-  Expected<ClusterSpec> Cluster = readCluster(O->ClusterFile, Ports::OrAny);
+  Expected<ClusterSpec> Cluster = readCluster(O->ClusterFile);
   if (!Cluster)
     return fail(Cluster.takeError(), 1);
   if (Error E = choosePorts(*Cluster, O->PortBase))

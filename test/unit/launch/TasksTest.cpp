@@ -14,7 +14,7 @@
 using namespace graft;
 
 static ClusterSpec cluster(llvm::StringRef Text) {
-  auto Result = parseCluster(Text, "file", Ports::OrAny);
+  auto Result = parseCluster(Text, "file");
   REQUIRE(static_cast<bool>(Result));
   return std::move(*Result);
 }
