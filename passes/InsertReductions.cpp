@@ -37,6 +37,7 @@
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
+#include "lib/rewrite/FedSizes.h"
 #include "lib/rewrite/KeepOnce.h"
 #include "lib/rewrite/LoopConditions.h"
 #include "lib/rewrite/ReductionReport.h"
@@ -60,7 +61,6 @@ public:
 
 private:
   bool userGradients();
-  bool leadsToSize(NodeId N) const;
   void shareSizes(Module &M);
   void nameAxes(Module &M);
   bool repair(Module &M, const ProgramFacts &Facts,
@@ -128,24 +128,6 @@ bool InsertReductions::userGradients() {
   return true;
 }
 
-/// Whether the integer of \p N, as it is or with others, says how large
-/// something is.
-bool InsertReductions::leadsToSize(NodeId N) const {
-  SmallVector<NodeId, 8> Due = {N};
-  DenseSet<NodeId> Seen = {N};
-  bool IsSize = false;
-  while (!Due.empty() && !IsSize)
-    G->forEachUse(Due.pop_back_val(), [&](Use U) {
-      if (G->input(U.User, U.Index).isControl())
-        return;
-      const OpRule &Rule = ruleOf(G->opName(U.User));
-      IsSize |= isOperand(Rule.SizeOperands, U.Index);
-      if (Rule.Values && Seen.insert(U.User).second)
-        Due.push_back(U.User);
-    });
-  return IsSize;
-}
-
 /// A longest length is a size that replicas have to share: what depends on it
 /// is related then, which may be what another one is made of.
 void InsertReductions::shareSizes(Module &M) {
@@ -154,7 +136,7 @@ void InsertReductions::shareSizes(Module &M) {
     const ProgramFacts &Facts = programFacts(M);
     for (NodeId N : Facts.Dims.differing()) {
       ReplicationType Type = Facts.Types.natural({N, 0});
-      if (!Type.isPartial() || Type.K != 0 || !leadsToSize(N))
+      if (!Type.isPartial() || Type.K != 0 || !leadsToSize(*G, N))
         continue;
       reduce({N, 0}, combineName(Type.Op), 0, false);
       Any = true;

@@ -10,6 +10,7 @@
 #ifndef GRAFT_PASSES_OPTIONS_H
 #define GRAFT_PASSES_OPTIONS_H
 
+#include "lib/graph/CopyWord.h"
 #include "lib/pass/Pass.h"
 #include "lib/strategy/Builders.h"
 
@@ -77,6 +78,20 @@ struct AssignStrategyOptions : PassOptions {
   }
 };
 
+struct AssignWorkersOptions : PassOptions {
+  Option<Strings> Tasks{*this, "tasks",
+                        "The workers, as /job:worker/task:0, the chief first"};
+  Option<Strings> Names{*this, "names", "What can be run of the step"};
+  Option<std::string> Server{*this, "server", "Where steps are counted"};
+  Option<std::string> DeviceType{*this, "device-type",
+                                 "Type of device for what the input puts on "
+                                 "none; else TensorFlow's choice"};
+  Option<unsigned> Staleness{
+      *this, "staleness",
+      "How many steps a worker may be ahead of the slowest; 0: any number", 0};
+  Option<unsigned> Worker{*this, "worker", "The number of the worker", 0};
+};
+
 struct FuseReductionsOptions : PassOptions {
   Option<uint64_t> BucketBytes{
       *this, "bucket-bytes",
@@ -104,10 +119,16 @@ constexpr llvm::StringLiteral wordsOf(Fallback) { return "once|mean|refuse"; }
 struct CutWorkersOptions : PassOptions {
   Option<Strings> Tasks{*this, "tasks",
                         "The workers, as /job:worker/task:0, the chief first"};
+  Option<Strings> Devices{*this, "devices",
+                          "The device of each replica, on the workers in turn"};
+  Option<std::string> Word{*this, "word",
+                           "What copies are called before the "
+                           "number of the replica",
+                           UsualCopyWord.str()};
   Option<Strings> Names{*this, "names",
                         "What can be run of the step, and every worker has"};
-  Option<std::string> Server{*this, "server",
-                             "Where queues are whose reader is on no server"};
+  Option<Strings> Refreshes{*this, "refreshes",
+                            "What has copies take the value of their variable"};
   Option<unsigned> Worker{*this, "worker", "The number of the worker", 0};
 };
 

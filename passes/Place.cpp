@@ -16,7 +16,14 @@
 //     copy 0 of a per-replica node or a merged value, and with copy 0 of a
 //     variable that it uses in place. What has a state stays: its colocation is
 //     dropped if it would have to go;
-//   - a per-replica lookup stays where its table is.
+//   - a per-replica lookup stays where its table is;
+//   - a node that exists once is in the task of replica 0 unless it says
+//     another or goes with a variable: TensorFlow would take the first of all
+//     tasks by name, which may be a server, for a node without a device, and
+//     for one on /cpu:0 perhaps another than for what it reads;
+//   - a slice that is packed with itself comes to its replica's device first.
+//     It is an output of one Split for all replicas, and TensorFlow's
+//     arithmetic optimizer, which makes a Tile of such a Pack, forgets which.
 //
 //     g = MatMul*(x, y) _class=["loc:@step"]   →   g = MatMul*(x, y)
 //
@@ -24,6 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/AttrRun.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/PerOp.h"
@@ -44,8 +52,9 @@ class Place final : public PassBase<Place> {
 public:
   static constexpr PassInfo Info = {
       "place", "Decide devices and colocation",
-      "Places inserted nodes and drops colocation that would put replicas on\n"
-      "one device."};
+      "Places inserted nodes, drops colocation that would put replicas on one\n"
+      "device, and brings a slice that is packed with itself to its "
+      "replica's."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
@@ -71,7 +80,11 @@ class Placement {
 public:
   Placement(Graph &G, const Mesh &Devices)
       : G(G), Devices(Devices), Host(hostDevice(Devices.Devices[0])),
-        HasHost(Host != Devices.Devices[0]), AnyDevice(HasHost) {}
+        HasHost(Host != Devices.Devices[0]), AnyDevice(HasHost) {
+    if (auto First = DeviceName::parse(Host);
+        First && !First->Job.empty() && First->Task)
+      Task = First;
+  }
 
   void placeOnce(NodeId N);
   void placeCopies(NodeId N);
@@ -101,6 +114,8 @@ private:
     return It->second;
   }
   bool moveWithVariables(NodeId N);
+  bool isAlone(NodeId N) const;
+  void giveTask(NodeId N);
   bool mayMove(NodeId N) const;
   NodeId next(NodeId N) const;
   void settle(NodeId N);
@@ -109,6 +124,7 @@ private:
   Graph &G;
   const Mesh &Devices;
   std::string Host;
+  std::optional<DeviceName> Task; ///< Of replica 0, if devices name it.
   bool HasHost;           ///< Replica 0 is somewhere else than its host.
   bool AnyDevice;         ///< A node that exists once may have to go.
   bool HasShared = false; ///< And so, maybe, a destination.
@@ -116,6 +132,8 @@ private:
   /// By device of a node, and of what it goes with (and whether that has
   /// several copies).
   DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
+  /// By device: what it is with the task; empty if it needs none.
+  DenseMap<uint32_t, std::string> WithTask;
   /// What a node goes with in the end, by however many steps.
   DenseMap<NodeId, NodeId> Root;
 };
@@ -136,6 +154,41 @@ bool Placement::moveWithVariables(NodeId N) {
     return true;
   }
   return false;
+}
+
+/// Whether TensorFlow may place \p N without regard to others.
+bool Placement::isAlone(NodeId N) const {
+  if (G.node(N).Flags & NF_MayHaveClass)
+    return false;
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    // A table or an iterator is where replica 0 is, too.
+    if (G.isRefInput(N, I) ||
+        (G.outputType(E) == DT_RESOURCE &&
+         (G.node(E.Node).NumData != 0 || isVariableOp(G.opName(E.Node)))))
+      return false;
+  }
+  return true;
+}
+
+/// Says in which task the device of \p N is.
+void Placement::giveTask(NodeId N) {
+  if (!Task || (G.node(N).Device == 0 && !isAlone(N)))
+    return;
+  auto [It, New] = WithTask.try_emplace(G.node(N).Device);
+  if (New) {
+    auto First = DeviceName::parse(Host), Its = DeviceName::parse(G.device(N));
+    if (First && Its && !First->Job.empty() && Its->Job.empty() && !Its->Task) {
+      Its->Job = First->Job;
+      Its->Replica = First->Replica;
+      Its->Task = First->Task;
+      It->second = Its->str();
+    }
+  }
+  if (It->second.empty())
+    return;
+  G.setDevice(N, It->second);
+  Changed = true;
 }
 
 /// Whether it is all the same where \p N is.
@@ -215,6 +268,36 @@ static bool keepWithTables(Graph &G) {
   return Changed;
 }
 
+/// Packs that take one slice of the batch several times take it from a place on
+/// the replica's device, which that optimizer does not see through.
+static bool bringPackedSlices(Graph &G) {
+  PerOp IsPack(G, [](StringRef Op, const OpDef *) { return Op == op::Pack; });
+  DenseMap<NodeId, NodeId> Brought; // By split.
+  for (NodeId N = 0, End = G.size(); IsPack.any() && N < End; ++N) {
+    const Node &This = G.node(N);
+    if (!IsPack[This] || This.isDead() || This.NumData < 2 ||
+        This.Count != Copies::PerReplica)
+      continue;
+    Endpoint Slice = G.input(N, 0);
+    if (G.node(Slice.Node).Kind != Inserted::Split ||
+        !G.isPerReplica(Slice.Node) ||
+        any_of(G.dataInputs(N), [&](Endpoint E) { return E != Slice; }))
+      continue;
+    auto [It, New] = Brought.try_emplace(Slice.Node, NoNode);
+    if (New) {
+      AttrRun Attrs;
+      Attrs.type("T", G.outputType(Slice));
+      SmallString<128> Name(G.name(Slice.Node));
+      Name += "/Identity";
+      It->second = G.insertNode(Name, op::Identity, Slice, Slice.Node, Attrs,
+                                Inserted::Identity, Copies::PerReplica);
+    }
+    for (unsigned I = 0, Last = G.node(N).NumData; I < Last; ++I)
+      G.setInput(N, I, {It->second, 0});
+  }
+  return !Brought.empty();
+}
+
 /// Moves what was placed, each after what it reads, to where it is read: the
 /// sum of the gradients is made where the variable is.
 void Placement::placeWithUsers() {
@@ -238,6 +321,8 @@ void Placement::placeOnce(NodeId N) {
   const Node &This = G.node(N);
   // Device 0 is none.
   if (This.Kind == Inserted::No || This.Kind == Inserted::Mesh) {
+    if (This.Kind == Inserted::No)
+      giveTask(N);
     AnyDevice |= This.Device != 0;
     Changed |= This.Device != 0 && moveWithVariables(N);
   } else if (This.Device == 0) {
@@ -288,9 +373,13 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
       G.node(N).Count == Copies::Once ? Nodes.placeOnce(N)
                                       : Nodes.placeCopies(N);
   Nodes.finish();
+  // No optimizer of TensorFlow's sees what a TPU computes.
+  bool Packs = hostDevice(Devices.Devices[0]) == Devices.Devices[0] &&
+               bringPackedSlices(G);
   if (Nodes.Dropped != 0)
     Statistics["colocations dropped"] += Nodes.Dropped;
-  return Changed || Nodes.Changed ? PassResult::Changed : PassResult::Unchanged;
+  return Changed || Nodes.Changed || Packs ? PassResult::Changed
+                                           : PassResult::Unchanged;
 }
 
 } // namespace

@@ -46,6 +46,7 @@
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
+#include "lib/rewrite/FedSizes.h"
 #include "lib/rewrite/LocalConstants.h"
 #include "passes/Options.h"
 
@@ -278,22 +279,30 @@ bool Replicate::settleSizes() {
   bool HoldsRows = !Seeds.empty() && mayHoldRows(*G, Seeds);
   FullBatch Full(*G, Feeds);
   bool MayBeFull = !Seeds.empty() && Full.mayBe();
-  if (!HoldsRows && !MayBeFull) {
+  std::vector<NodeId> Fed;
+  if (!Seeds.empty())
+    Fed = fedSizes(*G);
+  if (!HoldsRows && !MayBeFull && Fed.empty()) {
     warnOfRanks(*G, Feeds, *Diags);
     return true;
   }
   DimOptions Options;
   Options.Unpatched = true;
-  std::vector<NodeId> Order = topologicalOrder(*G);
-  DimAnalysis Dims(*G, Order, Options);
-  if (MayBeFull && Full.refuse(Dims, *Diags))
+  auto Dims = std::make_unique<DimAnalysis>(*G, topologicalOrder(*G), Options);
+  if (MayBeFull && Full.refuse(*Dims, *Diags))
     return false;
   warnOfRanks(*G, Feeds, *Diags);
+  std::vector<NodeId> Splits = Seeds;
+  if (!Fed.empty()) {
+    std::vector<NodeId> Shares = FedSizes(*G, Fed).share(Dims, Options);
+    append_range(Seeds, Shares);
+    Statistics["sizes shared"] += Shares.size();
+  }
   if (!HoldsRows)
     return true;
   auto Split = [&](NodeId N, int Axis) { split(N, 0, Axis); };
-  LocalConstants Constants(*G, Dims, Devices.size(), Split, *Diags);
-  if (!Constants.run(Order, std::vector<NodeId>(Seeds)))
+  LocalConstants Constants(*G, *Dims, Devices.size(), Split, *Diags);
+  if (!Constants.run(topologicalOrder(*G), Splits))
     return false;
   StaticBatch = Constants.isStatic();
   if (ArrayRef<NodeId> Local = Constants.local(); !Local.empty()) {

@@ -46,7 +46,10 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
   StringRef Type = typeOf(*this, OnGpus);
   if (Type.empty())
     Type = *Replicate.DeviceType;
-  for (StringRef Task : Tasks.empty() ? std::vector<std::string>{""} : Tasks)
+  std::vector<std::string> Of = Tasks;
+  // The step of the chief is that of every worker.
+  Of.resize(Async || Of.empty() ? 1 : Of.size());
+  for (StringRef Task : Of)
     for (unsigned I = 0; I < Replicas; ++I)
       Devices.push_back((Task + "/device:" + Type + ":" + Twine(I)).str());
   return Devices;

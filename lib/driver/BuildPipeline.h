@@ -37,6 +37,10 @@ struct StrategyOptions {
   bool InputChoosesDevices = false;
   std::vector<std::string> Tasks; ///< Empty: none has a name.
   bool BetweenGraphs = false;     ///< A graph for each of Tasks.
+  /// Of these: each is a step on its own, and no worker waits for another, but
+  /// for one that is Staleness steps behind.
+  bool Async = false;
+  unsigned Staleness = 0; ///< 0: it never waits.
   /// Of these, the only one whose graph is written.
   std::optional<unsigned> OnlyWorker;
 

@@ -90,6 +90,13 @@ Text Mode("mode", cl::init("in-graph"), cl::value_desc("mode"),
           cl::desc("With --cluster: in-graph, one graph for all workers "
                    "(default), or between-graph, one for each, -o with %d for "
                    "the worker, or --worker=I"));
+Flag Async("async", cl::cat(Distribution),
+           cl::desc("With --mode=between-graph --strategy=ps: each worker "
+                    "updates the variables when it likes"));
+cl::opt<unsigned> Staleness(
+    "staleness", cl::init(0), cl::value_desc("N"), cl::cat(Distribution),
+    cl::desc("The same, but a worker waits while it is N steps ahead of the "
+             "slowest. Default: 0, all make one step together"));
 OptionFlag Feed(&ReplicateOptions::Feed,
                 cl::value_desc("NAME[+NAME...][=how]"));
 OptionFlag Batch(&ReplicateOptions::Batch, cl::value_desc("whose"));
@@ -281,15 +288,36 @@ Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
 
 /// --mode=between-graph: the graph for all of --cluster, cut between its tasks.
 Error checkMode(StrategyOptions &S, StringRef Output) {
+  std::string Loose = Async            ? firstGiven({Async})
+                      : Staleness != 0 ? firstGiven({Staleness})
+                                       : "";
   if (Mode == "in-graph")
-    return Error::success();
+    return Loose.empty()
+               ? Error::success()
+               : failure(Loose + " needs --mode=between-graph: the replicas of "
+                                 "one graph make one step together");
   if (!given(Cluster))
     return failure("--mode=between-graph needs --cluster");
-  if (!S.Builder || S.Builder->ForAll != Policy::Shared)
-    return failure("--mode=between-graph: --strategy=" + Strategy +
-                   " has copies of variables; give --strategy=ps, or "
-                   "--strategy=ipu-multi-worker for collectives");
+  if (!Loose.empty() && (!S.Builder || S.Builder->ForAll != Policy::Shared))
+    return failure(Loose + ": --strategy=" + Strategy +
+                   " has copies of variables, which are equal only if all "
+                   "workers write them together; give --strategy=ps");
+  if (S.To == Lowering::Tpu)
+    return failure("--mode=between-graph does not go with --strategy=tpu, "
+                   "whose step is one computation");
+  if (S.To == Lowering::Workers)
+    return failure("--mode=between-graph and --strategy=ipu-multi-worker, "
+                   "which writes a graph for each worker anyway: give only "
+                   "one");
+  if (Reduction == "accumulator")
+    return failure("--mode=between-graph does not go with "
+                   "--reduction=accumulator: what workers exchange are values; "
+                   "give --reduction=add");
   S.BetweenGraphs = true;
+  S.Async = !Loose.empty();
+  S.Staleness = Staleness;
+  // With one replica it is the step of the input.
+  S.Replicate.Once = S.Async && S.Replicas == 1;
   if (given(Worker)) {
     if (Error E = Worker.take(S.Split))
       return E;
@@ -428,9 +456,6 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   copy_if(Fetch, std::back_inserter(S.Fetches),
           [](StringRef F) { return F != "none"; });
   S.CheckCopies = CheckCopies;
-  // What is not named: a copy of a variable on a worker would be its own.
-  if (S.BetweenGraphs)
-    S.Mirror.Rules.add("*=shared");
   return S;
 }
 

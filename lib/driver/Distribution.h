@@ -54,7 +54,7 @@ struct ChosenPasses {
     if (!Strategy)
       return Own.clone();
     StrategyOptions S = *Strategy;
-    S.Replicate.Once = Once;
+    S.Replicate.Once = Once || S.Replicate.Once;
     return buildPipeline(S, OnGpus);
   }
 };

@@ -355,6 +355,8 @@ void Run::process(std::string *Text) {
     Good &= explain();
   if (Good)
     Good = listTypes();
+  if (Good && betweenGraphs() && O.Passes.Strategy->Async)
+    sayAsync(*O.Passes.Strategy, Diags);
   if (Good && !Diags.hasErrors())
     write(Text);
   if (!Manager.empty())

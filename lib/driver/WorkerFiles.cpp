@@ -9,6 +9,7 @@
 #include "lib/driver/OutputCheck.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/Read.h"
+#include "lib/program/Program.h"
 #include "passes/Options.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -35,10 +36,56 @@ static std::vector<std::string> namesOf(const Module &M,
     Named.insert(Fetch.split(':').first);
   std::vector<std::string> Names;
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && !G.isPerReplica(N) &&
+    if (G.isLive(N) && (!G.isPerReplica(N) || G.node(N).Kind == Inserted::No) &&
         (!G.hasUses(N) || Named.contains(G.name(N))))
       Names.push_back(G.name(N).str());
   return Names;
+}
+
+/// What has copies take the value of their variable.
+static std::vector<std::string> refreshesOf(const Graph &G) {
+  std::vector<std::string> Names;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && (G.node(N).Kind == Inserted::Refresh ||
+                        G.node(N).Kind == Inserted::Proxy))
+      Names.push_back(G.name(N).str());
+  return Names;
+}
+
+/// What makes the graph of one worker of the graph that is proved; \p Cut is
+/// for any worker.
+static std::unique_ptr<Pass> lowering(const StrategyOptions &S,
+                                      CutWorkersOptions Cut, unsigned Worker) {
+  Cut.Worker = Worker;
+  if (!S.Async)
+    return createCutWorkersPass(Cut);
+  AssignWorkersOptions Assign;
+  Assign.Tasks = *Cut.Tasks;
+  Assign.Names = *Cut.Names;
+  Assign.Worker = Worker;
+  if (!S.Share.Servers->empty())
+    Assign.Server = S.Share.Servers->front();
+  // Not every op is for other devices.
+  if (S.DeviceType == "CPU")
+    Assign.DeviceType = S.DeviceType;
+  Assign.Staleness = S.Staleness;
+  return createAssignWorkersPass(Assign);
+}
+
+void sayAsync(const StrategyOptions &S, DiagnosticEngine &Diags) {
+  std::string Ahead =
+      S.Staleness == 0
+          ? ""
+          : formatv(", at most {0} steps ahead of the slowest", S.Staleness)
+                .str();
+  Diags.setPass("assign-workers");
+  Diags.unproved("asynchronous", "",
+                 formatv("each of {0} workers makes the step on its own rows "
+                         "and updates the variables by itself{1}: values that "
+                         "a step reads may be older than those that it "
+                         "updates, and no single device has the result",
+                         S.Tasks.size(), Ahead));
+  Diags.setPass("");
 }
 
 Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
@@ -56,8 +103,10 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
   CutWorkersOptions Cut;
   Cut.Tasks = S.Tasks;
   Cut.Names = namesOf(M, S);
-  if (!S.Share.Servers->empty())
-    Cut.Server = S.Share.Servers->front();
+  Cut.Refreshes = refreshesOf(M.graph());
+  Mesh Replicas = readMesh(M.graph());
+  Cut.Devices = Replicas.Devices;
+  Cut.Word = Replicas.Word;
   std::vector<unsigned> Workers;
   std::vector<std::string> Paths;
   for (unsigned I = 0; I < S.Tasks.size(); ++I)
@@ -70,12 +119,10 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
         Bytes(), {.Kind = M.Kind, .Form = ReadOptions::Encoding::Binary});
     if (!Part)
       return Part.takeError();
-    CutWorkersOptions Mine = Cut;
-    Mine.Worker = Worker;
-    Diags.setPass("cut-workers");
-    bool Good =
-        createCutWorkersPass(Mine)->run(*Part, Diags) != PassResult::Failure &&
-        verifyModule(*Part, Diags) && verifyImport(*Part, Diags);
+    std::unique_ptr<Pass> Lower = lowering(S, Cut, Worker);
+    Diags.setPass(Lower->info().Name);
+    bool Good = Lower->run(*Part, Diags) != PassResult::Failure &&
+                verifyModule(*Part, Diags) && verifyImport(*Part, Diags);
     Diags.setPass("");
     if (!Good)
       return createStringError(

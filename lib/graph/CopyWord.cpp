@@ -32,6 +32,21 @@ std::string copyWordOf(const Graph &G) {
   return UsualCopyWord.str();
 }
 
+std::optional<unsigned> numberOfCopy(StringRef Name, StringRef Word) {
+  for (size_t At = Name.find(Word); At != StringRef::npos;
+       At = Name.find(Word, At + 1)) {
+    StringRef Digits = Name.substr(At + Word.size());
+    Digits = Digits.take_front(Digits.find('/'));
+    unsigned Number;
+    if ((At == 0 || Name[At - 1] == '/') &&
+        At + Word.size() + Digits.size() != (At == 0 ? Name.size() : 0) &&
+        !Digits.empty() && all_of(Digits, isDigit) &&
+        !Digits.getAsInteger(10, Number))
+      return Number;
+  }
+  return std::nullopt;
+}
+
 /// Whether \p Part, between slashes, is the scope of \p Word, or the word and a
 /// number.
 static bool isOfWord(StringRef Part, StringRef Word) {

@@ -38,6 +38,11 @@ std::string copyWordOn(const Graph &G, NodeId N);
 /// The word that the mesh of \p G or a stamped node says. Looks at every node.
 std::string copyWordOf(const Graph &G);
 
+/// The replica that a node called \p Name is a copy for, if it is called like a
+/// copy: `<word><i>/x`, `v/<word><i>` or `v/<word><i>/x`.
+std::optional<unsigned> numberOfCopy(llvm::StringRef Name,
+                                     llvm::StringRef Word);
+
 /// The first word, `replica_` or another, that no name of \p G begins with or
 /// has behind a `/` before digits, nor the scope of it as a scope.
 std::string freeCopyWord(const Graph &G);

@@ -92,6 +92,8 @@ std::string DeviceName::str() const {
     Out += "/device:" + (Type.empty() ? "*" : Type);
   if (Index)
     Out += ":" + utostr(*Index);
+  else if (!Type.empty())
+    Out += ":*";
   return Out;
 }
 

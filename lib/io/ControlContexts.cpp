@@ -21,18 +21,31 @@ public:
     return isGone(C.pred_name()) || isGone(C.pivot_name());
   }
   bool drops(const tensorflow::WhileContextDef &C) const {
-    return isGone(C.pivot_name());
+    return isGone(C.pivot_name()) || isGone(C.pivot_for_pred_name()) ||
+           isGone(C.pivot_for_body_name());
   }
 
-  template <typename Context> void lower(Context &C) {
-    tensorflow::ValuesDef &Values = *C.mutable_values_def();
-    auto IsGone = [this](StringRef Name) { return isGone(Name); };
-    auto &Names = *Values.mutable_values();
-    Names.erase(std::remove_if(Names.begin(), Names.end(), IsGone),
+  void lower(tensorflow::CondContextDef &C) { pruneValues(C); }
+  void lower(tensorflow::WhileContextDef &C) {
+    prune(*C.mutable_loop_enter_names());
+    prune(*C.mutable_loop_exit_names());
+    pruneValues(C);
+  }
+
+private:
+  void prune(google::protobuf::RepeatedPtrField<std::string> &Names) const {
+    Names.erase(std::remove_if(
+                    Names.begin(), Names.end(),
+                    [this](const std::string &Name) { return isGone(Name); }),
                 Names.end());
+  }
+
+  template <typename Context> void pruneValues(Context &C) {
+    tensorflow::ValuesDef &Values = *C.mutable_values_def();
+    prune(*Values.mutable_values());
     google::protobuf::Map<std::string, std::string> External;
     for (const auto &[Outside, Inside] : Values.external_values())
-      if (!IsGone(Outside) && !IsGone(Inside))
+      if (!isGone(Outside) && !isGone(Inside))
         External[Outside] = Inside;
     Values.mutable_external_values()->swap(External);
     auto &Nested = *C.mutable_nested_contexts();
@@ -52,7 +65,6 @@ public:
     }
   }
 
-private:
   bool isGone(StringRef Name) const {
     auto E = G.findEndpoint(Name);
     return !E || (!E->isControl() && Name.contains(':') &&

@@ -120,6 +120,14 @@ void Apply::write(NodeId Var, const VariableStrategy &V) {
   }
   if (Diags.wantsRemarks())
     explain(Var, V);
+  // Said in any case: the user asked for something else.
+  auto IsLoose = [](const Synchronizer &S) {
+    return S.Kind == Synchronizer::PS && (!S.Sync || S.Staleness != 0);
+  };
+  if (IsLoose(V.Sync) || any_of(V.Parts, IsLoose))
+    Diags.warning("synchronous", G.name(Var),
+                  "replicas of one graph run in one step, and every update is "
+                  "of all of them, so `sync` and `staleness` have no effect");
 }
 
 void Apply::explain(NodeId Var, const VariableStrategy &V) const {
@@ -134,13 +142,6 @@ void Apply::explain(NodeId Var, const VariableStrategy &V) const {
       .Facts = {
       {"synchronizer", printSynchronizer(V.Sync)},
       {"partition", G.stringAttr(Var, PartitionAttr).value_or("").str()}};
-  auto IsLoose = [](const Synchronizer &S) {
-    return S.Kind == Synchronizer::PS && (!S.Sync || S.Staleness != 0);
-  };
-  if (IsLoose(V.Sync) || any_of(V.Parts, IsLoose))
-    Diags.remark("synchronous", G.name(Var),
-                 "replicas of one graph run in one step, and every update is "
-                 "of all of them, so `sync` and `staleness` have no effect");
 }
 
 /// Slots follow the variable that an op updates them with.

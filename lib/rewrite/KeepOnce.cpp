@@ -361,6 +361,35 @@ bool beginsWith(StringRef Op) {
       .Default(false);
 }
 
+/// What alone reads \p E, or NoNode.
+NodeId onlyReader(const Graph &G, Endpoint E) {
+  NodeId Found = NoNode;
+  bool Several = false;
+  G.forEachUse(E.Node, [&](Use U) {
+    if (!G.isData(U) || G.input(U.User, U.Index) == E)
+      Several |= std::exchange(Found, U.User) != NoNode || !G.isData(U);
+  });
+  return Several ? NoNode : Found;
+}
+
+/// Whether a loop that \p Enter enters does nothing with what comes in there
+/// but to add to it, as a gradient adds up what each iteration gives.
+bool beginsSum(const Graph &G, NodeId Enter) {
+  auto Next = [&](Endpoint E, StringRef Op) {
+    NodeId N = onlyReader(G, E);
+    return N != NoNode && G.isOp(N, Op) ? N : NoNode;
+  };
+  if (!G.isOp(Enter, op::Enter))
+    return false;
+  NodeId Merge = Next({Enter, 0}, op::Merge);
+  NodeId Switch = Merge == NoNode ? NoNode : Next({Merge, 0}, op::Switch);
+  NodeId Sum = Switch == NoNode ? NoNode : onlyReader(G, {Switch, 1});
+  if (Sum == NoNode || (!G.isOp(Sum, op::Add) && !G.isOp(Sum, op::AddV2)))
+    return false;
+  NodeId Again = Next({Sum, 0}, op::NextIteration);
+  return Again != NoNode && onlyReader(G, {Again, 0}) == Merge;
+}
+
 /// The nodes that are computed of variables.
 std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
   std::vector<bool> Result(G.size());
@@ -412,7 +441,8 @@ std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
     bool Any = false, All = true;
     G.forEachUse(N, [&](Use U) {
       Any = true;
-      All &= G.isData(U) && beginsWith(G.opName(U.User));
+      All &=
+          G.isData(U) && beginsWith(G.opName(U.User)) && !beginsSum(G, U.User);
     });
     if (Any && All)
       Found.push_back(N);

@@ -31,8 +31,10 @@ namespace graft {
 namespace {
 
 /// What decides in a loop and has no value of all replicas: how often it runs,
-/// and what replicas would have to exchange.
-std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts) {
+/// and what replicas would have to exchange. Where a gradient's loop takes that
+/// from a stack, it is what was put there.
+std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts,
+                           const LoopInfo *Loops) {
   std::vector<Use> Found;
   PerOp IsCond(G, [](StringRef Op, const OpDef *) -> uint8_t {
     return Op == op::LoopCond;
@@ -43,8 +45,25 @@ std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts) {
     if (IsCond[G.node(N)] && G.isPerReplica(N) &&
         !Facts.Types.natural({N, 0}).isTrue())
       Found.push_back({N, 0});
-  for (auto [N, I] : Facts.Types.refusedInside())
-    Found.push_back({N, I});
+  auto Add = [&](Use U) {
+    if (none_of(Found, [&](Use Had) {
+          return Had.User == U.User && Had.Index == U.Index;
+        }))
+      Found.push_back(U);
+  };
+  for (auto [N, I] : Facts.Types.refusedInside()) {
+    Endpoint E = G.input(N, I);
+    NodeId Stack = Loops && G.isOp(E.Node, op::StackPopV2)
+                       ? Loops->handleOf(G.input(E.Node, 0))
+                       : NoNode;
+    if (Stack == NoNode) {
+      Add({N, I});
+      continue;
+    }
+    for (NodeId User : Loops->usersOf(Stack))
+      if (G.isOp(User, op::StackPushV2))
+        Add({User, 1});
+  }
   return Found;
 }
 
@@ -322,13 +341,13 @@ std::vector<SharedLoop> shareLoopConditions(Module &M,
   for (bool More = true; More;) {
     More = false;
     const ProgramFacts &Facts = programFacts(M);
-    std::vector<Use> Decisions = decisions(G, Facts);
+    std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Facts.Order);
+    std::vector<Use> Decisions = decisions(G, Facts, Loops.get());
     erase_if(Decisions,
              [&](Use U) { return Tried.contains({U.User, U.Index}); });
     if (Decisions.empty())
       break;
     std::vector<SharedLoop> Shared;
-    std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Facts.Order);
     DenseMap<NodeId, std::unique_ptr<Sharer>> Nests;
     for (Use U : Decisions) {
       std::unique_ptr<Sharer> &Nest = Nests[Loops->nest(U.User).front()];

@@ -164,16 +164,13 @@ VariableRow Table::row(NodeId Var) {
 
 } // namespace
 
-std::vector<NodeId> declaredVariables(const Module &M) {
+std::vector<NodeId> variablesOf(const Module &M, StringRef Key) {
   const Graph &G = M.graph();
   std::vector<NodeId> Vars;
-  for (const NamedGradient &Gradient : M.Gradients)
-    if (auto E = G.findEndpoint(Gradient.Variable))
-      Vars.push_back(E->Node);
   if (!M.metaGraph())
     return Vars;
   const auto &Collections = M.metaGraph()->collection_def();
-  auto It = Collections.find("trainable_variables");
+  auto It = Collections.find(Key.str());
   if (It == Collections.end())
     return Vars;
   for (const std::string &Bytes : It->second.bytes_list().value()) {
@@ -187,6 +184,16 @@ std::vector<NodeId> declaredVariables(const Module &M) {
         Vars.push_back(E->Node);
     }
   }
+  return Vars;
+}
+
+std::vector<NodeId> declaredVariables(const Module &M) {
+  const Graph &G = M.graph();
+  std::vector<NodeId> Vars;
+  for (const NamedGradient &Gradient : M.Gradients)
+    if (auto E = G.findEndpoint(Gradient.Variable))
+      Vars.push_back(E->Node);
+  append_range(Vars, variablesOf(M, "trainable_variables"));
   return Vars;
 }
 

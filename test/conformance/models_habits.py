@@ -502,6 +502,24 @@ def recurrent(b: Builder):
     descend(b, b.loss(b.total(tf.square(error))), clip=2.0 * b.per)
 
 
+def fed_rows(b: Builder):
+    """The number of rows is fed: states start as long, vectors are tiled to it, rows are numbered and counted by it."""
+    steps, width = 3, 4
+    x, y = b.inputs([steps, 2], [1])
+    rows = tf1.placeholder_with_default(BATCH, [], name="rows")
+    kernel = b.variable("kernel", [2 + width, width])
+    state = tf.zeros([rows, width], b.dtype)
+    for part in tf.unstack(x, axis=1):
+        state = tf.tanh(tf.matmul(tf.concat([part, state], 1), kernel))
+    state = tf.reshape(tf.matmul(state, b.variable("m", [width, 6])), [rows, 2, 3])
+    tiled = tf.tile(tf.expand_dims(b.variable("q", [3, 2]), 0), [rows, 1, 1])
+    both = tf.reshape(tf.matmul(state, tiled), [rows, 4])
+    chosen = tf.gather_nd(both, tf.stack([tf.range(rows), tf.zeros([rows], tf.int32)], 1))
+    error = tf.matmul(both, b.variable("v", [4, 1])) - y + tf.expand_dims(chosen, 1)
+    loss = tf.reduce_sum(tf.square(error)) / (tf.cast(rows, b.dtype) if b.per == 1 else 1.0)
+    descend(b, b.loss(loss))
+
+
 def dropout(b: Builder):
     """Random draws differ from replica to replica: nothing but a warning can be exact."""
     x, y = b.inputs([5], [1])
@@ -592,6 +610,7 @@ HABITS: Dict[str, Habit] = {
     "normalised": Habit(normalised, ROWS),
     "batch_norm_written_out": Habit(batch_norm_written_out, ROWS),
     "recurrent": Habit(recurrent, sequences),
+    "fed_rows": Habit(fed_rows, sequences),
     "dropout": Habit(dropout, ROWS),
 }
 

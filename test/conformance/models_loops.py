@@ -234,6 +234,25 @@ def decoded(b: Builder):
     regress(b, h + tf.reduce_mean(states.stack(), axis=0), y, 5)
 
 
+def choosing(b: Builder):
+    """Until all rows have ended; what a turn reads is chosen by whether they have, and the gradient takes from a stack
+    which it was."""
+    x, y = b.inputs([5], [1])
+    lengths = b.placeholder("lengths", [], tf.int32)
+    w, u = b.variable("w", [5, 5], 0.4), b.variable("u", [5, 5], 0.5)
+    tokens, none = tf.matmul(x, u), tf.zeros([5], b.dtype)
+
+    def body(t, h, token, ended):
+        h = tf1.where(ended, h, tf.tanh(tf.matmul(h, w) + token))
+        ended = tf.logical_or(ended, t + 1 >= lengths)
+        token = tf1.cond(tf.reduce_all(ended), lambda: x * none, lambda: tokens * tf.cast(t + 2, b.dtype))
+        return t + 1, h, token, ended
+
+    start = (0, x, tokens, tf.zeros_like(lengths, tf.bool))
+    _, h, _, _ = tf1.while_loop(lambda t, h, token, ended: tf.logical_not(tf.reduce_all(ended)), body, start)
+    regress(b, h, y, 5)
+
+
 def several_at_once(b: Builder):
     """Every turn gives two steps of each row, which are laid apart: their number follows from that of the turns."""
     x, y = b.inputs([6], [1])
@@ -401,6 +420,7 @@ LOOPS: Dict[str, Habit] = {
     "static_lstm": Habit(unrolled(cells.LSTMCell), sequences(2)),
     "longest": Habit(longest, with_lengths(None)),
     "decoded": Habit(decoded, sorted_lengths(5)),
+    "choosing": Habit(choosing, sorted_lengths(5), flags=("--min-spread=90",)),
     "several_at_once": Habit(several_at_once, sorted_lengths(6)),
     "ended": Habit(ended, sorted_lengths(5)),
 }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph for each worker and parameter servers, in TensorFlow servers on the loopback.
+"""A graph for each worker, under every strategy, in TensorFlow servers on the loopback.
 
 The chief initialises, saves and restores; a step is one call on each worker at the same time, which is fed its rows.
 """
 
 import concurrent.futures
+import functools
+import itertools
 import json
 import os
 import tempfile
@@ -16,7 +18,9 @@ import models
 import models_habits
 import pytest
 import tensorflow.compat.v2 as tf
+from covering import covering
 from models import BATCH, Spec, tf1
+from strategies import SMALL, STRATEGIES, declared
 from test_workers import cluster
 
 TIMEOUT_MS = 30000
@@ -43,27 +47,52 @@ def rewrite(path, workers, servers, *extra, strategy="ps"):
     return [out.replace("%d", str(i)) for i in range(workers)], said
 
 
+@functools.lru_cache(maxsize=None)
+def servers_of(workers, servers, local):
+    """Servers never give their threads back, so tests of one form share them."""
+    jobs = jobs_of(workers, servers)
+    config = tf1.ConfigProto(device_count={"CPU": local}, inter_op_parallelism_threads=4, intra_op_parallelism_threads=1)
+    return [
+        tf1.train.Server(jobs, job_name=job, task_index=i, config=config)
+        for job, addresses in jobs.items()
+        for i in range(len(addresses))
+    ]
+
+
 class Cluster:
     """The graphs of all workers, each in a session of its own server, beside parameter servers."""
 
-    def __init__(self, paths, servers, local=1):
-        jobs = jobs_of(len(paths), servers)
-        config = tf1.ConfigProto(
-            device_count={"CPU": local}, inter_op_parallelism_threads=4, intra_op_parallelism_threads=1
-        )
-        self.servers = [
-            tf1.train.Server(jobs, job_name=job, task_index=i, config=config)
-            for job, addresses in jobs.items()
-            for i in range(len(addresses))
-        ]
+    def __init__(self, paths, servers, local=1, variables=None):
+        self.servers = servers_of(len(paths), servers, local)
         self.pool = concurrent.futures.ThreadPoolExecutor(len(paths))
-        self.graphs, self.sessions, self.savers = [], [], []
+        self.graphs, self.sessions, self.savers, self.copies = [], [], [], {}
         for path, server in zip(paths, self.servers):
             with tf.Graph().as_default() as graph:
                 self.savers.append(tf1.train.import_meta_graph(path))
-                self.variables = {v.op.name: harness.read_name(v) for v in tf1.global_variables()}
+                self.variables = variables or {v.op.name: harness.read_name(v) for v in tf1.global_variables()}
+                self.add_copies(graph)
             self.graphs.append(graph)
             self.sessions.append(tf1.Session(server.target, graph=graph))
+
+    def add_copies(self, graph):
+        """Reads of every copy, by name: a variable, or a part of one, that the file has for a replica."""
+        handles = [op for op in graph.get_operations() if op.type in ("VarHandleOp", "VariableV2")]
+        self.copies = {}
+        for op in handles:
+            base, word, number = op.name.rpartition("/replica_")
+            if not word or not number.isdigit():
+                continue
+            values = []
+            for each in (graph.get_operation_by_name(base), op):
+                with tf1.device(each.device):
+                    is_handle = each.type == "VarHandleOp"
+                    dtype = each.get_attr("dtype")
+                    values.append(
+                        tf.raw_ops.ReadVariableOp(resource=each.outputs[0], dtype=dtype)
+                        if is_handle
+                        else tf.identity(each.outputs[0])
+                    )
+            self.copies[op.name] = values
 
     def __enter__(self):
         return self
@@ -72,6 +101,8 @@ class Cluster:
         for session in self.sessions:
             session.close()
         self.pool.shutdown()
+        # What the servers keep: variables and queues.
+        tf1.Session.reset(self.servers[0].target)
 
     def one(self, i, what, feeds=None):
         return self.sessions[i].run(what, feeds, options=tf1.RunOptions(timeout_in_ms=TIMEOUT_MS))
@@ -84,9 +115,11 @@ class Cluster:
         share = len(batch[0]) // len(self.sessions)
         return lambda i: {f"{n}:0": v[i * share : (i + 1) * share] for n, v in zip("xy", batch)}
 
-    def check(self, want, what):
+    def check(self, want, what, copies=True):
         for i in range(len(self.sessions)):
             harness.assert_all_close(self.one(i, self.variables), want, f"{what}, worker {i}")
+        for name, (first, copy) in self.one(-1, self.copies if copies else {}).items():
+            harness.assert_close(copy, first, f"{what}: {name}")
 
 
 CASES = [
@@ -118,20 +151,70 @@ def test_steps(spec, workers, servers, local):
             all_of_them.check(want.variables[i], f"after step {i}")
 
 
-# What replicas draw is not what the single device draws; one is refused, see test_refused.
-LEFT_OUT = ("dropout", "losses_module")
+STEPS_OF = ["mlp_adam", "mlp_clip", "embedding", "cnn_nobn", "adamw_assign"]
+FACTORS = {
+    "strategy": STRATEGIES,
+    "model": STEPS_OF,
+    "workers": [2, 3],
+    "servers": [0, 1, 2],
+    "local": [1, 2],
+    "kind": ["resource", "ref"],
+}
+
+
+def strategy_cases(full):
+    if full:
+        return [dict(zip(FACTORS, values)) for values in itertools.product(*FACTORS.values())]
+    return covering(FACTORS, 2)
+
+
+def pytest_generate_tests(metafunc):
+    if "of_strategies" in metafunc.fixturenames:
+        chosen = strategy_cases(metafunc.config.getoption("--full"))
+        metafunc.parametrize("of_strategies", chosen, ids=lambda f: "-".join(str(v) for v in f.values()))
+
+
+def test_strategies(of_strategies):
+    """Every strategy, with copies and parts of variables: the step of the single device, and all copies are equal."""
+    f = of_strategies
+    spec = Spec(f["model"], f["kind"])
+    want, path = harness.reference(spec), harness.export(spec)
+    flags = [f"--replicas={f['local']}", "--verify-output", *SMALL]
+    paths, said = rewrite(path, f["workers"], f["servers"], *flags, strategy=f["strategy"])
+    assert said == ""
+    with Cluster(paths, f["servers"], f["local"], declared(path)[0]) as all_of_them:
+        all_of_them.one(0, "init")
+        all_of_them.check(want.variables[0], "after init")
+        for i, batch in enumerate(models.batches(spec.model, spec.dtype), start=1):
+            for loss, _ in all_of_them.run(["loss:0", "train_op"], all_of_them.rows(batch)):
+                harness.assert_close(loss, want.losses[i - 1], f"loss of step {i}")
+            all_of_them.check(want.variables[i], f"after step {i}")
+
+
+# What replicas draw is not what the single device draws.
+LEFT_OUT = ("dropout",)
 HABITS = [(name, 2 + (i % 2)) for i, name in enumerate(models_habits.HABITS) if name not in LEFT_OUT]
 
 
 @pytest.mark.parametrize("name,workers", HABITS)
 def test_more_steps(name, workers):
     """What people write in a training step: each of it between graphs."""
+    more_steps(name, workers, "ps")
+
+
+@pytest.mark.parametrize("name,workers", HABITS)
+def test_more_steps_with_copies(name, workers):
+    """The same with a copy of each variable on each worker."""
+    more_steps(name, workers, "all-reduce")
+
+
+def more_steps(name, workers, strategy):
     model = models_habits.HABITS[name]
     data = models_habits.batches(model.data, len(model.steps))
     path = compare.export(Spec(name), model.build)
     want = compare.run(path, data, model.steps, model.fetches, model.after)
     fetches = [f"--fetch={f.split(':')[0]}" for f in (*model.fetches, *model.after)]
-    paths, said = rewrite(path, workers, 1, *model.flags, *fetches)
+    paths, said = rewrite(path, workers, 1, *model.flags, *fetches, strategy=strategy)
     with Cluster(paths, 1) as all_of_them:
         all_of_them.one(0, "init")
         for i, (batch, step) in enumerate(zip(data, model.steps), start=1):
@@ -141,23 +224,18 @@ def test_more_steps(name, workers):
             for (fetched, _), after in zip(got, later):
                 for ours, theirs in zip((*fetched, *after), want[i][0] + want[i][2]):
                     harness.assert_close(ours, theirs, f"fetch of step {i}")
-            all_of_them.check(want[i][1], f"after step {i}")
+            # Each worker has its part of a metric.
+            all_of_them.check(want[i][1], f"after step {i}", copies=name != "metrics")
 
 
-def test_refused():
-    """Workers cannot exchange what is inside of a conditional: the assertions of tf.losses."""
-    model = models_habits.HABITS["losses_module"]
-    with pytest.raises(harness.GraftError, match="inside a conditional or a loop; write one graph for all"):
-        rewrite(compare.export(Spec("losses_module"), model.build), 2, 1, *model.flags)
-
-
-def test_checkpoints():
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_checkpoints(strategy):
     """The chief saves and restores for all; the files are those of the single device."""
     spec = Spec("mlp_random", "resource")
     path = harness.export(spec)
-    paths, _ = rewrite(path, 2, 2)
+    paths, _ = rewrite(path, 2, 2, *SMALL, strategy=strategy)
     batches = models.batches(spec.model, spec.dtype)
-    with Cluster(paths, 2) as both, harness.Session(path) as single:
+    with Cluster(paths, 2, variables=declared(path)[0]) as both, harness.Session(path) as single:
         both.one(0, "init")
         prefix = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "model")
         both.one(0, "save/control_dependency:0", {"save/Const:0": prefix})
@@ -171,6 +249,28 @@ def test_checkpoints():
         both.run("train_op", both.rows(batches[1]))
         both.one(0, "save/restore_all", {"save/Const:0": saved})
         both.check(want, "restored by the chief")
+
+
+@pytest.mark.parametrize("strategy,flags", [("all-reduce", ()), ("ps", ("--local-replication",)), ("parallax", ())])
+def test_refresh(strategy, flags):
+    """The chief alone brings the copies up to date, also those that are proxies of what is on a server."""
+    spec = Spec("embedding")
+    path = harness.export(spec)
+    paths, _ = rewrite(path, 2, 1, *flags, strategy=strategy)
+    want, batches = harness.reference(spec), models.batches(spec.model, spec.dtype)
+    with Cluster(paths, 1, variables=declared(path)[0]) as both:
+        with both.graphs[0].as_default():
+            own = [v.assign(tf.zeros_like(v)) for v in tf1.global_variables()]
+            back = {v.op.name: tf1.placeholder(v.dtype.base_dtype) for v in tf1.global_variables()}
+            restore = [v.assign(back[v.op.name]) for v in tf1.global_variables()]
+        both.one(0, "init")
+        both.run("train_op", both.rows(batches[0]))
+        both.one(0, own)
+        both.one(0, restore, {back[name]: value for name, value in want.variables[1].items()})
+        both.one(0, "graft/refresh_copies")
+        both.check(want.variables[1], "refreshed")
+        both.run("train_op", both.rows(batches[1]))
+        both.check(want.variables[2], "after a step")
 
 
 def test_no_worker_runs_ahead():
@@ -205,13 +305,14 @@ def test_one_file_is_that_of_all():
             assert a.read() == b.read()
 
 
-def test_monitored_sessions():
+@pytest.mark.parametrize("strategy", ["ps", "all-reduce", "parallax"])
+def test_monitored_sessions(strategy):
     """MonitoredTrainingSession is all that a script needs: the chief initialises, the other waits until it has."""
     model = models_habits.HABITS["averaged"]
     data = models_habits.batches(model.data, len(model.steps))
     path = compare.export(Spec("averaged"), model.build)
     want = compare.run(path, data, model.steps, model.fetches, model.after)
-    paths, _ = rewrite(path, 2, 1, "--fetch=loss")
+    paths, _ = rewrite(path, 2, 1, "--fetch=loss", strategy=strategy)
     jobs = jobs_of(2, 1)
     servers = [
         tf1.train.Server(jobs, job_name=job, task_index=i) for job, addresses in jobs.items() for i in range(len(addresses))

@@ -6,9 +6,11 @@ prints and which is another one each day; `--full` runs all, and writes how many
 docs/Coverage.md is made.
 """
 
+import os
+
 import pytest
 import rule_coverage
-from exhaust import driver, report, table
+from exhaust import driver, golden, mutate, report, table
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +57,23 @@ def test_recorded():
     ops = {op for ops in table.families().values() for op in ops if table.line_of(op)}
     idle = sorted(op for op in ops if not recorded.get(op, {}).get("held"))
     assert not idle, "nothing of these is proved, give each a better line, or a reason; then python -m exhaust --write"
+
+
+@pytest.mark.parametrize("family", [name for name in table.families() if golden.ops_of(name)])
+def test_claims(family, seed):
+    """Of each recipe of the record that is claimed which was: TensorFlow does not tell a claim that is less than it could be."""
+    if golden.recorded_version() != golden.version():
+        pytest.skip("the record is of another TensorFlow, which has other types")
+    stale, differing = golden.changed(golden.ops_of(family))
+    say = "if it is meant, cd test/conformance; python -m exhaust.golden --write"
+    assert not stale, f"has no record of the recipes of {' '.join(stale)}: {say} {' '.join('--op=' + op for op in stale)}"
+    lines = golden.told(differing, golden.refuted(differing, seed))
+    assert not lines, f"{say} --family={family}:\n" + "\n".join(lines[:40])
+
+
+def test_mutations():
+    """What they break is there, once."""
+    for mutation in mutate.MUTATIONS:
+        with open(os.path.join(mutate.RULES, mutation.file)) as file:
+            text = file.read()
+        assert all(text.count(old) == 1 for old, _ in [(mutation.old, mutation.new), *mutation.more]), mutation.what

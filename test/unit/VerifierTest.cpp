@@ -92,7 +92,7 @@ TEST_CASE("device strings", "[device]") {
   CHECK(fullDevice("/CPU:1") == "/device:CPU:1");
   CHECK(fullDevice("cpu:1") == "/device:CPU:1");
   CHECK(fullDevice("/gpu:0") == "/device:GPU:0");
-  CHECK(fullDevice("/device:CPU:*") == "/device:CPU");
+  CHECK(fullDevice("/device:CPU:*") == "/device:CPU:*");
   CHECK(fullDevice("/device:*:*") == "");
   CHECK(fullDevice("/job:ps") == "/job:ps");
   CHECK(fullDevice("/task:1/job:w/device:XPU:3/replica:0") ==

@@ -7,7 +7,9 @@
 // one replica, as after a split. Shapes in constants fit as they are. A number
 // that is the size of the batch, as the gradient of a mean over a static batch
 // has it, does not: the step on N batches has N times as many rows. Which
-// numbers those are cannot be seen, so every number that may be one is refused.
+// numbers those are cannot be seen, so every number that may be one is refused:
+// of what is multiplied and divided by, and of what is added to a variable,
+// such as a count of the rows. A variable that 1 is added to counts steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -149,8 +151,36 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
     }
   }
   spreadCopies(G, Vars, std::move(Sizes));
+  // The size of the batch, or of all its elements.
+  auto MayBeSize = [&](double Number) {
+    double Times = Number / static_cast<double>(Rows);
+    return Times >= 0.5 && std::abs(Times - std::round(Times)) <= 1e-5 * Times;
+  };
+  auto Refuse = [&](NodeId At) {
+    Diags.error(G.name(At),
+                formatv("--batch=per-replica: this number may be the size of "
+                        "the batch, {0}, but the step on the batches of all "
+                        "replicas has more rows; export the graph with an "
+                        "unknown size of the batch, or use --batch=global with "
+                        "larger batches",
+                        Rows)
+                    .str());
+    return false;
+  };
   for (NodeId N : Order) {
     StringRef Op = G.opName(N);
+    if (const OpDef *Def = G.opDef(N);
+        Def && Def->update().Kind == UpdateKind::AssignAdd) {
+      Endpoint Added = G.input(N, Def->update().Grad);
+      NodeId At = Added.Node;
+      auto Number = numberAt(G, Added, At);
+      if (auto Elements = Dims.numbers(Added);
+          !Number && Elements && Elements->size() == 1)
+        Number = Elements->front();
+      if (Number && !Dims.isLocal(Added) && std::abs(*Number) != 1 &&
+          MayBeSize(std::abs(*Number)))
+        return Refuse(At);
+    }
     if (G.node(N).Count != Copies::PerReplica || Dims.value({N, 0}) ||
         (Op != op::Mul && Op != op::MulNoNan && Op != op::DivNoNan &&
          !Op.ends_with(op::Div)))
@@ -158,23 +188,10 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
     for (Endpoint E : G.dataInputs(N)) {
       NodeId At = NoNode;
       auto Number = numberAt(G, E, At);
-      if (!Number || *Number == 0)
-        continue;
-      // The size of the batch, of all its elements, or one over that.
-      for (double Value : {std::abs(*Number), 1 / std::abs(*Number)}) {
-        double Times = Value / static_cast<double>(Rows);
-        if (Times < 0.5 || std::abs(Times - std::round(Times)) > 1e-5 * Times)
-          continue;
-        Diags.error(G.name(At),
-                    formatv("--batch=per-replica: this number may be the size "
-                            "of the batch, {0}, but the step on the batches of "
-                            "all replicas has more rows; export the graph with "
-                            "an unknown size of the batch, or use "
-                            "--batch=global with larger batches",
-                            Rows)
-                        .str());
-        return false;
-      }
+      // Or one over that.
+      if (Number && *Number != 0 &&
+          (MayBeSize(std::abs(*Number)) || MayBeSize(1 / std::abs(*Number))))
+        return Refuse(At);
     }
   }
   return true;

@@ -178,12 +178,24 @@ ReplicationType joinType(TypeContext &C) {
   if (!Pack && At == Batch)
     return joinRows(C, Operands, At, Sum, Asked);
   uint32_t Order = ReplicationType::AnyOrder;
+  std::optional<DimId> Rows;
   for (unsigned I : Operands) {
     ReplicationType X = C.operand(I);
     if (!X.isSharded())
       return C.varying(
           "concatenates a per-replica shard with a replicated value "
           "along the batch axis");
+    // Rows that are counted by their values are as many as others in all, and
+    // need not be on a replica.
+    if (auto Shape = C.shape(I); Shape && X.Axis < Shape->size()) {
+      DimId Mine = C.D.table().find((*Shape)[X.Axis]);
+      auto S = C.D.table().sym(Mine);
+      if (Rows && *Rows != Mine && (!S || S != C.D.table().sym(*Rows)) &&
+          (C.D.table().isRagged(Mine) || C.D.table().isRagged(*Rows)))
+        return C.varying("puts rows beside others that need not be as many on "
+                         "each replica");
+      Rows = Mine;
+    }
     if (X.Zero || X.Order == ReplicationType::AnyOrder)
       continue;
     if (Order != ReplicationType::AnyOrder && Order != X.Order)

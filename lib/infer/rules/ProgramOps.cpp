@@ -90,6 +90,20 @@ static void fromReplicas(SizeContext &C) {
     C.passShape(0, C.inRun(0));
 }
 
+/// The share that a replica has of \p Old, a size of the single-device step
+/// that is no number: rows of one replica, of which that step has N times as
+/// many.
+static void share(SizeContext &C, DimId Old, DimId New) {
+  if (!C.Table.hasSym(Old) && C.Table.number(Old) == UnknownSize &&
+      !C.Table.followsRows(Old) &&
+      (C.options().Unpatched || C.Table.isSame(Old)))
+    C.Table.markRows(New);
+  auto Own = C.Table.hasSym(New) ? C.Table.sym(New) : std::nullopt;
+  if (Own && Own->B == 1 && Own->R == 0 && Own->Ragged == 0 &&
+      C.Table.isOfSplit(*Own))
+    C.Table.assign(Old, {Own->C, 1, 1, Own->Rows});
+}
+
 /// Sizes of one replica become those of all: their numbers, which are those of
 /// the single-device step, stay.
 static void scaledSizes(SizeContext &C) {
@@ -109,6 +123,8 @@ static void scaledSizes(SizeContext &C) {
                            S->Rows, S->Ragged});
     else if (Power == 1 && C.Table.followsRows(List[I]))
       C.Table.markSame(New);
+    else if (Power == -1)
+      share(C, List[I], New);
     C.Table.assignNumber(New, C.Table.number(List[I]));
     List[I] = New;
   }
@@ -271,6 +287,14 @@ static void scale(TypeContext &C) {
     X = C.varyingLike(X);
   else
     X.setPower(X.K + powerOf(C));
+  // A share of a size is a size of one replica, which as a number is that.
+  auto Powers =
+      X.isReplicated() && X.K != 0 ? C.Types.sizePowers(C.out()) : std::nullopt;
+  if (Powers && !Powers->empty() &&
+      all_of(*Powers, [&](int64_t Power) { return Power == -X.K; })) {
+    X.setPower(0);
+    X.Symbolic = true;
+  }
   C.setAll(X);
 }
 

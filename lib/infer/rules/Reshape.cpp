@@ -101,6 +101,11 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
   };
   DimList X = WithoutOnes(AllX), Y = WithoutOnes(AllY);
   dropCommon(C, X, Y);
+  // A first size that is not known is what the others leave of the elements.
+  auto IsKnown = [&](DimId D) { return C.Table.isKnown(D); };
+  if (!X.empty() && !Y.empty() && all_of(X, IsKnown) && !IsKnown(Y.front()) &&
+      all_of(ArrayRef(Y).drop_front(), IsKnown))
+    spread(C, X, Y);
   auto AllNumbers = [&](ArrayRef<DimId> List) {
     return all_of(List, [&](DimId D) {
       return C.Table.number(D) != UnknownSize && C.Table.number(D) > 0;
@@ -284,7 +289,12 @@ static void reshape(SizeContext &C) {
       C.Table.markRows(Size);
     else if (leavesSame(C, *C.in(0), List, Wild))
       C.Table.markSame(Size);
-    C.Table.unify(List[Wild], Size);
+    // The number that the single-device step has there is none of a replica, if
+    // the batch is on one side only, or in another power.
+    bool OfRows = C.Table.hasSymAny(*C.in(0)) || C.Table.hasSymAny(List);
+    if (!OfRows || C.options().Unpatched || C.Table.isSame(Size) ||
+        C.Table.isKnown(Size))
+      C.Table.unify(List[Wild], Size);
     List[Wild] = Size;
   }
   C.setShape(0, List);

@@ -255,8 +255,10 @@ static void stridedSlice(SizeContext &C) {
     DimId End = (*S->End)[I];
     bool FromStart = (S->BeginMask >> I & 1) || S->Begin[I] == 0;
     // All rows: to the end, or up to a size that is the dimension's own.
-    bool ToEnd =
-        (S->EndMask >> I & 1) || C.Table.find(End) == C.Table.find(Old);
+    bool ToEnd = (S->EndMask >> I & 1) ||
+                 C.Table.find(End) == C.Table.find(Old) ||
+                 (C.Table.hasSym(End) && C.Table.sym(End) &&
+                  C.Table.sym(End) == C.Table.sym(Old));
     // Turned over, they are as many.
     bool Turned = (S->BeginMask & S->EndMask) >> I & 1 && S->Stride[I] == -1;
     if ((FromStart && ToEnd && S->Stride[I] == 1) || Turned) {

@@ -12,6 +12,33 @@ using namespace llvm;
 
 namespace graft {
 
+namespace sizes {
+
+/// The sizes in a column, \p E.
+static std::optional<ArrayRef<DimId>> column(const SizeContext &C, Endpoint E) {
+  if (!C.G.isOp(E.Node, op::ExpandDims) || C.G.node(E.Node).NumData == 0)
+    return std::nullopt;
+  E = C.G.input(E.Node, 0);
+  return C.Known.isMatrix(E) ? std::nullopt : C.Known.value(E);
+}
+
+/// tf.losses asserts that a size of the weights is that of the values or 1: it
+/// takes {size} less {size of the values, 1}, and wants nothing to be left.
+static void lessSizes(SizeContext &C) {
+  NodeId Two = C.numData() == 2 ? C.Inputs[1].Node : NoNode;
+  if (Two == NoNode || C.stringAttr("set_operation") != "a-b" ||
+      !C.G.isOp(Two, op::ConcatV2) || C.G.node(Two).NumData != 3)
+    return;
+  auto Weights = column(C, C.Inputs[0]), Values = column(C, C.G.input(Two, 0));
+  if (!Weights || !Values || Weights->size() != Values->size())
+    return;
+  for (auto [X, Y] : zip(*Weights, *Values))
+    if (C.isNeverOne(X) && C.isNeverOne(Y))
+      C.same(X, Y);
+}
+
+} // namespace sizes
+
 namespace {
 
 /// Linear in operand 0.
@@ -31,7 +58,8 @@ ArrayRef<OpRule> families::wholeBatch() {
       entry(op::CropAndResize, Whole),
       entry(op::CropAndResizeGradBoxes, Linear),
       entry(op::CropAndResizeGradImage, Linear),
-      entry(op::DenseToDenseSetOperation, Whole),
+      entry(op::DenseToDenseSetOperation, Whole,
+            {.Rows = sizes::lessSizes, .Is = trait::ComparesSizes}),
       entry(op::HistogramFixedWidth, Whole),
       entry(op::LinSpace, Whole),
       entry(op::ListDiff, Whole),

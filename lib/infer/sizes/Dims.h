@@ -322,6 +322,9 @@ public:
   /// Nodes whose integer is taken to be a size of the single-device step: that
   /// holds if all replicas have the true value.
   llvm::ArrayRef<NodeId> shared() const { return Shared; }
+  /// Feeds of one integer that was found to be a number of rows: what is fed
+  /// is that of all replicas.
+  llvm::ArrayRef<NodeId> fedRows() const { return FedRows; }
   /// Nodes that were found not to have it (DimOptions::Differing).
   llvm::ArrayRef<NodeId> differing() const { return Options.Differing; }
   /// The node that counts the rows of class \p Ragged.
@@ -380,6 +383,7 @@ private:
   std::vector<bool> ZeroConsts; ///< By node.
   std::vector<Conflict> Conflicts;
   std::vector<NodeId> Shared;
+  std::vector<NodeId> FedRows;
   bool OwnRows = false; ///< Replicas take batches of their own.
 };
 

@@ -11,6 +11,7 @@
 #include "lib/graph/FileWalk.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/Sequence.h"
@@ -103,6 +104,10 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     Conflicts.clear();
     Shared.clear();
   }
+  for (auto [N, Axis] : Variant)
+    if (Axis == SizeContext::AnyAxis &&
+        G.opName(N).starts_with(op::Placeholder))
+      FedRows.push_back(N);
   finish();
 }
 
@@ -250,11 +255,14 @@ void SizeInference::hintFromAttr() {
 
 bool SizeInference::findVariant(VariantDims &Found) const {
   size_t Before = Found.size();
-  // A number of rows that is fed is that of the whole batch.
-  for (ArrayRef<NodeId> Taken : {ArrayRef(Fed), ArrayRef(A.Shared)})
-    for (NodeId Node : Taken)
-      if (Table.hasSymAny(*A.value({Node, 0})))
-        Found.insert({Node, AnyAxis});
+  // A number of rows that is fed is that of the whole batch, and no replica's.
+  for (NodeId Node : Fed)
+    if (DimId Size = A.value({Node, 0})->front();
+        Table.hasSym(Size) && !Table.isSame(Size))
+      Found.insert({Node, AnyAxis});
+  for (NodeId Node : A.Shared)
+    if (Table.hasSymAny(*A.value({Node, 0})))
+      Found.insert({Node, AnyAxis});
   for (NodeId Merge : Loops ? Order : ArrayRef<NodeId>()) {
     auto Mine = Loops->isLoopMerge(Merge) ? A.shape({Merge, 0}) : std::nullopt;
     if (!Mine)

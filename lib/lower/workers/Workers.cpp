@@ -296,7 +296,7 @@ bool WorkerSplitter::split(NodeId N) {
     return false;
   }
   if (IsFeed)
-    shrinkFeed(G, Source.Node, Axis, Count);
+    shrinkFeed(G, Source.Node, Axis, 1, Count);
   if (IsFeed && Count > 1 && G.node(Source.Node).NumData == 1) {
     // What is not fed has rows for all workers.
     Endpoint Default = G.input(Source.Node, 0);

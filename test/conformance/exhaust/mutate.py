@@ -16,7 +16,7 @@ import sys
 from typing import List, Tuple
 
 import harness
-from exhaust import driver, report
+from exhaust import driver, golden, report
 
 RULES = os.path.join(harness.ROOT, "lib", "infer", "rules")
 BUILD = os.environ.get("BUILD", f"cmake --build {harness.ROOT}/build/release --target graft-opt")
@@ -30,6 +30,7 @@ class Mutation:
     old: str
     new: str
     kinds: Tuple[str, ...] = ()  # of operands that it breaks: of other mutations they say nothing
+    more: Tuple[Tuple[str, str], ...] = ()  # in the same file: what is looked at twice has to be broken twice
 
 
 MUTATIONS = [
@@ -54,7 +55,7 @@ MUTATIONS = [
         "return Linear ? ReplicationType::partial(X.K + 1)", "return Linear ? ReplicationType::partial(X.K)",
     ),
     Mutation(
-        "the least of parts is their sum", "Min", "Reduction.cpp", "combine(C, Combine::Min)", "combine(C, Combine::Sum)", ("min",),
+        "the least of parts is their sum", "Min", "Reduction.cpp", "reduceBy(C, Combine::Min)", "reduceBy(C, Combine::Sum)", ("min",),
     ),
     Mutation(
         "a bias is added along the other axis", "BiasAddGrad", "Contraction.cpp",
@@ -95,6 +96,7 @@ MUTATIONS = [
         "rows of two feeds that are compared are equally many", "Equal NotEqual", "Elementwise.cpp",
         'if (Type.isSharded() &&\n      !C.G.boolAttr(C.N, "incompatible_shape_error")',
         'if (false && Type.isSharded() &&\n      !C.G.boolAttr(C.N, "incompatible_shape_error")',
+        more=(("if (X && Y && mustFit(C.Table, *X, *Y))", "if (X && Y)"),),
     ),
     Mutation(
         "row numbers of one feed are those of another", "Gather GatherV2", "RowIndices.cpp",
@@ -103,7 +105,7 @@ MUTATIONS = [
     Mutation(
         "zeros of a size that is fed have the rows of all replicas", "Neg Abs Mul AddV2", "ShapeOps.cpp",
         'if (Axis == -2)\n    return C.varying("makes a tensor of a per-replica size");\n  if (Axis < 0)\n    return Value;',
-        "if (Axis < 0)\n    return Value;", ("zero size", "zero fed"),
+        "if (Axis < 0)\n    return Value;", ("zero size", "zero fed", "zero found", "zero longest"),
     ),
     Mutation(
         "nobody counts the elements of what is reshaped", "ConcatV2 SoftmaxCrossEntropyWithLogits", "Reshape.cpp",
@@ -113,6 +115,27 @@ MUTATIONS = [
     Mutation(
         "zeros that are joined are forgotten", "Pack ConcatV2", "Concat.cpp",
         ".Is = KeepsZeros | TakesUnequalRows", ".Is = TakesUnequalRows",
+    ),
+    Mutation(
+        "the gradient of a filter has the scale of one factor", "Conv2DBackpropFilter Conv3DBackpropFilterV2", "Convolution.cpp",
+        "? ReplicationType::partial(X.K + Dy.K)", "? ReplicationType::partial(X.K)",
+    ),
+    Mutation(
+        "the range of one replica's rows is that of all", "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3", "Quantization.cpp",
+        "C.setAll(X.isSharded() && !PerRow && !Given ? ofAllRows(C) : X);",
+        "C.setAll(false && X.isSharded() && !PerRow && !Given ? ofAllRows(C) : X);",
+    ),
+    Mutation(
+        "a transform of each matrix reads all of them", "FFT2D", "Matrices.cpp",
+        "entry(op::FFT2D, PerMatrix,", "entry(op::FFT2D, Whole,",
+    ),
+    Mutation(
+        "any indices fill the rows of a replica", "SparseFillEmptyRows", "SparseRows.cpp",
+        "if (!countsOwn(C) || !isOfOwnRows(C, 0, 1, 2) ||", "if (!countsOwn(C) || (false && !isOfOwnRows(C, 0, 1, 2)) ||",
+    ),
+    Mutation(
+        "replicas without records decode as many elements of each", "DecodeRaw", "Records.cpp",
+        "if (X.isSharded() && C.D.isUneven(C.input(0), X.Axis))", "if (false && X.isSharded())",
     ),
 ]  # fmt: skip
 
@@ -124,14 +147,15 @@ def build():
 
 
 def score(mutations: List[Mutation], seed: int) -> List[str]:
-    """A row for each mutation: how many recipes of its ops fail, and one of them."""
+    """A row for each mutation: how many recipes of its ops fail, of how many others something else is claimed, and one of them."""
     texts = {path: open(path).read() for path in {os.path.join(RULES, m.file) for m in mutations}}  # noqa: SIM115
     try:
         changed = dict(texts)
         for m in mutations:
             path = os.path.join(RULES, m.file)
-            assert changed[path].count(m.old) == 1, f"{m.file} has not once: {m.old}"
-            changed[path] = changed[path].replace(m.old, m.new)
+            for old, new in [(m.old, m.new), *m.more]:
+                assert changed[path].count(old) == 1, f"{m.file} has not once: {old}"
+                changed[path] = changed[path].replace(old, new)
         for path, text in changed.items():
             with open(path, "w") as file:
                 file.write(text)
@@ -139,11 +163,16 @@ def score(mutations: List[Mutation], seed: int) -> List[str]:
         rows = []
         for m in mutations:
             ops = m.ops.split()
-            failures = driver.run(ops, report.BUDGET, seed).failures
+            failures: list = driver.run(ops, report.BUDGET, seed).failures
             failures += driver.run(ops, report.ZEROS, seed, kinds="zero").failures
             others = {kind for other in mutations if other is not m for kind in other.kinds}
             failures = [f for f in failures if not others & {kind for _, kind in f.recipe.choices}]
-            rows.append(f"{'found' if failures else 'MISSED':7} {len(failures):4}  {m.what}: {failures[0] if failures else m.ops}"[:400])
+            differing = {r: c for r, c in golden.changed(ops)[1].items() if not others & {kind for _, kind in r.choices}}
+            found = [*map(str, failures), *golden.told(differing, [])]
+            rows.append(
+                f"{'found' if found else 'MISSED':7} {len(failures):4} wrong, {len(differing):4} of the record  {m.what}:"
+                f" {found[0] if found else m.ops}"[:400]
+            )
             print(rows[-1], flush=True)
         return rows
     finally:

@@ -96,6 +96,7 @@ class World:
         self.count = 0
         self.drawn: Dict[int, Dict[str, np.ndarray]] = {}  # by rows: the values of the feeds
         self.times: Dict[str, int] = {}  # by feed: as many rows as x, so many times
+        self.sparse: Dict[Tuple, "Sparse"] = {}  # of one instance: by kind and shape of what they are made of
 
     def _feed(self, name, shape, how, value, dtype=tf.float32):
         self.feeds[name] = (how, value)
@@ -188,6 +189,11 @@ def convert(x, dtype):
         return raw.AsString(input=raw.Cast(x=x, DstT=tf.int32))
     if dtype == tf.complex64:
         return raw.Complex(real=x, imag=raw.Mul(x=x, y=0.5))
+    if dtype.is_quantized:
+        plain = {tf.quint8: tf.uint8, tf.qint8: tf.int8, tf.qint32: tf.int32}.get(dtype)
+        if plain is None:
+            raise Impossible
+        return raw.Bitcast(input=raw.Cast(x=x, DstT=plain), type=dtype)
     return raw.Cast(x=x, DstT=dtype)
 
 
@@ -330,6 +336,38 @@ def times_zero(world, shape, domain, dtype):
     return raw.Mul(x=by_design(world, shape, domain, dtype), y=tf.zeros([], dtype))
 
 
+def zeros_of_found(world, shape, domain, dtype):
+    """As many zeros as a condition selects rows."""
+    if dtype == tf.string or "B" not in shape:
+        raise Impossible
+    where = raw.Where(condition=along(world, ("B",), Domain("int(0,2)"), tf.bool, 0))
+    found_rows = raw.StridedSlice(input=raw.Shape(input=where), begin=[0], end=[1], strides=[1], shrink_axis_mask=1)
+    return raw.Fill(dims=raw.Pack(values=[found_rows if s == "B" else tf.constant(s) for s in shape], axis=0), value=tf.zeros([], dtype))
+
+
+def zeros_of_longest(world, shape, domain, dtype):
+    """Zeros of a size that is the largest of a number in each row."""
+    if dtype == tf.string or 4 not in shape:
+        raise Impossible
+
+    def lengths(random, rows):
+        value = random.randint(1, 5, (rows,))
+        value[:1] = 4
+        return value
+
+    longest = raw.Max(input=world.of_rows([], lengths, tf.int32), axis=0)
+    sizes_of = [world.number_of_rows() if s == "B" else longest if s == 4 else tf.constant(s) for s in shape]
+    return raw.Fill(dims=raw.Pack(values=sizes_of, axis=0), value=tf.zeros([], dtype))
+
+
+def of_fed_size(world, shape, domain, dtype):
+    """Rows of which a size is fed."""
+    if "B" not in shape or 4 not in shape:
+        raise Impossible
+    dims = [tf.constant(-1) if s == "B" else world.four if s == 4 else tf.constant(s) for s in shape]
+    return raw.Reshape(tensor=by_design(world, shape, domain, dtype), shape=raw.Pack(values=dims, axis=0))
+
+
 def joined(world, shape, domain, dtype):
     """Rows of two tensors, one after the other."""
     if "B" not in shape:
@@ -440,6 +478,8 @@ KINDS: Dict[str, Callable] = {
     "zero const": zero_constant,
     "zero size": zeros_of_size(False),
     "zero fed": zeros_of_size(True),
+    "zero found": zeros_of_found,
+    "zero longest": zeros_of_longest,
     "times zero": times_zero,
     "joined": joined,
     "twice": twice,
@@ -451,6 +491,7 @@ KINDS: Dict[str, Callable] = {
     "other": other_feed(1),
     "other2": other_feed(2),
     "unknown": other_feed(1, unknown=True),
+    "fed": of_fed_size,
     "narrow": narrow,
     "square": square,
 }
@@ -459,6 +500,90 @@ OF_THAT_SIZE = {
     True: ["rows", "rows/b", "rows*b", "zero rows", "zero size", "times zero", "other", "unknown"],
     False: ["copy", "const", "sum", "mean", "sum*b", "min", "max", "copy/b", "copy*b", "zero const", "zero sum"],
 }
+
+
+class Sparse:
+    """A sparse tensor of what is not zero in a matrix, as columns of features make it, and what is made of that."""
+
+    def __init__(self, source, dtype):
+        self.source, self.dtype = source, dtype
+        self.made: Dict[str, tf.Tensor] = {}
+
+    def __getitem__(self, name: str):
+        if name not in self.made:
+            self.made[name] = getattr(self, name)()
+        return self.made[name]
+
+    def indices(self):
+        return raw.Where(condition=self.source)
+
+    def values(self):
+        return convert(raw.GatherNd(params=self.source, indices=self["indices"]), self.dtype)
+
+    def shape(self):
+        return raw.Shape(input=self.source, out_type=tf.int64)
+
+    def rows(self):
+        return raw.StridedSlice(input=self["indices"], begin=[0, 0], end=[0, 1], strides=[1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
+
+    def _filled(self):
+        default = tf.constant("0" if self.dtype == tf.string else 0, self.dtype)
+        return raw.SparseFillEmptyRows(indices=self["indices"], values=self["values"], dense_shape=self["shape"], default_value=default)
+
+    def filled(self):
+        return self["_filled"].output_indices
+
+    def filled_values(self):
+        return self["_filled"].output_values
+
+    def filled_rows(self):
+        rows = raw.StridedSlice(input=self["filled"], begin=[0, 0], end=[0, 1], strides=[1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
+        return raw.Cast(x=rows, DstT=tf.int32)
+
+    def back(self):
+        return self["_filled"].reverse_index_map
+
+    def _distinct(self):
+        return raw.Unique(x=self["filled_values"], out_idx=tf.int32)
+
+    def ids(self):
+        return self["_distinct"].y
+
+    def which(self):
+        return self["_distinct"].idx
+
+    def count(self):
+        return raw.Size(input=self["ids"], out_type=tf.int32)
+
+    def looked(self):
+        """Rows of a table for the distinct values."""
+        table = tf.constant(np.linspace(0.1, 0.9, 15).reshape(5, 3), tf.float32)
+        return raw.GatherV2(params=table, indices=self["ids"], axis=0)
+
+    def gradient(self):
+        """A row for each row of the matrix."""
+        return raw.Cast(x=self.source, DstT=tf.float32)
+
+
+# Parts that have a type of their own; values have that of the operand, and those that are looked up are whole numbers.
+PARTS = {"indices": tf.int64, "shape": tf.int64, "rows": tf.int64, "filled": tf.int64, "filled_rows": tf.int32, "back": tf.int64,
+         "ids": tf.int32, "which": tf.int32, "count": tf.int32, "looked": tf.float32, "gradient": tf.float32}  # fmt: skip
+
+
+def part(world: World, kind: str, shape: Shape, dtype, name: str):
+    """A part of the sparse tensor that all operands of an instance have which are of one kind and shape."""
+    looked_up = name in ("ids", "which", "count", "looked", "filled_rows", "gradient")
+    key = (kind, shape, tf.int32 if looked_up else dtype if name in ("values", "filled_values") else None)
+    of = world.sparse.get(key)
+    if of is None:
+        alike = [sparse for (*which, _), sparse in world.sparse.items() if which == [kind, shape]]
+        source = alike[0].source if alike else KINDS[kind](world, shape, Domain("int(0,4)"), tf.int32)
+        of = world.sparse[key] = Sparse(source, key[2] or tf.int32)
+        if alike:
+            of.made = {made: tensor for made, tensor in alike[0].made.items() if made in ("indices", "shape", "rows")}
+    if PARTS.get(name, dtype) != dtype:
+        return convert(of[name], dtype)
+    return of[name]
 
 
 def operand(world: World, kind: str, shape: Shape, dtype, domain: Optional[str]):

@@ -8,6 +8,7 @@ takes, alternatives between bars; those of one number go together:
     spd:B,3,3      the same with elements of a domain (operands.py): matrices, int(0,4), sorted(0,1)
     =[-1, 2]       a constant
     #[B, 2]        a vector or a number that is computed from the rows that are there
+    @values B,4    a part of a sparse tensor that is made of such rows (Sparse in operands.py); parts of one kind are of one
     2* B,4         two operands, for a list
 
 and, by name, the values that an attribute may have. Others come from the op's definition: both of a bool, all that are
@@ -37,6 +38,11 @@ class Alternative:
     domain: Optional[str] = None
     constant: Optional[str] = None
     computed: Optional[str] = None
+    part: Optional[str] = None
+
+    def __str__(self):
+        text = ",".join(str(size) for size in self.shape) if self.shape is not None else self.constant or self.computed
+        return f"{self.part} of [{text}]" if self.part else f"[{text}]" if self.shape is not None else text
 
 
 def alternative(text: str) -> Alternative:
@@ -45,14 +51,17 @@ def alternative(text: str) -> Alternative:
         return Alternative(constant=text[1:].strip())
     if text.startswith("#"):
         return Alternative(computed=text[1:].strip())
-    domain = None
+    domain = part = None
+    if text.startswith("@"):
+        part, text = text[1:].split()
     if ":" in text:
         domain, text = text.split(":")
-    return Alternative(tuple("B" if s == "B" else int(s) for s in text.split(",") if s), domain)
+    return Alternative(tuple("B" if s == "B" else int(s) for s in text.split(",") if s), domain, part=part)
 
 
 class Line:
-    def __init__(self, *operands: str, types: str = "", close: float = 1.0, empty: bool = True, checked: bool = True, results: int = 99, without: str = "(?!)", **attributes):
+    def __init__(self, *operands: str, types: str = "", close: float = 1.0, empty: bool = True, checked: bool = True, results: int = 99, without: str = "(?!)",
+                 digits: bool = False, **attributes):
         self.lists: List[int] = []  # by input of the op: how many operands, 0 for one that is no list
         self.operands: List[List[Alternative]] = []
         for text in operands:
@@ -66,6 +75,7 @@ class Line:
         self.results = results  # of which TensorFlow gives a value
         self.empty = empty  # whether it is tried with few rows, and none
         self.without = without  # kinds of operands that its kernel does not take
+        self.digits = digits  # whether it gives digits or bits of numbers, which are others after another rounding
         self.checked = checked  # whether its kernel looks at sizes before it reads
 
 
@@ -86,10 +96,15 @@ REDUCE = Line("B,4 | B,4 | B,4,3 | B | 4,B,3 | 4,B | B,4 | 4 | 4,3,B | 4,B", AXE
 CUMULATE = Line("B,4 | 4 | 4,B | B,2,3", "=0 | =1 | =-1")
 LSTM = ("B,4", "B,4", "B,4", "8,16", "4", "4", "4", "16")
 BLOCK = ("=[5] | =5", "5,B,4", "B,4", "B,4", "8,16", "4", "4", "4", "16")
-SEGMENTS = ("B,4 | B | 4,3 | B,4 | B,4", "int(0,3):B | int(0,3):B | =[0,2,1,0] | int(0,2):B,4 | int(0,2):B", "=3 | =4 | =2 | =3 | #B")
-SORTED = ("B,4 | B | 4,3 | B,4", "=[0]*6+[1]*6 | =[0]*6+[1]*6 | =[0,0,1,2] | #[0]*3+[1]*9", "=3 | =2 | =3 | =3")
-SPARSE = ("B,4 | B | 4,3", "=[0,2,3] | =[0,3,11] | =[0,1,3]", "=[0,0,1] | =[0,1,1] | =[0,1,2]", "=2 | =2 | =3")
-SPARSE_GRAD = ("3,4 | 2,4", "=[0,2,3] | int(0,3):3", "=[0,0,1] | =[0,0,1]", "=5 | #B")
+SEGMENTS = ("B,4 | B | 4,3 | B,4 | B,4 | @filled_values B,4", "int(0,3):B | int(0,3):B | =[0,2,1,0] | int(0,2):B,4 | int(0,2):B | @which B,4",
+            "=3 | =4 | =2 | =3 | #B | @count B,4")
+SORTED = ("B,4 | B | 4,3 | B,4 | @filled_values B,4", "=[0]*6+[1]*6 | =[0]*6+[1]*6 | =[0,0,1,2] | #[0]*3+[1]*9 | @filled_rows B,4", "=3 | =2 | =3 | =3 | =20")
+SPARSE = ("B,4 | B | 4,3 | @looked B,4 | 5,3", "=[0,2,3] | =[0,3,11] | =[0,1,3] | @which B,4 | @filled_values B,4",
+          "=[0,0,1] | =[0,1,1] | =[0,1,2] | @filled_rows B,4 | @filled_rows B,4", "=2 | =2 | =3 | =20 | =20")
+SPARSE_GRAD = ("3,4 | 2,4 | @gradient B,4 | @gradient B,4", "=[0,2,3] | int(0,3):3 | @which B,4 | @filled_values B,4",
+               "=[0,0,1] | =[0,0,1] | @filled_rows B,4 | @filled_rows B,4", "=5 | #B | @count B,4 | =5")
+COO = ("@indices B,4 | =[[0,1],[1,0],[2,3]] | @filled B,4", "@values B,4 | 3 | @filled_values B,4", "@shape B,4 | =[3,4] | @shape B,4")
+COO_ONCE = ("@indices B,4 | =[[0,1],[1,0],[2,3]]", "@values B,4 | 3", "@shape B,4 | =[3,4]")
 FFT = ("B,4 | 4 | B,2,4",)
 FFT2 = ("B,4,4 | 4,4 | 4,B,4",)
 FFT3 = ("B,2,4,4 | 2,4,4",)
@@ -134,7 +149,9 @@ LINES: Dict[str, Line] = {
     "Conv3D": Line(VOLUME, "2,2,2,2,3", **STRIDES3, padding=["SAME", "VALID"], **NDHWC),
     "Conv3DBackpropInputV2": Line("=[B,4,4,4,2] | #[B,4,4,4,2]", "2,2,2,2,3", "B,4,4,4,3", strides=[[1] * 5],
                                   padding=["SAME"], **NDHWC, checked=False),
-    "Conv3DBackpropFilterV2": Line(VOLUME, "=[2,2,2,2,3]", "B,4,4,4,3", strides=[[1] * 5], padding=["SAME"], **NDHWC, checked=False),
+    # In 16 bits it adds up all rows and places.
+    "Conv3DBackpropFilterV2": Line(VOLUME, "=[2,2,2,2,3]", "B,4,4,4,3", strides=[[1] * 5], padding=["SAME"], **NDHWC, checked=False,
+                                   close=4.0),
     "DepthwiseConv2dNative": Line(IMAGE, "2,2,2,3", **STRIDES, **PADDING),
     "DepthwiseConv2dNativeBackpropInput": Line("=[B,4,4,2] | #[B,4,4,2]", "2,2,2,3", "B,4,4,6", strides=[[1, 1, 1, 1]],
                                                padding=["SAME"], **NHWC, checked=False),
@@ -157,16 +174,16 @@ LINES: Dict[str, Line] = {
         Line(IMAGE, "=[6,6] | =[2,3] | #[B,2]", half_pixel_centers=[False]),
     ),
     # Indexing.cpp
-    "Gather": Line("4,3 | B,3 | B,3 | 3", "int(0,4):B | int(0,2):3 | =[0] | int(0,3):B,2"),
-    "GatherV2": Line("4,3 | B,3 | B,5,3 | 4,B | B,4 | 4,3", "int(0,4):B | int(0,2):3 | int(0,3):B,2 | int(0,4):3 | int(0,3):B | int(0,3):",
-                     "=0 | =1 | =-1 | =0 | =1 | =0", batch_dims=[0, 1]),
-    "GatherNd": Line("4,3 | B,3 | 3 | B,3 | 4,3", "int(0,3):B,2 | int(0,2):3,1 | int(0,3):B,1 | int(0,2):B,2,2 | int(0,3):1"),
+    "Gather": Line("4,3 | B,3 | B,3 | 3 | B,3", "int(0,4):B | int(0,2):3 | =[0] | int(0,3):B,2 | int(0,2):B"),
+    "GatherV2": Line("4,3 | B,3 | B,5,3 | 4,B | B,4 | 4,3 | B,4", "int(0,4):B | int(0,2):3 | int(0,3):B,2 | int(0,4):3 | int(0,3):B | int(0,3): | int(0,2):B",
+                     "=0 | =1 | =-1 | =0 | =1 | =0 | =0", batch_dims=[0, 1]),
+    "GatherNd": Line("4,3 | B,3 | 3 | B,3 | 4,3 | B,4", "int(0,3):B,2 | int(0,2):3,1 | int(0,3):B,1 | int(0,2):B,2,2 | int(0,3):1 | @indices B,4"),
     "ScatterNd": Line("int(0,4):B,1 | int(0,3):B,2 | int(0,4):3,1 | int(0,2):B,1 | int(0,3):B,1",
                       "B,3 | B | 3,2 | B,3 | B,3", "=[4,3] | =[3,4] | =[4,2] | #[B,3] | =[12,3]"),
     **dict.fromkeys(
         ("TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate"), Line(*SCATTER)
     ),
-    "Unique": Line("int(0,4):B | int(0,4):5", types="int32 float32"),
+    "Unique": Line("int(0,4):B | int(0,4):5 | @values B,4 | @filled_values B,4", types="int32 float32"),
     **dict.fromkeys(("UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"), Line(*SEGMENTS)),
     "OneHot": Line("int(0,4):B | int(0,4):B,2 | int(0,4):3 | int(0,4):", "=4 | =5 | #B", "", "", axis=[-1, 0, 1]),
     "TopKV2": Line("B,4 | 4 | 4,B | B,2,4", "=2 | =1 | #B", sorted=[True]),
@@ -328,6 +345,7 @@ LINES: Dict[str, Line] = {
     "Zeta": Line("(1.5,3):B,4 | (1.5,3):4 | (1.5,3):", "B,4 | 4 | B,4", close=10.0),
     "Atanh": Line(TENSOR, close=5.0),
     "Snapshot": Line(TENSOR),
+    "AsString": Line(TENSOR, digits=True),
     # ShapeOps.cpp
     "ShapeN": Line("2* B,4 | 4 | B"),
     # Its axes, which a sum and a reshape read, may be more where a replica has one row.
@@ -373,8 +391,10 @@ LINES: Dict[str, Line] = {
     **dict.fromkeys(
         ("SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments"), Line(*SPARSE)
     ),
-    **dict.fromkeys(("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad"), Line(*SPARSE_GRAD)),
-    "SparseToDense": Line("=[0,2] | =[[0,1],[2,0]] | int(0,4):B", "=[4] | =[3,4] | =[4]", "2 | 2 | B", "", validate_indices=[False]),
+    # Of no rows they leave sums as they found them.
+    **dict.fromkeys(("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad"), Line(*SPARSE_GRAD, empty=False)),
+    "SparseToDense": Line("=[0,2] | =[[0,1],[2,0]] | int(0,4):B | @indices B,4 | @filled B,4", "=[4] | =[3,4] | =[4] | @shape B,4 | @shape B,4",
+                          "2 | 2 | B | @values B,4 | @filled_values B,4", "", validate_indices=[False]),
     "StatelessRandomGetKeyCounter": Line("int(1,9):2"),
     **dict.fromkeys(("UniqueV2", "UniqueWithCountsV2"), Line("int(0,4):B | int(0,4):5 | int(0,2):4,2", "=[0] | =[] | =[0]",
                                                               types="int32 float32")),
@@ -387,7 +407,7 @@ LINES: Dict[str, Line] = {
                          Ta=["float32"], Tb=["float32"]),
     "Conv": Line(IMAGE, "2,2,2,3", strides=[[1, 1, 1, 1]], padding=["SAME", "VALID"], data_format=["CHANNELS_LAST"], explicit_paddings=[[]],
                  dilations=[[]], batch_dims=[1], groups=[1]),
-    "Bitcast": Line("B,4 | 4 | B | 4,B", T=["float32", "int32"], type=["int32", "uint8"]),
+    "Bitcast": Line("B,4 | 4 | B | 4,B", T=["float32", "int32"], type=["int32", "uint8"], digits=True),
     "Fingerprint": Line("B,4 | 4 | B", "=b'farmhash64'", T=["int32"]),
     "CheckNumericsV2": Line(TENSOR, message=["it is"]),
     "DecodeCompressed": Line(TENSOR, compression_type=[""]),
@@ -398,8 +418,90 @@ LINES: Dict[str, Line] = {
     "UnravelIndex": Line("int(0,4):B | int(0,4):3", "=[2,2]"),
     "NearestNeighbors": Line("B,4 | 5,4", "5,4 | B,4", "=2"),
     "ReduceJoin": Line("B,4 | 4 | B", "=[0] | =0 | =[0]", separator=["-"]),
-    "SparseReduceSum": Line("=[[0,1],[1,0],[2,3]]", "3 | B", "=[3,4]", "=[0] | =[1]"),
-    "SparseDenseCwiseMul": Line("=[[0,1],[1,0],[2,3]]", "3", "=[3,4]", "3,4 | 4"),
+    # SparseRows.cpp, SparseTensors.cpp
+    "SparseReshape": Line("@indices B,4 | =[[0,1],[2,3]] | @indices B,4 | @filled B,4 | @indices B,4",
+                          "@shape B,4 | =[3,4] | @shape B,4 | @shape B,4 | @shape B,4", "#[B,-1] | =[4,3] | #[B,2,2] | =[-1,4] | =[-1,2]"),
+    "SparseFillEmptyRows": Line(*COO, "", types="int32 float32 string"),
+    "SparseFillEmptyRowsGrad": Line("@back B,4 | =[0,2] | int(0,3):B", "@filled_values B,4 | 4 | B"),
+    "SparseCross": Line("1* @indices B,4 | @filled B,4", "1* @values B,4 | @filled_values B,4", "1* @shape B,4 | @shape B,4", "1* int(0,4):B,1",
+                        sparse_types=[["int64"], ["string"]], dense_types=[["int64"]], hashed_output=[True], num_buckets=[7], hash_key=[3],
+                        out_type=["int64"], internal_type=["int64", "string"]),
+    "SparseCrossHashed": Line("1* @indices B,4 | @filled B,4", "1* @values B,4 | @filled_values B,4", "1* @shape B,4 | @shape B,4",
+                              "1* int(0,4):B,1", "=7", "=False", "=[1,2]", sparse_types=[["int64"], ["string"]], dense_types=[["int64"]]),
+    "SparseCrossV2": Line("1* @indices B,4 | @filled B,4", "1* @values B,4 | @filled_values B,4", "1* @shape B,4 | @shape B,4",
+                          "1* int(0,4):B,1", "='x'", sparse_types=[["string"]], dense_types=[["string"]]),
+    **dict.fromkeys(("SparseReorder", "SparseSoftmax"), Line(*COO_ONCE)),
+    **dict.fromkeys(("SerializeSparse", "SerializeManySparse"), Line(*COO_ONCE, out_type=["string"], digits=True)),
+    **dict.fromkeys(("SparseReduceSum", "SparseReduceSumSparse", "SparseReduceMax", "SparseReduceMaxSparse"),
+                    Line(*COO_ONCE, "=[0] | =[1]")),
+    "SparseAdd": Line(*COO_ONCE, "@filled B,4 | =[[0,0],[1,0]]", "@filled_values B,4 | 2", "@shape B,4 | =[3,4]", "=0", types="float32", Treal=["float32"]),
+    "SparseAddGrad": Line("3 | B", "=[[0,1],[1,0]] | @indices B,4", "=[[0,1],[2,0]] | @indices B,4", "=[[0,1],[1,0],[2,0]] | @indices B,4"),
+    **dict.fromkeys(("SparseSparseMaximum", "SparseSparseMinimum"),
+                    Line(*COO_ONCE, "@filled B,4 | =[[0,0],[1,0]]", "@filled_values B,4 | 2", "@shape B,4 | =[3,4]")),
+    **dict.fromkeys(("SparseDenseCwiseAdd", "SparseDenseCwiseDiv", "SparseDenseCwiseMul"), Line(*COO, "B,4 | 3,4 | 4")),
+    "SparseSlice": Line(*COO_ONCE, "=[0,1] | =[1,0]", "=[12,2] | =[2,3]"),
+    "SparseSliceGrad": Line("2 | B", "@indices B,4 | =[[0,1],[1,0],[2,3]]", "=[0,0] | =[0,0]", "=[[0,1],[1,0]] | @indices B,4"),
+    "SparseSplit": Line("=1 | =0", *COO_ONCE, num_split=[2]),
+    "SparseConcat": Line("2* @indices B,4 | =[[0,1],[2,3]]", "2* @values B,4 | 2", "2* @shape B,4 | =[3,4]", concat_dim=[0, 1]),
+    "SparseTensorDenseAdd": Line(*COO_ONCE, "B,4 | 3,4", Tindices=["int64"]),
+    # They read as many weights as there are values, whatever these have.
+    "SparseBincount": Line("@indices B,4 | =[[0,1],[1,0],[2,3]]", "@values B,4 | int(0,4):3", "@shape B,4 | =[3,4]", "=4 | =5", "@values B,4 | 3",
+                           checked=False),
+    "SparseCountSparseOutput": Line("@indices B,4 | =[[0,1],[1,0],[2,3]]", "@values B,4 | int(0,4):3", "@shape B,4 | =[3,4]", "@values B,4 | 3"),
+    "DenseCountSparseOutput": Line("int(0,4):B,4 | int(0,4):B | int(0,4):4", "B,4 | B | 4"),
+    "SetSize": Line(*COO_ONCE, types="int32 int64", validate_indices=[False]),
+    "SparseToSparseSetOperation": Line(*COO_ONCE, *COO_ONCE, set_operation=["a-b", "union", "intersection"], types="int32", validate_indices=[False]),
+    "DenseToSparseSetOperation": Line("int(0,5):B,4 | int(0,5):3,4", *COO_ONCE, set_operation=["a-b", "union"], types="int32",
+                                      validate_indices=[False]),
+    "EditDistance": Line(*COO_ONCE, *COO_ONCE, types="int32"),
+    **dict.fromkeys(("SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2"), Line(*SPARSE_GRAD, types="float32")),
+    "RaggedRange": Line("int(0,3):B | int(0,3):3", "int(3,6):B | int(3,6):3", "=1 | =[1,2,1]"),
+    "RaggedTensorToSparse": Line("1* =[0,2,3] | =[0,6,12]", "3 | B", Tsplits=["int64"]),
+    "RaggedBincount": Line("=[0,2,3] | =[0,6,12]", "int(0,4):3 | int(0,4):B", "=4 | =5", "3 | B", checked=False, empty=False),
+    "RaggedCountSparseOutput": Line("=[0,2,3] | =[0,6,12]", "int(0,4):3 | int(0,4):B", "3 | B"),
+    "RaggedGather": Line("1* =[0,2,3,3] | =[0,6,12]", "3 | B", "int(0,3):B | int(0,2):3", PARAMS_RAGGED_RANK=[1], OUTPUT_RAGGED_RANK=[1],
+                         Tsplits=["int64"]),
+    "RaggedTensorToTensor": Line("=[-1,3] | =[2,6]", "3 | B", "", "1* =[0,1,3] | =[0,6,12]", Tshape=["int64"], Tindex=["int64"],
+                                 row_partition_types=[["ROW_SPLITS"]], checked=False, empty=False),
+    # WholeBatch.cpp
+    "SpaceToBatch": Line("B,4,4,2 | 4,4,4,2", "=[[0,0],[0,0]]", block_size=[2]),
+    "BatchToSpace": Line("B,4,4,2 | 4,4,4,2", "=[[0,0],[0,0]]", block_size=[2]),
+    "DataFormatVecPermute": Line("4 | #[B,4,4,2] | 4,2"),
+    "StringSplit": Line("B | 4", "=','", skip_empty=[True, False]),
+    "StringSplitV2": Line("B | 4", "=','"),
+    "StringNGrams": Line("B | 4", "=[0,12] | =[0,1,4]", separator=["-"], ngram_widths=[[2]], left_pad=[""], right_pad=[""], pad_width=[0],
+                         preserve_short_sequences=[True, False]),
+    **dict.fromkeys(("UnicodeDecode", "UnicodeDecodeWithOffsets"), Line("B | 4", input_encoding=["UTF-8"], errors=["replace", "ignore"], empty=False)),
+    "UnicodeEncode": Line("int(65,90):B | int(65,90):4", "=[0,6,12] | =[0,1,4]", output_encoding=["UTF-8"]),
+    "UnsortedSegmentJoin": Line("B | 4", "int(0,3):B | =[0,2,1,0]", "=3 | =3", separator=["-"]),
+    "SerializeTensor": Line("B,4 | 4", digits=True),
+    "ScatterNdNonAliasingAdd": Line(*SCATTER),
+    "TensorStridedSliceUpdate": Line("B,4 | 4,6", "=[0,1] | =[0,1]", "#[B,3] | =[3,5]", "=[1,1] | =[1,2]", "B,2 | 3,2", begin_mask=[0],
+                                     end_mask=[0, 1], shrink_axis_mask=[0], ellipsis_mask=[0], new_axis_mask=[0]),
+    "RandomIndexShuffle": Line("int(0,9):B | int(0,9):4", "=[1,2,3]", "=9", dtype=["int32", "int64"], Tseed=["int32"]),
+    "CTCLoss": Line("5,B,4 | 5,3,4", "@indices B,2 | =[[0,0],[1,0],[2,1]]", "int(0,3):B | int(0,3):3", "=[5]*12 | =[5,5,4]", types="float32",
+                    ignore_longer_outputs_than_inputs=[True], checked=False),
+    "CTCGreedyDecoder": Line("5,B,4 | 5,3,4", "int(2,5):B | =[5,5,4]", types="float32"),
+    "CTCBeamSearchDecoder": Line("5,B,4 | 5,3,4", "int(2,5):B | =[5,5,4]", types="float32", beam_width=[3], top_paths=[1]),
+    "FusedPadConv2D": Line(IMAGE, "=[[0,0],[1,1],[1,1],[0,0]]", "2,2,2,3", mode=["REFLECT", "SYMMETRIC"], strides=[[1, 1, 1, 1]], padding=["VALID"],
+                           types="float32"),
+    "FusedResizeAndPadConv2D": Line(IMAGE, "=[5,5]", "=[[0,0],[1,1],[1,1],[0,0]]", "2,2,2,3", mode=["REFLECT"], strides=[[1, 1, 1, 1]],
+                                    padding=["VALID"], types="float32"),
+    "NonMaxSuppressionV5": Line("boxes:5,4 | boxes:B,4", "5 | B", "=2", "", "", "=0.0", types="float32"),
+    "NonMaxSuppressionWithOverlaps": Line("5,5", "5", "=2", "", ""),
+    "CombinedNonMaxSuppression": Line("boxes:B,5,1,4 | boxes:3,5,1,4", "B,5,2 | 3,5,2", "=2", "=3", "=0.5", "=0.1"),
+    "AudioSpectrogram": Line("32,2", window_size=[8], stride=[4]),
+    "EncodePng": Line("int(0,9):4,4,3 | int(0,9):B,4,3", types="uint8", empty=False),
+    "EncodeJpeg": Line("int(0,9):4,4,3 | int(0,9):B,4,3"),
+    "ShardedFilename": Line("=b'name'", "int(0,9):", "=9"),
+    "FractionalAvgPoolGrad": Line("=[12,4,4,2]", SMALL, "=[0,2,4]", "=[0,2,4]", types="float32", checked=False),
+    # Quantization.cpp
+    "Dequantize": Line("B,4 | 4 | B,2,4", "(0,0.1): | (0,0.1): | (0,0.1):4", "(0.8,1): | (0.8,1): | (0.8,1):4", T=["quint8", "qint8"],
+                       dtype=["float32"], axis=[-1, 1, 2]),
+    # Others.
+    "BatchMatMulV3": Line("B,2,4 | B,2,4 | 2,B,4 | 2,3,4", "B,4,3 | 4,3 | 2,4,B | 2,4,2", Ta=["float32"], Tb=["float32"], Tout=["float32"],
+                          grad_x=[False], grad_y=[False]),
+    "Concat": Line("=0 | =1 | =-1", "2* B,4 | 4 | B,2,4 | 4,B"),
 }
 
 def zeros(*slots: Tuple[int, ...]):
@@ -556,24 +658,14 @@ NOT_COVERED: Dict[str, str] = {
         PIPELINE,
     ),
     **dict.fromkeys(
-        "ApproxTopK AudioMicrofrontend AudioSpectrogram BatchToSpace CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss"
-        " CombinedNonMaxSuppression DataFormatVecPermute DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJSONExample"
-        " DecodeJpeg DecodeJxl DecodePng DecodeProtoV2 DecodeWav DecodeWebP DenseCountSparseOutput DenseToSparseSetOperation"
-        " DeserializeManySparse DeserializeSparse EditDistance EncodeJpeg EncodeJpegVariableQuality EncodePng EncodeProto"
-        " EncodeWav ExtractJpegShape FractionalAvgPoolGrad FractionalMaxPoolGrad FusedPadConv2D FusedResizeAndPadConv2D"
-        " GenerateVocabRemapping KMC2ChainInitialization KmeansPlusPlusInitialization MatchingFiles MaxPoolGradWithArgmax Mfcc"
-        " NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps ParallelConcat ParseSequenceExample ParseSequenceExampleV2"
-        " ParseSingleExample ParseSingleSequenceExample ParseTensor RaggedBincount RaggedCountSparseOutput RaggedCross"
-        " RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedRange RaggedTensorToSparse RaggedTensorToTensor"
-        " RandomIndexShuffle ReadFile ScatterNdNonAliasingAdd SdcaFprint SerializeManySparse SerializeSparse SerializeTensor"
-        " SetSize ShardedFilename ShardedFilespec SobolSample SpaceToBatch SparseAdd SparseAddGrad SparseBincount SparseConcat"
-        " SparseCountSparseOutput SparseCross SparseCrossHashed SparseCrossV2 SparseDenseCwiseAdd SparseDenseCwiseDiv"
-        " SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReduceMax SparseReduceMaxSparse SparseReduceSumSparse SparseReorder"
-        " SparseReshape SparseSegmentMeanGradV2 SparseSegmentSqrtNGradV2 SparseSegmentSumGradV2 SparseSlice SparseSliceGrad"
-        " SparseSoftmax SparseSparseMaximum SparseSparseMinimum SparseSplit SparseTensorDenseAdd SparseToSparseSetOperation"
-        " StatelessRandomGetAlg StatelessRandomGetKeyCounterAlg StatelessSampleDistortedBoundingBox StatelessShuffle"
-        " StochasticCastToInt StringNGrams StringSplit StringSplitV2 TensorStridedSliceUpdate ToBool UnicodeDecode"
-        " UnicodeDecodeWithOffsets UnicodeEncode UnsortedSegmentJoin".split(),
+        "ApproxTopK AudioMicrofrontend DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJSONExample DecodeJpeg"
+        " DecodeJxl DecodePng DecodeProtoV2 DecodeWav DecodeWebP DeserializeManySparse DeserializeSparse"
+        " EncodeJpegVariableQuality EncodeProto EncodeWav ExtractJpegShape FractionalMaxPoolGrad"
+        " GenerateVocabRemapping KMC2ChainInitialization KmeansPlusPlusInitialization MatchingFiles"
+        " MaxPoolGradWithArgmax Mfcc ParallelConcat ParseSequenceExample ParseSequenceExampleV2 ParseSingleExample"
+        " ParseSingleSequenceExample ParseTensor RaggedCross RaggedFillEmptyRows RaggedFillEmptyRowsGrad ReadFile"
+        " SdcaFprint ShardedFilespec SobolSample StatelessRandomGetAlg StatelessRandomGetKeyCounterAlg"
+        " StatelessSampleDistortedBoundingBox StatelessShuffle StochasticCastToInt ToBool".split(),
         WHOLE,
     ),
     **dict.fromkeys(
@@ -607,19 +699,21 @@ NOT_COVERED: Dict[str, str] = {
         PASSES,
     ),
     **dict.fromkeys(
-        "Dequantize QuantizeAndDequantizeV4Grad QuantizeDownAndShrinkRange QuantizeV2 QuantizedAdd QuantizedAvgPool"
+        "QuantizeAndDequantizeV4Grad QuantizeDownAndShrinkRange QuantizeV2 QuantizedAdd QuantizedAvgPool"
         " QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd QuantizedConcat QuantizedConcatV2 QuantizedConv2D"
-        " QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize QuantizedConv2DPerChannel"
-        " QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu QuantizedConv2DWithBiasAndReluAndRequantize"
-        " QuantizedConv2DWithBiasAndRequantize QuantizedConv2DWithBiasSignedSumAndReluAndRequantize"
-        " QuantizedConv2DWithBiasSumAndRelu QuantizedConv2DWithBiasSumAndReluAndRequantize QuantizedDepthwiseConv2D"
-        " QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu"
-        " QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize QuantizedInstanceNorm QuantizedMatMul QuantizedMatMulWithBias"
-        " QuantizedMatMulWithBiasAndDequantize QuantizedMatMulWithBiasAndRelu QuantizedMatMulWithBiasAndReluAndRequantize"
-        " QuantizedMatMulWithBiasAndRequantize QuantizedMaxPool QuantizedMul QuantizedRelu QuantizedRelu6 QuantizedReshape"
-        " QuantizedResizeBilinear RequantizationRange RequantizationRangePerChannel Requantize RequantizePerChannel"
-        " UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue UniformQuantizedConvolution"
-        " UniformQuantizedConvolutionHybrid UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize".split(),
+        " QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize"
+        " QuantizedConv2DPerChannel QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu"
+        " QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasAndRequantize"
+        " QuantizedConv2DWithBiasSignedSumAndReluAndRequantize QuantizedConv2DWithBiasSumAndRelu"
+        " QuantizedConv2DWithBiasSumAndReluAndRequantize QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias"
+        " QuantizedDepthwiseConv2DWithBiasAndRelu QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize"
+        " QuantizedInstanceNorm QuantizedMatMul QuantizedMatMulWithBias QuantizedMatMulWithBiasAndDequantize"
+        " QuantizedMatMulWithBiasAndRelu QuantizedMatMulWithBiasAndReluAndRequantize"
+        " QuantizedMatMulWithBiasAndRequantize QuantizedMaxPool QuantizedMul QuantizedRelu QuantizedRelu6"
+        " QuantizedReshape QuantizedResizeBilinear RequantizationRange RequantizationRangePerChannel Requantize"
+        " RequantizePerChannel UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue"
+        " UniformQuantizedConvolution UniformQuantizedConvolutionHybrid UniformQuantizedDot UniformQuantizedDotHybrid"
+        " UniformRequantize".split(),
         RANGED,
     ),
     **dict.fromkeys(
@@ -633,12 +727,10 @@ NOT_COVERED: Dict[str, str] = {
         " _TensorToHashBucketFast _UnaryOpsComposition".split(),
         INTERNAL,
     ),
-    "BatchMatMulV3": "is BatchMatMulV2 with a type of its own for each operand",
     "AccumulateNV2": "is AddN of tensors of one shape; the optimizers of TensorFlow make it one",
     "DebugGradientIdentity": "is Identity, and marks gradients while a graph is built",
     "ParseExample": "test_batches.py",
     "ParseExampleV2": "test_batches.py",
-    "Concat": "is ConcatV2 with its axis first",
 }
 # No op of TensorFlow, or an entry of a program's own.
 NO_OPS = re.compile(r"ToReplicasOp|FromReplicasOp|ReduceOp|GatherOp|ScaleOp|Collective\w+|Accumulator\w+Gradient")

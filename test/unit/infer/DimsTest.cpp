@@ -379,6 +379,32 @@ TEST_CASE("reshape finds the batch among equal numbers", "[dims]") {
   CHECK(B.facts().Dims.conflicts().empty());
 }
 
+TEST_CASE("the first size of a reshape is what the others leave", "[dims]") {
+  Builder B;
+  B.feed("x", {-1, 15});
+  B.ints("flat", {-1, 3});
+  B.op("Reshape", "rows", {"x/split", "flat"});
+  for (int64_t Size : {2, 3, 5})
+    B.integer(std::to_string(Size), Size);
+  // Numbers that are fed, read as they are or as shares.
+  for (std::string Name : {"n", "m", "s"}) {
+    B.placeholder(Name, {}, DT_INT32);
+    B.op("Pack", Name + "/by 5", {Name, "5", "3"}, DT_INT32);
+  }
+  B.G.setIntAttr(B.op("_Scale", "s/share", {"s"}, DT_INT32), "power", -1);
+  B.inserted(B.end("s/share").Node, Inserted::Scale);
+  B.op("Pack", "m/by 2", {"m", "2", "3"}, DT_INT32);
+  B.op("Pack", "s/own", {"s/share", "5", "3"}, DT_INT32);
+  B.op("Reshape", "global", {"rows", "n/by 5"});
+  B.op("Reshape", "odd", {"rows", "m/by 2"});
+  B.op("Reshape", "own", {"rows", "s/own"});
+  CHECK(B.shape("own") == "1*b,5,3");
+  CHECK(B.value("s/share") == "1*b");
+  CHECK(B.value("s") == "1*b*N");
+  CHECK(B.shape("odd") == "?,2,3"); // 15 rows are no multiple of 6
+  CHECK(B.facts().Dims.fedRows() == llvm::ArrayRef{B.end("n").Node});
+}
+
 TEST_CASE("reshape with a wild card", "[dims]") {
   Builder B;
   B.feed("x", {-1, 4, 3});
@@ -509,6 +535,29 @@ TEST_CASE("slices of sizes", "[dims]") {
   CHECK(B.shape("whole") == "1*b,6");
   CHECK(B.shape("columns") == "1*b,3");
   CHECK(B.shape("rows") == "?,6");
+}
+
+TEST_CASE("strided slices up to a number of rows", "[dims]") {
+  Builder B;
+  B.feed("x", {-1, 6});
+  B.integer("end", -1);
+  B.integer("six", 6);
+  B.ints("by", {1, 1});
+  B.ints("from", {0, 0});
+  B.ints("later", {1, 0});
+  // A number of its own that is the number of rows.
+  B.op("Size", "size", {"x/split"});
+  B.op("FloorDiv", "rows", {"size", "six"}, DT_INT32);
+  B.op("Pack", "to", {"rows", "end"}, DT_INT32);
+  B.op("Pack", "to more", {"size", "end"}, DT_INT32);
+  auto Slice = [&](const char *Name, const char *From, const char *To) {
+    NodeId N = B.op("StridedSlice", Name, {"x/split", From, To, "by"});
+    B.G.setTypeAttr(N, "Index", DT_INT32);
+    return B.shape(Name);
+  };
+  CHECK(Slice("all", "from", "to") == "1*b,5");
+  CHECK(Slice("rest", "later", "to") == "?,5");
+  CHECK(Slice("more", "from", "to more") == "?,5");
 }
 
 TEST_CASE("the size of a part that is left", "[dims]") {

@@ -1,0 +1,58 @@
+//===- lib/lower/workers/Async.h - workers that do not wait -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph of one worker that steps when it likes: the step on its own rows,
+// on its own devices, with the variables of all where they are. It is made of
+// the graph of the chief, which is the same but for the devices.
+//
+//     w = VarHandleOp() @/job:ps/task:0           w, step: the same
+//     g = MatMul(..) @/job:worker/task:0      →   g = MatMul(..)
+//     step = ResourceApplyAdam(w, .., g)              @/job:worker/task:1
+//         @/job:ps/task:0
+//
+// Updates are made under the lock of the variable. With a bound of s steps a
+// variable on a server counts the steps of each worker, and an update waits
+// until the slowest has finished all but s of those that its worker has:
+//
+//     do { lead = steps[I] - min(steps) } while (lead >= s && sleep());
+//     step = ResourceApplyAdam(.., ^above)
+//     train = NoOp(^train/step, steps[I] += 1, wake the others)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_WORKERS_ASYNC_H
+#define GRAFT_LIB_LOWER_WORKERS_ASYNC_H
+
+#include "lib/graph/Graph.h"
+#include "lib/support/Diagnostics.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// What is the same for all workers.
+struct AsyncPlan {
+  /// `/job:worker/task:0` and so on, the chief first.
+  std::vector<std::string> Tasks;
+  /// The type of device for what the input leaves to TensorFlow; or empty.
+  std::string DeviceType;
+  /// Variables of which each worker has its own.
+  std::vector<NodeId> Local;
+  /// How many steps a worker may be ahead; 0: any number.
+  unsigned Staleness = 0;
+  // For a bound:
+  std::vector<std::string> Names; ///< What can be run of the step.
+  std::vector<NodeId> Trained;    ///< The variables that gradients are for.
+  std::string Server;             ///< Where steps are counted.
+};
+
+/// Makes \p G, the graph of the chief, that of worker \p Worker. False after an
+/// error.
+bool assignWorker(Graph &G, const AsyncPlan &Plan, unsigned Worker,
+                  DiagnosticEngine &Diags);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_WORKERS_ASYNC_H

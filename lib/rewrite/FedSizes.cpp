@@ -1,0 +1,114 @@
+//===- lib/rewrite/FedSizes.cpp - sizes of the batch that are fed ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/FedSizes.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace llvm;
+
+namespace graft {
+
+bool leadsToSize(const Graph &G, NodeId N, bool OfDraws) {
+  SmallVector<NodeId, 8> Due = {N};
+  DenseSet<NodeId> Seen = {N};
+  bool IsSize = false;
+  while (!Due.empty() && !IsSize)
+    G.forEachUse(Due.pop_back_val(), [&](Use U) {
+      if (G.input(U.User, U.Index).isControl())
+        return;
+      const OpRule &Rule = ruleOf(G.opName(U.User));
+      IsSize |= isOperand(Rule.SizeOperands, U.Index) &&
+                (OfDraws || !(Rule.Is & trait::DrawsRows));
+      if (Rule.Values && Seen.insert(U.User).second)
+        Due.push_back(U.User);
+    });
+  return IsSize;
+}
+
+std::vector<NodeId> fedSizes(const Graph &G) {
+  std::vector<bool> IsFeed;
+  for (uint32_t Op : seq(0u, G.numOps()))
+    IsFeed.push_back(G.opNameOf(Op).starts_with(op::Placeholder));
+  std::vector<NodeId> Found;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (const Node &This = G.node(N); !This.isDead() && IsFeed[This.Op])
+      if (unsigned Type = G.outputType(N, 0);
+          (Type == DT_INT32 || Type == DT_INT64) && leadsToSize(G, N))
+        Found.push_back(N);
+  return Found;
+}
+
+/// Has what reads \p Feed as a size read a share of it.
+NodeId FedSizes::insert(NodeId Feed) {
+  AttrRun Attrs;
+  Attrs.type("T", G.outputType(Feed, 0)).integer(PowerAttr, -1);
+  auto Uses = G.uses(Feed);
+  NodeId N =
+      G.insertNode((G.name(Feed) + "/share").str(), ScaleOp, Endpoint{Feed, 0},
+                   Feed, Attrs, Inserted::Scale, Copies::PerReplica);
+  for (Use U : Uses) {
+    if (G.input(U.User, U.Index).isControl())
+      continue;
+    const OpRule &Rule = ruleOf(G.opName(U.User));
+    if (isOperand(Rule.SizeOperands, U.Index) ||
+        (Rule.Values && leadsToSize(G, U.User)))
+      G.setInput(U.User, U.Index, {N, 0});
+  }
+  return N;
+}
+
+void FedSizes::undo(NodeId Share) {
+  Endpoint Feed = G.input(Share, 0);
+  for (Use U : G.uses(Share))
+    G.setInput(U.User, U.Index, Feed);
+  G.remove(Share);
+}
+
+std::vector<NodeId> FedSizes::share(std::unique_ptr<DimAnalysis> &Dims,
+                                    const DimOptions &Options) {
+  std::vector<NodeId> Shares;
+  auto Analyze = [&] {
+    return std::make_unique<DimAnalysis>(G, topologicalOrder(G), Options);
+  };
+  for (NodeId Feed : Dims->fedRows())
+    Shares.push_back(insert(Feed));
+  std::vector<NodeId> Known = Dims->fedRows();
+  if (!Shares.empty())
+    Dims = Analyze();
+  constexpr size_t MaxSupposed = 8;
+  size_t Supposed = 0;
+  for (NodeId Feed : Fed) {
+    auto Shape = Dims->shape({Feed, 0});
+    if (is_contained(Known, Feed) || !Shape || !Shape->empty() ||
+        !leadsToSize(G, Feed, /*OfDraws=*/false) || Supposed++ == MaxSupposed)
+      continue;
+    NodeId Share = insert(Feed);
+    auto Now = Analyze();
+    auto Value = Now->value({Share, 0});
+    auto Size = Value && Now->table().hasSym(Value->front())
+                    ? Now->table().sym(Value->front())
+                    : std::nullopt;
+    if (Size && Size->B == 1 && Size->R == 0 && Size->Ragged == 0 &&
+        Now->table().isOfSplit(*Size) &&
+        Now->conflicts().size() <= Dims->conflicts().size()) {
+      Shares.push_back(Share);
+      Dims = std::move(Now);
+    } else {
+      undo(Share);
+    }
+  }
+  return Shares;
+}
+
+} // namespace graft

@@ -1,0 +1,54 @@
+//===- lib/rewrite/FedSizes.h - sizes of the batch that are fed -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A step may be told how many rows it is fed. What is made of so many rows is
+// as long as the rows of one replica on each of them:
+//
+//     n = Placeholder() shape=[]      n = Placeholder() shape=[]
+//     s = Pack(n, 4)             →    n/share = _Scale*(n) power=-1
+//     z = Fill(s, 0)                  s = Pack*(n/share, 4)
+//                                     z = Fill*(s, 0)
+//
+// Where an op wants as many as there are rows, that is what is fed. Where one
+// might be repeated for all rows, it is supposed to be, if the share is then
+// found to be the rows of one replica: if it is not what is fed, a step fails.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_REWRITE_FEDSIZES_H
+#define GRAFT_LIB_REWRITE_FEDSIZES_H
+
+#include "lib/infer/sizes/Dims.h"
+
+namespace graft {
+
+/// Whether the integer of \p N, as it is or with others, says how large
+/// something is; which draws it says it of does not count unless \p OfDraws.
+bool leadsToSize(const Graph &G, NodeId N, bool OfDraws = true);
+
+/// Feeds of one integer that say how large something is.
+std::vector<NodeId> fedSizes(const Graph &G);
+
+class FedSizes {
+public:
+  /// Of \p Fed, as fedSizes() has them.
+  FedSizes(Graph &G, llvm::ArrayRef<NodeId> Fed) : G(G), Fed(Fed) {}
+
+  /// Gives replicas their shares of those that are numbers of rows, where these
+  /// are read as sizes; returns the nodes that do. \p Dims is of \p G before
+  /// and after.
+  std::vector<NodeId> share(std::unique_ptr<DimAnalysis> &Dims,
+                            const DimOptions &Options);
+
+private:
+  NodeId insert(NodeId Feed);
+  void undo(NodeId Share);
+
+  Graph &G;
+  llvm::ArrayRef<NodeId> Fed;
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_REWRITE_FEDSIZES_H
