@@ -123,7 +123,7 @@ bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
     Fits &= !G->anyUse(U.User, [&](Use Next) {
       return G->isData(Next) && Vars->isUpdate(*G, Next.User);
     });
-    const UpdateDef &Def = Vars->update(*G, U.User);
+    UpdateDef Def = Vars->update(*G, U.User);
     ArrayRef<Endpoint> Values = G->dataInputs(U.User).drop_front(Def.NumVars);
     if (OfBatch[U.User] && Def.Indices < 0) {
       // To run what initializes it, it need not have a value.

@@ -68,7 +68,7 @@ private:
 NodeId InsertAccumulators::variableFor(NodeId Sum) const {
   NodeId Found = NoNode;
   G->anyUse(Sum, [&](Use U) {
-    const UpdateDef &Def = Vars->update(*G, U.User);
+    UpdateDef Def = Vars->update(*G, U.User);
     if (G->node(U.User).Kind == Inserted::Scale && U.Index == 0)
       Found = variableFor(U.User);
     else if (Def.Kind != UpdateKind::None && Def.Indices < 0 &&

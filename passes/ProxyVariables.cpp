@@ -104,7 +104,7 @@ std::string ProxyVariables::findUses(Candidate &C) {
   SmallVector<NodeId, 2> Changes;
   std::string Why;
   Vars->forEachUse(*G, C.Var, [&](Use U) {
-    const UpdateDef &Def = Vars->update(*G, U.User);
+    UpdateDef Def = Vars->update(*G, U.User);
     const Node &User = G->node(U.User);
     if (Def.Kind == UpdateKind::None || U.Index >= Def.NumVars) {
       bool Direct = G->input(U) == Endpoint{C.Var, 0};

@@ -178,7 +178,7 @@ void ShareVariables::giveServers() {
   std::vector<uint64_t> Bytes(Options.Servers->size());
   DenseSet<NodeId> Slots;
   for (NodeId N = 0; N < G->size(); ++N)
-    if (const UpdateDef &U = Vars->update(*G, N); G->isLive(N))
+    if (UpdateDef U = Vars->update(*G, N); G->isLive(N))
       for (unsigned I = 1; I < U.NumVars; ++I)
         Slots.insert(Vars->variableOf(G->input(N, I)));
   for (NodeId Var : Vars->variables()) {

@@ -147,7 +147,7 @@ void Apply::explain(NodeId Var, const VariableStrategy &V) const {
 /// Slots follow the variable that an op updates them with.
 void Apply::writeSlots() {
   for (NodeId N = 0; N < G.size(); ++N) {
-    const UpdateDef &U = Vars.update(G, N);
+    UpdateDef U = Vars.update(G, N);
     if (U.Kind != UpdateKind::Apply || U.NumVars < 2 || !G.isLive(N))
       continue;
     NodeId Var = Vars.variableOf(G.input(N, 0));

@@ -28,7 +28,7 @@ bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
                  DiagnosticEngine &Diags) {
   DenseMap<NodeId, NodeId> MainOf;
   for (NodeId N = 0; N < G.size(); ++N) {
-    const UpdateDef &U = Vars.update(G, N);
+    UpdateDef U = Vars.update(G, N);
     if (U.NumVars < 2 || !G.isLive(N))
       continue;
     NodeId Main = Vars.variableOf(G.input(N, 0));

@@ -103,7 +103,7 @@ Endpoint RepairFinder::nearestGradient(Endpoint E) const {
 /// A write of rows by index: the rows and the indices of all replicas, so that
 /// they stay as many.
 void RepairFinder::repairRows(NodeId N) {
-  const UpdateDef &U = Facts.Vars.update(G, N);
+  UpdateDef U = Facts.Vars.update(G, N);
   unsigned RowsAt = static_cast<uint8_t>(U.Grad),
            IndicesAt = static_cast<uint8_t>(U.Indices);
   Endpoint Rows = G.input(N, RowsAt), Indices = G.input(N, IndicesAt);
@@ -172,7 +172,7 @@ void RepairFinder::repairValue(NodeId N, unsigned I) {
   Endpoint Source = G.input(N, I);
   if (!isFloating(G.outputType(Source)))
     return;
-  const UpdateDef &U = Facts.Vars.update(G, N);
+  UpdateDef U = Facts.Vars.update(G, N);
   bool Slot = U.Kind == UpdateKind::Apply && U.Grad == static_cast<int>(I);
   if (!Slot)
     Source = nearestGradient(Source);
@@ -224,7 +224,7 @@ std::vector<Repair> RepairFinder::find(bool OnlyNamed) {
     if (auto Predicate = Types.localPredicate(N);
         Predicate && Local.differs(*Predicate))
       continue;
-    const UpdateDef &U = Facts.Vars.update(G, N);
+    UpdateDef U = Facts.Vars.update(G, N);
     if (U.Indices < 0 ||
         (static_cast<int>(I) != U.Grad && static_cast<int>(I) != U.Indices))
       repairValue(N, I);
@@ -249,7 +249,7 @@ bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
                      DiagnosticEngine &Diags) {
   bool Any = false;
   for (auto [N, I] : Facts.Types.unprovedWrites()) {
-    const UpdateDef &U = Facts.Vars.update(G, N);
+    UpdateDef U = Facts.Vars.update(G, N);
     NodeId Var = Facts.Vars.variableOf(G.input(N, 0));
     auto How = Var == NoNode ? std::nullopt : aggregationOf(G, Var);
     Endpoint Source = G.input(N, I);

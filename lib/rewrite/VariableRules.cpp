@@ -83,7 +83,7 @@ bool giveSlots(Graph &G, const VariableIndex &Vars,
   DenseMap<NodeId, Plan> Slots;
   std::vector<NodeId> Order;
   for (NodeId N = 0; N < G.size(); ++N) {
-    const UpdateDef &U = Vars.update(G, N);
+    UpdateDef U = Vars.update(G, N);
     if (U.Kind != UpdateKind::Apply || U.NumVars < 2 || !G.isLive(N))
       continue;
     NodeId Var = Vars.variableOf(G.input(N, 0));

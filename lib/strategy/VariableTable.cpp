@@ -69,7 +69,7 @@ public:
       : G(G), Vars(Vars), Computed(computedOfVariables(G, Vars)) {}
 
   bool isInStep(NodeId Update) const {
-    const UpdateDef &U = Vars.update(G, Update);
+    UpdateDef U = Vars.update(G, Update);
     return U.Kind != UpdateKind::Assign || U.Grad < 0 ||
            Computed[G.input(Update, U.Grad).Node];
   }

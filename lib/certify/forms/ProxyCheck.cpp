@@ -148,7 +148,7 @@ void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
     return C.error(F, "refreshes a proxy and does not take the value of '" +
                           G.name(P.Var) + "' after an update");
   NodeId U = G.input(W.Node, 1).Node;
-  const UpdateDef &Def = Facts.Vars.update(G, U);
+  UpdateDef Def = Facts.Vars.update(G, U);
   bool Writes = false;
   for (unsigned I = 0; I < Def.NumVars; ++I)
     Writes |= Facts.Vars.variableOf(G.input(U, I)) == P.Var;
@@ -280,7 +280,7 @@ void ProxyCheck::check(const ProgramFacts &Facts) const {
     }
     SmallVector<NodeId, 2> Changes;
     Facts.Vars.forEachUse(G, P.Var, [&](Use U) {
-      const UpdateDef &Def = Facts.Vars.update(G, U.User);
+      UpdateDef Def = Facts.Vars.update(G, U.User);
       if (Def.Kind == UpdateKind::None || U.Index >= Def.NumVars) {
         if (!leavesVariable(G, U))
           C.error(U.User,

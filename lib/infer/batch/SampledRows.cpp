@@ -203,7 +203,7 @@ void SampledRows::takeGradients() {
         isOnce(G.input(N, 1).Node))
       carriesPadded(G.input(N, 0).Node, 0);
     G.forEachUse(N, [&](Use U) {
-      const UpdateDef &Update = Vars.update(G, U.User);
+      UpdateDef Update = Vars.update(G, U.User);
       if (Update.Kind == UpdateKind::None || int(U.Index) != Update.Indices)
         return;
       for (Endpoint E : G.dataInputs(U.User).drop_front(Update.NumVars))

@@ -32,7 +32,7 @@ bool isNeed(StringRef Op, const OpDef *Def) {
 
 bool needsValue(const Graph &G, const VariableIndex &Vars, NodeId N,
                 unsigned Index, NodeId Var) {
-  const UpdateDef &Update = Vars.update(G, N);
+  UpdateDef Update = Vars.update(G, N);
   if (Update.Kind != UpdateKind::None)
     return Update.Kind != UpdateKind::Assign || Index >= Update.NumVars;
   const OpDef *Def = G.opDef(N);

@@ -96,13 +96,9 @@ VariableIndex::VariableIndex(const Graph &G) {
   }
 }
 
-void VariableIndex::extend(const Graph &G) {
-  VarOf.resize(G.size(), NoNode);
-  for (auto Op = static_cast<uint32_t>(UpdateOps.size()); Op < G.numOps();
-       ++Op) {
-    UpdateOps.push_back(G.opDefOf(Op) ? G.opDefOf(Op)->update() : UpdateDef());
-    OnceOps.push_back(isOnceOp(G.opNameOf(Op)));
-  }
+UpdateDef VariableIndex::updateOf(const Graph &G, uint32_t Op) {
+  const OpDef *Def = G.opDefOf(Op);
+  return Def ? Def->update() : UpdateDef();
 }
 
 NodeId VariableIndex::initialAssign(const Graph &G, NodeId Var) const {

@@ -8,6 +8,7 @@
 #define GRAFT_LIB_INFER_GRAPH_VARIABLES_H
 
 #include "lib/graph/Graph.h"
+#include "lib/ops/OpRule.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -74,15 +75,18 @@ public:
 
   /// Whether \p N changes a variable.
   bool isUpdate(const Graph &G, NodeId N) const {
-    return UpdateOps[G.node(N).Op].Kind != UpdateKind::None;
+    return update(G, N).Kind != UpdateKind::None;
   }
-  const UpdateDef &update(const Graph &G, NodeId N) const {
-    return UpdateOps[G.node(N).Op];
+  UpdateDef update(const Graph &G, NodeId N) const {
+    uint32_t Op = G.node(N).Op;
+    return Op < UpdateOps.size() ? UpdateOps[Op] : updateOf(G, Op);
   }
 
   /// Whether \p N may exist only once: by its op (isOnceOp), or marked.
   bool isOnce(const Graph &G, NodeId N) const {
-    return OnceOps[G.node(N).Op] || isMarkedOnce(G, N);
+    uint32_t Op = G.node(N).Op;
+    return (Op < OnceOps.size() ? OnceOps[Op] : isOnceOp(G.opNameOf(Op))) ||
+           isMarkedOnce(G, N);
   }
 
   /// Calls \p F(Use) for each use of the handle or reference of \p Var.
@@ -94,14 +98,17 @@ public:
   NodeId initialAssign(const Graph &G, NodeId Var) const;
 
   /// Makes room for nodes that are new; none of them is a variable.
-  void extend(const Graph &G);
+  void extend(const Graph &G) { VarOf.resize(G.size(), NoNode); }
 
 private:
+  static UpdateDef updateOf(const Graph &G, uint32_t Op);
+
   std::vector<NodeId> Vars;
-  std::vector<NodeId> VarOf;        ///< By node: the variable that output 0 is.
-  llvm::DenseSet<NodeId> Switches;  ///< Those of which output 1 is it too.
-  std::vector<UpdateDef> UpdateOps; ///< By op.
-  std::vector<bool> OnceOps;        ///< By op.
+  std::vector<NodeId> VarOf;       ///< By node: the variable that output 0 is.
+  llvm::DenseSet<NodeId> Switches; ///< Those of which output 1 is it too.
+  // By op. A graph gets more ops as it is rewritten: those are looked up.
+  std::vector<UpdateDef> UpdateOps;
+  std::vector<bool> OnceOps;
 };
 
 template <typename Fn>

@@ -273,7 +273,7 @@ void TypeInference::infer() {
   }
   if (AnyVarying && !PerReplica)
     askForRows();
-  const UpdateDef &U = T.Vars.update(G, N);
+  UpdateDef U = T.Vars.update(G, N);
   if (U.Kind != UpdateKind::None) {
     update(U);
     return;

@@ -65,7 +65,7 @@ TypeAnalysis::VariableState *TypeInference::stateOf(Endpoint E) {
 /// Whether the node at hand takes the value of a variable that has a state, or
 /// writes a sync-on-read one; it has its types then.
 bool TypeInference::usesState() {
-  if (const UpdateDef &U = T.Vars.update(G, N); U.Kind != UpdateKind::None) {
+  if (UpdateDef U = T.Vars.update(G, N); U.Kind != UpdateKind::None) {
     const TypeAnalysis::VariableState *S = stateOf(input(0));
     if (S && S->OnRead) {
       writeState(*S, U);

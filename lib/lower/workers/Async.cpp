@@ -254,7 +254,7 @@ std::vector<bool> Assigner::behind(std::vector<NodeId> From) const {
 /// is trained gets that is made of rows and of what variables have.
 bool Assigner::isStep(NodeId N, const std::vector<bool> &OfRows,
                       const std::vector<bool> &OfState) const {
-  const UpdateDef &Update = Vars.update(G, N);
+  UpdateDef Update = Vars.update(G, N);
   if (Update.Kind == UpdateKind::None || Places[N] != Place::Shared)
     return false;
   if (Update.Kind == UpdateKind::Apply)
@@ -322,7 +322,7 @@ void Assigner::countFromZero() {
   std::vector<bool> OfState = behind(Plan.Trained);
   for (NodeId Var : Plan.Trained)
     Vars.forEachUse(G, Var, [&](Use U) {
-      const UpdateDef &Update = Vars.update(G, U.User);
+      UpdateDef Update = Vars.update(G, U.User);
       if (Update.Kind == UpdateKind::Assign && U.Index == 0 &&
           Update.Grad >= 0 &&
           !OfState[G.input(U.User, static_cast<unsigned>(Update.Grad)).Node])

@@ -279,7 +279,7 @@ void Cutter::findOwners() {
              (G.isOp(E.Node, op::VarHandleOp) && Def && Def->readsVariable() &&
               !(Def->Flags & OpDef::AllowsUninitialized));
     });
-    const UpdateDef &Update = Vars.update(G, N);
+    UpdateDef Update = Vars.update(G, N);
     bool Writes = Update.Kind != UpdateKind::None && !Made[N];
     if (!Writes && any_of(G.dataInputs(N), [&](Endpoint E) {
           return G.isRefOutput(E.Node, E.Port) &&

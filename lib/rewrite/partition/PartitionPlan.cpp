@@ -176,7 +176,7 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
     }
     if (Kind != PartitionedUse::Update)
       return;
-    const UpdateDef &Def = Vars.update(G, U.User);
+    UpdateDef Def = Vars.update(G, U.User);
     if (Def.Kind == UpdateKind::Count ||
         Def.Kind == UpdateKind::StridedSliceAssign ||
         Op.contains(op::ScatterNd))

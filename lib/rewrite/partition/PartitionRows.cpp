@@ -131,7 +131,7 @@ void PartitionEditor::rewriteLookup(NodeId N, const PartitionedVariable &Of,
 void PartitionEditor::splitRows(NodeId N, const PartitionedVariable &Of,
                                 SmallVectorImpl<Endpoint> &Values,
                                 SmallVectorImpl<Endpoint> &Ids) {
-  const UpdateDef &Def = Vars.update(G, N);
+  UpdateDef Def = Vars.update(G, N);
   Endpoint Value = G.input(N, static_cast<unsigned>(Def.Grad));
   Endpoint Index = G.input(N, static_cast<unsigned>(Def.Indices));
   bool IsScatter = Def.Kind == UpdateKind::Scatter;
