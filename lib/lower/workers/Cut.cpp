@@ -681,16 +681,15 @@ void Cutter::findNames() {
   }
   groupMessages(NamesOf);
   for (auto [Number, R] : enumerate(Names)) {
-    for (unsigned To = 1; To < Workers && !R.IsRows; ++To) {
-      Message M{.Source = 0,
-                .Target = static_cast<int>(To),
-                .Level = 0,
-                .Of = BitVector(static_cast<unsigned>(Plan.Names.size())),
-                .Channels = {},
-                .Queue = {queueName(G.name(R.Node) + "/end", 0, M.Target),
-                          hostOf(0),
-                          {}},
-                .Root = {}};
+    for (int To = 1; To < static_cast<int>(Workers) && !R.IsRows; ++To) {
+      Message M{
+          .Source = 0,
+          .Target = To,
+          .Level = 0,
+          .Of = BitVector(static_cast<unsigned>(Plan.Names.size())),
+          .Channels = {},
+          .Queue = {queueName(G.name(R.Node) + "/end", 0, To), hostOf(0), {}},
+          .Root = {}};
       M.Of.set(static_cast<unsigned>(Number));
       for (Endpoint E : R.Given)
         if (!E.isControl())
