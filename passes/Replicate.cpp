@@ -74,6 +74,7 @@ private:
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
   bool settleSizes();
+  bool localizeConstants(const DimAnalysis &Dims, ArrayRef<NodeId> Splits);
   bool refuseOnceInLoops(const VariableIndex &Vars);
   void split(NodeId Source, uint32_t Port, int Axis, int Batch = -1);
   void dropStaleShapes();
@@ -293,15 +294,22 @@ bool Replicate::settleSizes() {
     return false;
   warnOfRanks(*G, Feeds, *Diags);
   std::vector<NodeId> Splits = Seeds;
-  if (!Fed.empty()) {
-    std::vector<NodeId> Shares = FedSizes(*G, Fed).share(Dims, Options);
-    append_range(Seeds, Shares);
-    Statistics["sizes shared"] += Shares.size();
-  }
-  if (!HoldsRows)
-    return true;
+  FedSizes Sizes(*G, Fed);
+  std::vector<NodeId> Shares = Sizes.share(Dims, Options, *Diags);
+  append_range(Seeds, Shares);
+  Statistics["sizes shared"] += Shares.size();
+  if (HoldsRows && !localizeConstants(*Dims, Splits))
+    return false;
+  Sizes.check(Shares, Devices.size());
+  return true;
+}
+
+/// Makes the constants that hold a size of the batch, of which \p Splits are
+/// the rows, those of one replica.
+bool Replicate::localizeConstants(const DimAnalysis &Dims,
+                                  ArrayRef<NodeId> Splits) {
   auto Split = [&](NodeId N, int Axis) { split(N, 0, Axis); };
-  LocalConstants Constants(*G, *Dims, Devices.size(), Split, *Diags);
+  LocalConstants Constants(*G, Dims, Devices.size(), Split, *Diags);
   if (!Constants.run(topologicalOrder(*G), Splits))
     return false;
   StaticBatch = Constants.isStatic();

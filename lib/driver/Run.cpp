@@ -428,7 +428,7 @@ bool Run::finish() {
   bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
   for (const Diagnostic &D :
        groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
-    if (D.Level != Severity::Remark || ShowRemarks || D.Id == "spread")
+    if (D.Level != Severity::Remark || ShowRemarks || D.Shown)
       printDiagnostic(errs(), File, D);
   printLines(Explained);
   if (ShowRemarks)

@@ -13,6 +13,7 @@
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
 using namespace llvm;
@@ -75,8 +76,51 @@ void FedSizes::undo(NodeId Share) {
   G.remove(Share);
 }
 
+void FedSizes::check(ArrayRef<NodeId> Shares, unsigned Replicas) {
+  for (NodeId Share : Shares) {
+    NodeId Feed = G.input(Share, 0).Node, Last = Feed;
+    std::string Prefix = G.name(Share).str();
+    unsigned Type = G.outputType(Feed, 0);
+    auto Insert = [&](StringRef Suffix, StringRef Op, ArrayRef<Endpoint> Inputs,
+                      const AttrRun &Attrs) {
+      Last = G.insertNode(Prefix + Suffix.str(), Op, Inputs, Last, Attrs,
+                          Inserted::Check,
+                          Inputs.empty() ? Copies::Once : Copies::PerReplica);
+      return Endpoint{Last, 0};
+    };
+    auto Constant = [&](StringRef Suffix, unsigned Of, StringRef Value) {
+      AttrRun Attrs;
+      Attrs.type("dtype", Of).raw("value", Value);
+      return Insert(Suffix, op::Const, {}, Attrs);
+    };
+    AttrRun OfNumbers, OfMessage;
+    OfNumbers.type("T", Type);
+    OfMessage.raw("T", encodeTypeListAttr(StringRef("\7", 1))); // DT_STRING
+    Endpoint Number = Constant("/replicas", Type,
+                               encodeIntTensor(Type, {}, int64_t(Replicas)));
+    Endpoint Zero =
+        Constant("/none", Type, encodeIntTensor(Type, {}, int64_t(0)));
+    Endpoint Message = Constant(
+        "/message", DT_STRING,
+        encodeStringTensor(("'" + G.name(Feed) +
+                            "' is the number of rows of all replicas: feed a "
+                            "multiple of " +
+                            Twine(Replicas))
+                               .str()));
+    Endpoint Rest =
+        Insert("/rest", op::FloorMod, {{Feed, 0}, Number}, OfNumbers);
+    Endpoint Fits = Insert("/fits", op::Equal, {Rest, Zero}, OfNumbers);
+    Insert("/assert", op::Assert, {Fits, Message}, OfMessage);
+    NodeId Gate =
+        G.insertNode(Prefix + "/gate", op::NoOp, Endpoint{Last, ControlPort},
+                     Last, {}, Inserted::Gate, Copies::PerReplica);
+    G.addControlInput(Share, Gate);
+  }
+}
+
 std::vector<NodeId> FedSizes::share(std::unique_ptr<DimAnalysis> &Dims,
-                                    const DimOptions &Options) {
+                                    const DimOptions &Options,
+                                    DiagnosticEngine &Diags) {
   std::vector<NodeId> Shares;
   auto Analyze = [&] {
     return std::make_unique<DimAnalysis>(G, topologicalOrder(G), Options);
@@ -107,6 +151,17 @@ std::vector<NodeId> FedSizes::share(std::unique_ptr<DimAnalysis> &Dims,
     } else {
       undo(Share);
     }
+  }
+  for (auto [I, Share] : enumerate(Shares)) {
+    bool IsSupposed = I >= Known.size();
+    Diags
+        .remark("fed-size", G.name(G.input(Share, 0).Node),
+                IsSupposed ? "is taken for the number of rows that are fed, "
+                             "since sizes are made of it: a step that is fed "
+                             "another number fails"
+                           : "is the number of rows that are fed, since sizes "
+                             "are made of it: feed a multiple of the replicas")
+        .shown(IsSupposed);
   }
   return Shares;
 }

@@ -12,7 +12,15 @@
 //
 // Where an op wants as many as there are rows, that is what is fed. Where one
 // might be repeated for all rows, it is supposed to be, if the share is then
-// found to be the rows of one replica: if it is not what is fed, a step fails.
+// found to be the rows of one replica.
+//
+// A number that is no multiple of the replicas has no share: the 1 of what is
+// repeated after all, or the 13 of a run that only generates. So what reads a
+// share waits for an assertion, which says so:
+//
+//     n/share/assert = Assert*(Equal(FloorMod(n, N), 0), message)
+//     n/share/gate   = NoOp*(^n/share/assert)
+//     n/share        = _Scale*(n, ^n/share/gate) power=-1
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +28,7 @@
 #define GRAFT_LIB_REWRITE_FEDSIZES_H
 
 #include "lib/infer/sizes/Dims.h"
+#include "lib/support/Diagnostics.h"
 
 namespace graft {
 
@@ -37,9 +46,11 @@ public:
 
   /// Gives replicas their shares of those that are numbers of rows, where these
   /// are read as sizes; returns the nodes that do. \p Dims is of \p G before
-  /// and after.
+  /// and after. A remark says of each how many rows have to be fed.
   std::vector<NodeId> share(std::unique_ptr<DimAnalysis> &Dims,
-                            const DimOptions &Options);
+                            const DimOptions &Options, DiagnosticEngine &Diags);
+  /// Has each of \p Shares, of \p Replicas replicas, wait for the assertion.
+  void check(llvm::ArrayRef<NodeId> Shares, unsigned Replicas);
 
 private:
   NodeId insert(NodeId Feed);

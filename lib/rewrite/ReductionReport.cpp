@@ -227,16 +227,14 @@ bool ReductionReport::sayOfSpread(
        RowBytes = formatv("{0:f0}", Work.Rows.RowBytes).str();
   if (IsError)
     Diags.error("", Text);
-  else if (Percent < 50)
-    Diags.warning("spread", "", Text).Facts = {{"percent", Share},
-                                               {"nodes", Node},
-                                               {"bytes", Bytes},
-                                               {"row-bytes", RowBytes}};
   else
-    Diags.remark("spread", "", Text).Facts = {{"percent", Share},
-                                              {"nodes", Node},
-                                              {"bytes", Bytes},
-                                              {"row-bytes", RowBytes}};
+    (Percent < 50 ? Diags.warning("spread", "", Text)
+                  : Diags.remark("spread", "", Text))
+        .shown()
+        .Facts = {{"percent", Share},
+                  {"nodes", Node},
+                  {"bytes", Bytes},
+                  {"row-bytes", RowBytes}};
   // Where that began; what follows from it is not of interest.
   for (const auto &[Node, Why] : Causes.take_front(3))
     Diags.addNote(Node, Why);

@@ -26,12 +26,18 @@ struct Diagnostic {
   std::string Node;    ///< Name in the input, empty: the whole graph.
   std::string Pass;    ///< The pass that reports; filled in by the engine.
   std::string Id;      ///< Stable id of a remark or warning ("reduction").
+  bool Shown = false;  ///< A remark that is printed without --remarks, too.
   unsigned Line = 0;   ///< 1-based line of the node in a text input, or 0.
   unsigned Column = 0;
   /// Facts for the YAML form of a remark, in a fixed order.
   std::vector<std::pair<std::string, std::string>> Facts;
   /// Further messages: (node, message).
   std::vector<std::pair<std::string, std::string>> Notes;
+
+  Diagnostic &shown(bool On = true) {
+    Shown = On;
+    return *this;
+  }
 };
 
 /// Collects the diagnostics of a run in the order in which they are reported.

@@ -423,3 +423,30 @@ def test_unknown_rank():
     path = compare.export(Spec("weighted"), weighted)
     same_but_for(path, Options(2, extra=("--verify-output",)), with_number(0.7), "rank of this feed is not known")
     compare.same_steps(path, Options(2, extra=("--feed=lengths=copy", "--verify-output")), with_number(0.7))
+
+
+# --- How many rows there are is fed. ---
+
+
+def repeated(b: Builder):
+    """A row is repeated as often as there are rows, or once and then for all of them."""
+    x, y = b.inputs([4], [3])
+    rows = tf1.placeholder(tf.int32, [], "lengths")
+    tiled = tf.tile(b.variable("v", [1, 3]), [rows, 1])
+    tf.identity(tf.tanh(tf.tile(b.constant("c", [1, 3], 0.2), [rows, 1])), "alone")
+    descend(b, b.loss(b.total(tf.reduce_sum(tf.square(tf.matmul(x, b.variable("w", [4, 3])) + tiled - y), 1))))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_number_of_rows_is_fed(replicas):
+    """That another number would do on one device is said, and to feed it fails."""
+    path = compare.export(Spec("repeated"), repeated)
+    options = Options(replicas, extra=("--verify-output", "--fetch=alone"))
+    batches = [(x, y, np.int32(BATCH)) for x, y in with_shapes([4], [3])]
+    out = same_but_for(path, options, batches, "is taken for the number of rows")
+    x, y, _ = batches[0]
+    with Session(out, replicas) as session:
+        session.restart()
+        for names, rows in [(["loss:0", "train_op"], 1), (["alone:0"], BATCH + 1)]:
+            with pytest.raises(tf.errors.InvalidArgumentError, match=f"feed a multiple of {replicas}"):
+                session.run(names, {"x:0": x, "y:0": y, "lengths:0": rows})
