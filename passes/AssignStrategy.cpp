@@ -121,7 +121,9 @@ Error AssignStrategy::chooseRecord(const Module &M, const VariableIndex &Vars) {
     return Error::success();
   }
   Record.Replicas = Devices;
-  return resolveDevices(Record, Machines, Strategy);
+  if (Error E = resolveDevices(Record, Machines, Strategy))
+    return fileError(Strategy, std::move(E));
+  return Error::success();
 }
 
 PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
@@ -140,7 +142,7 @@ PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   VariableIndex Vars(G);
   if (Error E = chooseRecord(M, Vars)) {
-    Diags.error("", toString(std::move(E)));
+    Diags.error(std::move(E));
     return PassResult::Failure;
   }
   Synchronizer Default =

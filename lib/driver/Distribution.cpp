@@ -12,6 +12,7 @@
 #include "lib/io/inline/Functions.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/strategy/Cluster.h"
+#include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -24,7 +25,11 @@ using namespace llvm;
 namespace graft {
 
 Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
+  return make_error<UsageError>(Message.str());
+}
+
+Error Choice::check() const {
+  return checkWord(("--" + ArgStr).str(), *this, Words);
 }
 
 Error checkWord(StringRef Flag, StringRef Value,
@@ -62,6 +67,9 @@ Text DeviceType(
     "device-type", cl::value_desc("type"), cl::cat(Distribution),
     cl::desc("Replica i is on /device:TYPE:i. Default: GPU if the input names "
              "one, else CPU, or the device that the strategy is named after"));
+// Who means the type would be told of --devices, which is nearer.
+Text Device("device", cl::Hidden, cl::value_desc("type"), cl::cat(Distribution),
+            cl::desc("Is refused: --device-type or --devices"));
 TextList
     Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
             cl::cat(Distribution),
@@ -78,18 +86,24 @@ std::string strategyHelp() {
          ", or a strategy file. Default: " + *AssignStrategyOptions().Strategy;
 }
 const std::string StrategyHelp = strategyHelp();
-Text Strategy("strategy", cl::init(*AssignStrategyOptions().Strategy),
-              cl::value_desc("name|file"), cl::cat(Distribution),
-              cl::desc(StrategyHelp));
+struct StrategyFlag : Text {
+  StrategyFlag()
+      : Text("strategy", cl::init(*AssignStrategyOptions().Strategy),
+             cl::value_desc("name|file"), cl::cat(Distribution),
+             cl::desc(StrategyHelp)) {
+    setWords(*this, strategyNames());
+  }
+} Strategy;
 cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
                           cl::desc("Number of workers of ipu-multi-worker, "
                                    "which writes a graph for each"));
 OptionFlag Worker(&SplitWorkersOptions::Worker, cl::value_desc("I"));
-Text Mode("mode", cl::init("in-graph"), cl::value_desc("mode"),
-          cl::cat(Distribution),
-          cl::desc("With --cluster: in-graph, one graph for all workers "
-                   "(default), or between-graph, one for each, -o with %d for "
-                   "the worker, or --worker=I"));
+Choice
+    Mode("mode", {"in-graph", "between-graph"}, cl::init("in-graph"),
+         cl::value_desc("mode"), cl::cat(Distribution),
+         cl::desc("With --cluster: in-graph, one graph for all workers "
+                  "(default), or between-graph, one for each, -o with %d for "
+                  "the worker, or --worker=I"));
 Flag Async("async", cl::cat(Distribution),
            cl::desc("With --mode=between-graph --strategy=ps: each worker "
                     "updates the variables when it likes"));
@@ -105,18 +119,19 @@ TextList
           cl::desc("A tensor or operation that will be fetched, or, with * "
                    "and ?, all that have such names; none: only what is "
                    "named and what no op reads"));
-Text Reduction(
-    "reduction", cl::init("auto"), cl::value_desc("how"), cl::cat(Distribution),
+Choice Reduction(
+    "reduction", {"auto", "add", "collective", "accumulator"}, cl::init("auto"),
+    cl::value_desc("how"), cl::cat(Distribution),
     cl::desc("How values are reduced: auto, add, collective, or accumulator "
              "for the gradients of shared variables"));
 OptionFlag BucketBytes(&FuseReductionsOptions::BucketBytes,
                        cl::value_desc("size"));
-Text BatchNorm("batch-norm", cl::init("sync"), cl::value_desc("how"),
-               cl::cat(Distribution),
-               cl::desc("Statistics of fused batch norms: sync (default), of "
-                        "the whole batch; exact, of each replica's rows, but "
-                        "moving averages of the whole batch; local, of each "
-                        "replica's rows"));
+Choice BatchNorm("batch-norm", {"local", "exact", "sync"}, cl::init("sync"),
+                 cl::value_desc("how"), cl::cat(Distribution),
+                 cl::desc("Statistics of fused batch norms: sync (default), of "
+                          "the whole batch; exact, of each replica's rows, but "
+                          "moving averages of the whole batch; local, of each "
+                          "replica's rows"));
 OptionFlag HowFallback(&InsertReductionsOptions::What, cl::value_desc("what"));
 OptionFlag MinSpread(&InsertReductionsOptions::MinSpread,
                      cl::value_desc("percent"));
@@ -181,11 +196,17 @@ Error checkGrad(StringRef Value) {
 
 constexpr unsigned MaxReplicas = 65536;
 
+/// What is wrong with a file that \p Flag names, or with its name.
+Error ofFile(StringRef Flag, Error E) {
+  return E.isA<SideFileError>() ? std::move(E)
+                                : failure(Flag + ": " + toString(std::move(E)));
+}
+
 /// The replicas of each worker of --cluster.
 Error placeOnCluster(StrategyOptions &S) {
   Expected<ClusterSpec> Spec = readCluster(Cluster);
   if (!Spec)
-    return failure("--cluster: " + toString(Spec.takeError()));
+    return ofFile("--cluster", Spec.takeError());
   S.Tasks = trainingTasks(*Spec);
   S.Share.Servers = serverDevices(*Spec);
   if (S.Tasks.size() * Replicas > MaxReplicas)
@@ -201,7 +222,7 @@ Error placeOnResources(StrategyOptions &S) {
   std::vector<std::string> Notes;
   Expected<ResourceSpec> Spec = readResources(Resources, Notes);
   if (!Spec)
-    return failure("--resources: " + toString(Spec.takeError()));
+    return ofFile("--resources", Spec.takeError());
   for (const std::string &Note : Notes)
     errs() << "graft-opt: note: " << Note << '\n';
   S.Assign.Resources = Resources;
@@ -235,6 +256,18 @@ Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
   S.InputChoosesDevices =
       (given(Replicas) || given(Cluster)) && S.DeviceType.empty();
   return Error::success();
+}
+
+/// --device is no flag, but what is meant can be said.
+Error checkNoDevice() {
+  if (!given(Device))
+    return Error::success();
+  StringRef Value = Device;
+  return failure("--device: there is no such option; did you mean '" +
+                 (Value.find_first_of(":,/") == StringRef::npos
+                      ? "--device-type=" + Value
+                      : "--devices=" + Value) +
+                 "'?");
 }
 
 /// The devices of the replicas, or their number and type.
@@ -340,14 +373,16 @@ Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
       return failure("--cluster and --workers: give only one");
     Expected<ClusterSpec> Spec = readCluster(Cluster);
     if (!Spec)
-      return failure("--cluster: " + toString(Spec.takeError()));
+      return ofFile("--cluster", Spec.takeError());
     Tasks = trainingTasks(*Spec);
     auto Mine = find(Tasks, formatv("/job:{0}/task:{1}", Spec->TaskType,
                                     Spec->TaskIndex.value_or(0))
                                 .str());
     if (Mine == Tasks.end())
-      return failure("--cluster: " + Cluster +
-                     ": 'task' does not say which worker this is");
+      return fileError(
+          Cluster,
+          createStringError(inconvertibleErrorCode(),
+                            "'task' does not say which worker this is"));
     S.Split.Worker = static_cast<unsigned>(Mine - Tasks.begin());
     return Error::success();
   }
@@ -393,14 +428,12 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
 
 /// --reduction and --batch-norm, which say more than an option of a pass.
 Error checkReduction(StrategyOptions &S) {
-  if (Error E = checkWord("--reduction", Reduction,
-                          {"auto", "add", "collective", "accumulator"}))
+  if (Error E = Reduction.check())
     return E;
   S.Accumulates = Reduction == "accumulator";
   if (Reduction != "auto" && !S.Accumulates)
     S.Collectives.How.parse(Reduction);
-  if (Error E =
-          checkWord("--batch-norm", BatchNorm, {"local", "exact", "sync"}))
+  if (Error E = BatchNorm.check())
     return E;
   if (BatchNorm != "local")
     S.BatchNorm.emplace().How.parse(BatchNorm);
@@ -418,7 +451,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   if (!S.Assign.Emit->empty() && *S.Assign.Emit == Other.Output)
     return failure("--emit-strategy and -o: '" + Other.Output +
                    "' cannot be both");
-  if (Error E = checkWord("--mode", Mode, {"in-graph", "between-graph"}))
+  if (Error E = Mode.check())
     return E;
   bool IsSplit = S.To == Lowering::Workers;
   if (!IsSplit && (given(Workers) || (given(Worker) && Mode == "in-graph")))
@@ -528,6 +561,8 @@ std::vector<std::string> distributionFiles() {
 
 Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
                                     const OtherOptions &Other) {
+  if (Error E = checkNoDevice())
+    return E;
   bool Wanted = namesMachines() || given(Cluster) || given(Strategy);
   for (const cl::Option *Flag : distributionFlags()) {
     // These two every pass may have that has such an option.

@@ -11,8 +11,8 @@
 
 #include "lib/driver/BuildPipeline.h"
 #include "lib/graph/Graph.h"
+#include "lib/support/CommandLine.h"
 
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Error.h"
 
 #include <optional>
@@ -65,11 +65,29 @@ llvm::Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
 /// Whether the flags say on which machines the replicas are.
 bool namesMachines();
 
+/// A UsageError.
 llvm::Error failure(const llvm::Twine &Message);
 
 inline bool given(const llvm::cl::Option &O) {
   return O.getNumOccurrences() != 0;
 }
+
+/// A flag whose value is one of some words.
+class Choice : public llvm::cl::opt<std::string> {
+public:
+  template <typename... Modifiers>
+  explicit Choice(llvm::StringRef Name, std::vector<std::string> Words,
+                  const Modifiers &...Mods)
+      : llvm::cl::opt<std::string>(Name, Mods...), Words(std::move(Words)) {
+    setWords(*this, this->Words);
+  }
+
+  /// Refuses a value that is none of the words.
+  llvm::Error check() const;
+
+private:
+  std::vector<std::string> Words;
+};
 
 /// Refuses a \p Value of \p Flag that is not among \p Known.
 llvm::Error checkWord(llvm::StringRef Flag, llvm::StringRef Value,

@@ -49,10 +49,24 @@ static Expected<bool> printInformation(const ToolOptions &O,
     outs() << passHelp(*Registry.find(O.HelpPass)->Prototype);
   if (O.PassesMarkdown)
     outs() << passesMarkdown(Registry);
+  if (O.OptionsJson)
+    printOptionsJson(outs());
   if (O.PrintPipeline)
     outs() << Printed.str() << '\n';
   return O.ListPasses || !O.HelpPass.empty() || O.PassesMarkdown ||
-         O.PrintPipeline;
+         O.OptionsJson || O.PrintPipeline;
+}
+
+/// What was printed has to arrive. LLVM would take it for a fault of the
+/// program that who reads it has left.
+static int flushed() {
+  outs().flush();
+  std::error_code Fault = outs().error();
+  if (!Fault)
+    return ExitGood;
+  outs().clear_error();
+  return fail(
+      createStringError(Fault, "cannot write '<stdout>': " + Fault.message()));
 }
 
 int runTool(const ToolOptions &O, const PassRegistry &Registry) {
@@ -60,12 +74,12 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
   if (!Printed)
     return fail(Printed.takeError());
   if (*Printed)
-    return 0;
+    return flushed();
 
   Expected<std::unique_ptr<MemoryBuffer>> Buffer = openInput(O.Input);
   if (!Buffer) {
     errs() << escapeControls(toString(Buffer.takeError())) << '\n';
-    return 1;
+    return ExitInput;
   }
   if (O.Plan) {
     auto Plan = printPlan(*O.Plan, *O.Passes.Strategy,
@@ -74,7 +88,9 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
       return fail(Plan.takeError());
     outs() << *Plan;
     if (O.Output == "-" && !O.Format)
-      return 0;
+      return flushed();
+    if (int Status = flushed(); Status != ExitGood)
+      return Status;
   }
   if (O.SplitInput)
     return runSplit(O, **Buffer);
@@ -86,9 +102,9 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
                                       "': give --split-input-file"));
   // The program ends now: to take the graph apart first costs time only.
   auto Whole = std::make_unique<Run>(O, std::move(*Buffer));
-  bool Good = Whole->run(nullptr);
+  int Status = Whole->run(nullptr);
   BuryPointer(std::move(Whole));
-  return Good ? 0 : 1;
+  return Status;
 }
 
 } // namespace graft

@@ -35,6 +35,12 @@ public:
     if (!std::is_same_v<T, bool> && !Default.empty())
       Help += ". Default: " + Default;
     this->setDescription(Help);
+    if (llvm::StringRef Words = (Defaults.*Member).words();
+        !std::is_same_v<T, bool> && !Words.empty()) {
+      llvm::SmallVector<llvm::StringRef, 8> Each;
+      Words.split(Each, '|');
+      setWords(*this, {Each.begin(), Each.end()});
+    }
   }
 
   /// Sets the option in \p To if the flag is given.

@@ -14,7 +14,9 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 
+#include <array>
 #include <thread>
 
 using namespace llvm;
@@ -36,19 +38,22 @@ using TextList = cl::list<std::string>;
 using Flag = cl::opt<bool>;
 
 Text Input(cl::Positional, cl::init("-"), cl::cat(Files),
-           cl::desc("<graph file or SavedModel directory>"));
+           cl::desc("<graph file, SavedModel directory or - for stdin>"));
 Text Output("o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
             cl::desc("Output; text when it ends in .pbtxt. Of a SavedModel "
                      "only the graph file is written. Default: stdout"));
 Flag AsText("S", cl::cat(Files), cl::desc("Write text"));
 Flag Force("f", cl::cat(Files), cl::desc("Write binary even to a terminal"));
-Text Kind("input-kind", cl::init("auto"), cl::value_desc("kind"),
-          cl::cat(Files),
-          cl::desc("What the input is: auto, graph, metagraph, savedmodel or "
-                   "graphitem"));
-Text Emit("emit", cl::value_desc("format"), cl::cat(Files),
-          cl::desc("What to write: pb, pbtxt, summary (one line a node), dot, "
-                   "types (one line a tensor of the program) or none"));
+Choice Kind("input-kind",
+            {"auto", "graph", "metagraph", "savedmodel", "graphitem"},
+            cl::init("auto"), cl::value_desc("kind"), cl::cat(Files),
+            cl::desc("What the input is: auto, graph, metagraph, savedmodel or "
+                     "graphitem"));
+Choice
+    Emit("emit", {"pb", "pbtxt", "summary", "dot", "types", "none"},
+         cl::value_desc("format"), cl::cat(Files),
+         cl::desc("What to write: pb, pbtxt, summary (one line a node), dot, "
+                  "types (one line a tensor of the program) or none"));
 Text Depfile("d", cl::value_desc("file"), cl::cat(Files),
              cl::desc("Write a Make rule with all files read"));
 Flag InPlace("in-place", cl::cat(Files),
@@ -75,6 +80,8 @@ Text HelpPass("help-pass", cl::value_desc("pass"), cl::cat(Pipelines),
               cl::desc("Describe a pass and its options and exit"));
 Flag PassesMarkdown("print-passes-md", cl::Hidden, cl::cat(Pipelines),
                     cl::desc("Print docs/Passes.md and exit"));
+Flag OptionsJson("print-options-json", cl::Hidden, cl::cat(Pipelines),
+                 cl::desc("Print all options as JSON and exit"));
 
 Flag Strict("strict", cl::cat(Checking), cl::desc("Refuse what is not proved"));
 Flag VerifyOutput("verify-output", cl::cat(Checking),
@@ -89,8 +96,13 @@ TextList Explain("explain", cl::value_desc("node"), cl::cat(Checking),
                           "are split"));
 Text Remarks("remarks", cl::ValueOptional, cl::value_desc("file"),
              cl::cat(Checking),
-             cl::desc("Say what was done and why: as text, or as YAML to a "
-                      "file"));
+             cl::desc("Say what was done and why, on stderr or in a file, "
+                      "whose ending says how: .yaml, .json or .txt. Default: "
+                      "YAML"));
+Choice RemarksAs("remarks-format", {"yaml", "json", "text"},
+                 cl::value_desc("how"), cl::cat(Checking),
+                 cl::desc("How --remarks=FILE is written, whatever the file is "
+                          "called: yaml, json or text"));
 
 Flag VerifyEach("verify-each", cl::cat(Debugging),
                 cl::desc("Verify the graph after each pass"));
@@ -104,11 +116,12 @@ Flag PrintBeforeAll("print-before-all", cl::cat(Debugging),
                     cl::desc("Print the graph before each pass"));
 Flag PrintAfterAll("print-after-all", cl::cat(Debugging),
                    cl::desc("Print the graph after each pass"));
-Text PrintChanged("print-changed", cl::ValueOptional, cl::value_desc("how"),
-                  cl::cat(Debugging),
-                  cl::desc("Print the graph after each pass that changed it; "
-                           "'diff': only the difference, 'quiet': say nothing "
-                           "of other passes"));
+Choice
+    PrintChanged("print-changed", {"diff", "quiet"}, cl::ValueOptional,
+                 cl::value_desc("how"), cl::cat(Debugging),
+                 cl::desc("Print the graph after each pass that changed it; "
+                          "'diff': only the difference, 'quiet': say nothing "
+                          "of other passes"));
 Flag TimePasses("time-passes", cl::cat(Debugging),
                 cl::desc("Print the time that each pass took"));
 Flag Statistics("pass-statistics", cl::cat(Debugging),
@@ -151,9 +164,7 @@ Error chooseShardSize(ToolOptions &O) {
 Error chooseFormat(ToolOptions &O) {
   if (AsText && given(Emit) && Emit != "pbtxt")
     return failure("-S and --emit: give only one");
-  if (Error E =
-          checkWord("--input-kind", Kind,
-                    {"auto", "graph", "metagraph", "savedmodel", "graphitem"}))
+  if (Error E = Kind.check())
     return E;
   O.Kind = StringSwitch<InputKind>(Kind)
                .Case("graph", InputKind::GraphDef)
@@ -162,8 +173,7 @@ Error chooseFormat(ToolOptions &O) {
                .Case("graphitem", InputKind::GraphItem)
                .Default(InputKind::Auto);
   if (given(Emit)) {
-    if (Error E = checkWord("--emit", Emit,
-                            {"pb", "pbtxt", "summary", "dot", "types", "none"}))
+    if (Error E = Emit.check())
       return E;
     O.Format = StringSwitch<OutputFormat>(Emit)
                    .Case("pb", OutputFormat::Binary)
@@ -187,6 +197,26 @@ Error chooseFormat(ToolOptions &O) {
   return chooseShardSize(O);
 }
 
+/// By the flag, or else by what the file is called.
+Error chooseRemarks(ToolOptions &O) {
+  O.Remarks = given(Remarks);
+  O.RemarksFile = Remarks;
+  if (!given(RemarksAs)) {
+    O.RemarksAs = StringSwitch<RemarksFormat>(sys::path::extension(Remarks))
+                      .Case(".json", RemarksFormat::Json)
+                      .Case(".txt", RemarksFormat::Text)
+                      .Default(RemarksFormat::Yaml);
+    return Error::success();
+  }
+  if (Remarks.empty())
+    return failure("--remarks-format needs --remarks=FILE");
+  O.RemarksAs = StringSwitch<RemarksFormat>(RemarksAs)
+                    .Case("json", RemarksFormat::Json)
+                    .Case("text", RemarksFormat::Text)
+                    .Default(RemarksFormat::Yaml);
+  return RemarksAs.check();
+}
+
 Error chooseInstrumentation(Instrumentation &Show,
                             const PassRegistry &Registry) {
   Show.VerifyEach = VerifyEach;
@@ -205,7 +235,7 @@ Error chooseInstrumentation(Instrumentation &Show,
   if (!given(PrintChanged))
     return Error::success();
   if (!PrintChanged.empty())
-    if (Error E = checkWord("--print-changed", PrintChanged, {"diff", "quiet"}))
+    if (Error E = PrintChanged.check())
       return E;
   Show.PrintChanged = StringSwitch<Instrumentation::Changed>(PrintChanged)
                           .Case("diff", Instrumentation::Changed::Diff)
@@ -214,19 +244,39 @@ Error chooseInstrumentation(Instrumentation &Show,
   return Error::success();
 }
 
+constexpr StringLiteral Overview =
+    "graft-opt: rewrites a TensorFlow training graph for many devices\n\n"
+    "  graft-opt model.meta -o model.x4.meta --replicas=4\n\n"
+    "Without --replicas, --devices, --strategy or --passes the output is the "
+    "input.\n";
+
+std::array<const cl::OptionCategory *, 5> categories() {
+  return {&Files, &distributionCategory(), &Pipelines, &Checking, &Debugging};
+}
+
 } // namespace
+
+void printOptionsJson(raw_ostream &OS) {
+  static constexpr std::pair<StringRef, StringRef> Exits[] = {
+      {"0", "the output is written, and TensorFlow runs it; what differs from "
+            "the step of the input was said"},
+      {"1", "an input, an output or a file that an option names is at fault, "
+            "or the proof fails; an output that was there is as it was"},
+      {"2", "the command line is at fault; nothing was read or written"},
+      {"70", "a fault of graft, which one line on stderr tells; an output that "
+             "was there is as it was"}};
+  auto Ours = categories();
+  printOptionsJson(OS, {Overview, Input, Ours, Exits});
+}
 
 Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                                        const PassRegistry &Registry) {
-  const cl::OptionCategory *Ours[] = {&Files, &distributionCategory(),
-                                      &Pipelines, &Checking, &Debugging};
+  auto Ours = categories();
   cl::HideUnrelatedOptions(Ours);
-  cl::ParseCommandLineOptions(
-      Argc, Argv,
-      "graft-opt: rewrites a TensorFlow training graph for many devices\n\n"
-      "  graft-opt model.meta -o model.x4.meta --replicas=4\n\n"
-      "Without --replicas, --devices, --strategy or --passes the output is the "
-      "input.\n");
+  if (!cl::ParseCommandLineOptions(Argc, Argv, Overview, &errs()))
+    std::exit(ExitUsage);
+  if (Error E = checkRepeated(Ours))
+    return E;
   ToolOptions O;
   O.Input = Input;
   O.Output = Output;
@@ -243,12 +293,13 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return failure("--verify-output and --no-verify-output: give only one");
   O.VerifyDiagnostics = VerifyDiagnostics;
   O.SplitInput = SplitInput;
-  O.Remarks = given(Remarks);
-  O.RemarksFile = Remarks;
+  if (Error E = chooseRemarks(O))
+    return E;
   O.Explain.assign(Explain.begin(), Explain.end());
   O.PrintPipeline = PrintPipeline;
   O.ListPasses = ListPasses;
   O.PassesMarkdown = PassesMarkdown;
+  O.OptionsJson = OptionsJson;
   O.HelpPass = HelpPass;
   O.FurtherInputs = distributionFiles();
   for (int I = 1; I < Argc; ++I)

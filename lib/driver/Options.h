@@ -8,6 +8,7 @@
 #define GRAFT_LIB_DRIVER_OPTIONS_H
 
 #include "lib/driver/Plan.h"
+#include "lib/driver/Report.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
 #include "lib/pass/PassManager.h"
@@ -38,19 +39,24 @@ struct ToolOptions {
   bool VerifyDiagnostics = false;
   bool SplitInput = false;
   bool Remarks = false;
-  std::string RemarksFile;          ///< Empty: as text on stderr.
+  std::string RemarksFile; ///< Empty: as text on stderr.
+  RemarksFormat RemarksAs = RemarksFormat::Yaml;
   std::vector<std::string> Explain; ///< Nodes.
 
   bool PrintPipeline = false;
   bool ListPasses = false;
   bool PassesMarkdown = false;
+  bool OptionsJson = false;
   std::string HelpPass;
 };
 
 /// Parses and checks the command line. What cl:: itself refuses (an unknown
-/// flag) ends the program with status 1.
+/// flag) ends the program with status 2.
 llvm::Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                                              const PassRegistry &Registry);
+
+/// All options as JSON.
+void printOptionsJson(llvm::raw_ostream &OS);
 
 } // namespace graft
 

@@ -18,24 +18,27 @@ using namespace llvm;
 
 namespace graft {
 
-static cl::opt<std::string>
-    Plan("plan", cl::ValueOptional, cl::value_desc("yaml"),
-         cl::cat(distributionCategory()),
-         cl::desc("Print what a step of each strategy is predicted to cost on "
-                  "these machines: as a table, or as YAML. Nothing is written "
-                  "without -o"));
+static Choice Plan(
+    "plan", {"yaml", "json"}, cl::ValueOptional, cl::value_desc("how"),
+    cl::cat(distributionCategory()),
+    cl::desc(
+        "Print what a step of each strategy is predicted to cost on "
+        "these machines: as a table, or as yaml or json. Nothing is written "
+        "without -o"));
 
 Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses) {
   if (!given(Plan))
     return std::nullopt;
   if (!Plan.empty())
-    if (Error E = checkWord("--plan", Plan, {"yaml"}))
+    if (Error E = Plan.check())
       return E;
   if (HasPasses)
     return failure("--plan and --passes: give only one");
   if (!namesMachines())
     return failure("--plan needs --resources, --replicas or --devices");
-  return Plan.empty() ? PlanFormat::Table : PlanFormat::Yaml;
+  return Plan.empty()     ? PlanFormat::Table
+         : Plan == "json" ? PlanFormat::Json
+                          : PlanFormat::Yaml;
 }
 
 /// What is gathered in a step of \p M, which is rewritten as far as it takes to
@@ -80,12 +83,16 @@ Expected<std::string> printPlan(PlanFormat Format,
     for (const auto &[Node, Message] : inlineCalls(M->graph()).Errors)
       Diags.error(Node, Message);
   if (Diags.hasErrors())
-    return failure(M->FileName + ": " + diagnosticText(Diags.all().front()));
+    return fileError(M->FileName,
+                     createStringError(inconvertibleErrorCode(),
+                                       diagnosticText(Diags.all().front())));
   const Graph &G = M->graph();
   std::vector<VariableRow> Variables =
       listVariables(G, VariableIndex(G), declaredVariables(*M));
   if (Variables.empty())
-    return failure("--plan: the graph trains no variable");
+    return fileError(M->FileName,
+                     createStringError(inconvertibleErrorCode(),
+                                       "the graph trains no variable"));
   bool OnGpus = Strategy.InputChoosesDevices && namesGpu(G);
   ResourceSpec Machines = Strategy.Assign.Machines
                               ? *Strategy.Assign.Machines
@@ -93,9 +100,15 @@ Expected<std::string> printPlan(PlanFormat Format,
   JoinedBytes Joined = joinedBytes(*M, Strategy, OnGpus);
   std::vector<PlanRow> Rows =
       makePlan(Variables, Machines, Strategy.Assign.forBuilder(), Joined);
-  return Format == PlanFormat::Yaml
-             ? planYaml(Rows, Variables, Machines, Joined)
-             : planText(Rows, Variables, Machines, Joined);
+  switch (Format) {
+  case PlanFormat::Yaml:
+    return planYaml(Rows, Variables, Machines, Joined);
+  case PlanFormat::Json:
+    return planJson(Rows, Variables, Machines, Joined);
+  case PlanFormat::Table:
+    break;
+  }
+  return planText(Rows, Variables, Machines, Joined);
 }
 
 } // namespace graft

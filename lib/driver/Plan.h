@@ -14,7 +14,7 @@
 
 namespace graft {
 
-enum class PlanFormat : uint8_t { Table, Yaml };
+enum class PlanFormat : uint8_t { Table, Yaml, Json };
 
 /// What --plan asks for.
 llvm::Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses);

@@ -6,10 +6,13 @@
 
 #include "lib/driver/Report.h"
 
+#include "lib/support/CommandLine.h"
+
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/JSON.h"
 
 #include <algorithm>
 
@@ -41,7 +44,7 @@ std::string diagnosticText(const Diagnostic &D) {
 }
 
 void printDiagnostic(raw_ostream &OS, StringRef File, const Diagnostic &D) {
-  OS << escapeControls(File);
+  OS << escapeControls(D.File.empty() ? File : StringRef(D.File));
   if (D.Line != 0)
     OS << ':' << D.Line << ':' << D.Column;
   OS << ": " << severityName(D.Level) << ": "
@@ -166,8 +169,9 @@ void printLines(StringRef Text) {
 }
 
 int fail(Error E) {
-  printLines("graft-opt: error: " + toString(std::move(E)));
-  return 1;
+  int Status = E.isA<UsageError>() ? ExitUsage : ExitInput;
+  printLines(errorLine("graft-opt", std::move(E)));
+  return Status;
 }
 
 void printRemarkTable(raw_ostream &OS, const DiagnosticEngine &Diags) {
@@ -185,7 +189,7 @@ void printRemarkTable(raw_ostream &OS, const DiagnosticEngine &Diags) {
   printSection(OS, "not proved", NotProved);
 }
 
-std::string remarksYaml(const DiagnosticEngine &Diags) {
+static std::string remarksYaml(const DiagnosticEngine &Diags) {
   std::string Out;
   raw_string_ostream OS(Out);
   for (const Diagnostic &D : Diags.all()) {
@@ -201,6 +205,7 @@ std::string remarksYaml(const DiagnosticEngine &Diags) {
     Line("Id", D.Id);
     Line("Pass", D.Pass);
     Line("Node", D.Node);
+    Line("File", D.File);
     if (D.Line != 0)
       OS << "Line: " << D.Line << '\n';
     Line("Message", D.Message);
@@ -222,6 +227,58 @@ std::string remarksYaml(const DiagnosticEngine &Diags) {
     }
     OS << "...\n";
   }
+  return Out;
+}
+
+/// Names may be any bytes; JSON has none that are not UTF-8.
+static void attribute(json::OStream &J, StringRef Key, StringRef Value) {
+  if (!Value.empty())
+    J.attribute(Key, json::isUTF8(Value) ? Value.str() : json::fixUTF8(Value));
+}
+
+static std::string remarksJson(const DiagnosticEngine &Diags) {
+  std::string Out;
+  raw_string_ostream OS(Out);
+  json::OStream J(OS, 1);
+  J.array([&] {
+    for (const Diagnostic &D : Diags.all())
+      J.object([&] {
+        attribute(J, "Level", severityName(D.Level));
+        attribute(J, "Id", D.Id);
+        attribute(J, "Pass", D.Pass);
+        attribute(J, "Node", D.Node);
+        attribute(J, "File", D.File);
+        if (D.Line != 0)
+          J.attribute("Line", D.Line);
+        attribute(J, "Message", D.Message);
+        if (!D.Facts.empty())
+          J.attributeObject("Facts", [&] {
+            for (const auto &[Key, Value] : D.Facts)
+              J.attribute(Key,
+                          json::isUTF8(Value) ? Value : json::fixUTF8(Value));
+          });
+        if (!D.Notes.empty())
+          J.attributeArray("Notes", [&] {
+            for (const auto &[Node, Message] : D.Notes)
+              J.value(json::fixUTF8(withNode(Node, Message)));
+          });
+      });
+  });
+  OS << '\n';
+  return Out;
+}
+
+std::string remarksText(const DiagnosticEngine &Diags, RemarksFormat Format,
+                        StringRef File) {
+  if (Format == RemarksFormat::Yaml)
+    return remarksYaml(Diags);
+  if (Format == RemarksFormat::Json)
+    return remarksJson(Diags);
+  std::string Out;
+  raw_string_ostream OS(Out);
+  for (const Diagnostic &D : groupAlike(Diags, /*ShowAll=*/true))
+    printDiagnostic(OS, File, D);
+  printRemarkTable(OS, Diags);
   return Out;
 }
 

@@ -29,7 +29,8 @@ void printDiagnostic(llvm::raw_ostream &OS, llvm::StringRef File,
 /// Prints \p Text, lines that are each ended, on stderr.
 void printLines(llvm::StringRef Text);
 
-/// Prints what \p E says, and gives the exit status of a program that fails.
+/// Prints what \p E says, and gives the exit status of a program that fails:
+/// that of a usage error is another one.
 int fail(llvm::Error E);
 
 /// The diagnostics, with one for all that say the same for the same reason: it
@@ -41,8 +42,13 @@ std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags, bool ShowAll);
 /// proved.
 void printRemarkTable(llvm::raw_ostream &OS, const DiagnosticEngine &Diags);
 
-/// Remarks and warnings as a stream of YAML documents.
-std::string remarksYaml(const DiagnosticEngine &Diags);
+/// How --remarks=FILE writes them.
+enum class RemarksFormat : uint8_t { Text, Yaml, Json };
+
+/// Remarks, warnings and errors about \p File: a stream of YAML documents, an
+/// array of JSON objects with the same fields, or what a terminal shows.
+std::string remarksText(const DiagnosticEngine &Diags, RemarksFormat Format,
+                        llvm::StringRef File);
 
 /// Holds the diagnostics against the `expected-...` comments of \p Text.
 /// Prints what does not agree; true when all does. Errors and warnings that

@@ -45,6 +45,7 @@ static void report(Error E, DiagnosticEngine &Diags) {
 bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
   Error E = checkFiles(O, Output, Graph);
   MayWrite = !E;
+  BadUsage |= E.isA<UsageError>();
   if (!MayWrite)
     report(std::move(E), Diags);
   return MayWrite;
@@ -342,7 +343,7 @@ Error Run::writeRemarks(const DiagnosticEngine &All) {
     return Error::success();
   WriteOptions Plain{.Format = OutputFormat::Text};
   return writeFile(O.RemarksFile, Plain, [&](ByteSink &Sink) {
-    Sink.write(remarksYaml(All));
+    Sink.write(remarksText(All, O.RemarksAs, File));
     return Error::success();
   });
 }
@@ -412,14 +413,15 @@ void Run::restart(const Diagnostic &Why) {
   Diags.setPass("");
 }
 
-bool Run::run(std::string *Text) {
+int Run::run(std::string *Text) {
   process(Text);
   if (const Diagnostic *Why = whyOnce()) {
     restart(*Why);
     if (!Diags.hasErrors())
       process(Text);
   }
-  return finish();
+  bool Good = finish();
+  return Good ? ExitGood : BadUsage ? ExitUsage : ExitInput;
 }
 
 bool Run::finish() {

@@ -32,8 +32,8 @@ public:
   }
 
   /// Reads, runs the passes, and writes: to the output, or to \p Text when
-  /// several inputs go into one output. True when all was well.
-  bool run(std::string *Text);
+  /// several inputs go into one output. The exit status of the program.
+  int run(std::string *Text);
   /// Prints the messages; true when there is none that makes the run fail.
   bool finish();
 
@@ -68,7 +68,8 @@ private:
   std::string Types;       ///< What --emit=types writes.
   bool HasDepfile = false; ///< It is written.
   bool HasRemarks = false;
-  bool MayWrite = true; ///< No output is an input.
+  bool MayWrite = true;  ///< No output is an input.
+  bool BadUsage = false; ///< One is: the command line is at fault.
   /// Nothing is split: what is could not be proved.
   bool Once = false;
   bool Late = false; ///< Checks run while the output is written.

@@ -48,15 +48,16 @@ int runSplit(const ToolOptions &O, const MemoryBuffer &Buffer) {
   if (Error E = checkFiles(O, O.Output, O.Input))
     return fail(std::move(E));
   std::string All;
-  bool Good = true, IsFirst = true;
+  int Status = ExitGood;
+  bool IsFirst = true;
   for (std::unique_ptr<MemoryBuffer> &Part : split(Buffer)) {
     std::string Text;
-    Good &= Run(O, std::move(Part)).run(&Text);
+    Status = std::max(Status, Run(O, std::move(Part)).run(&Text));
     All += (IsFirst ? "" : SplitMarker.str() + "\n") + Text;
     IsFirst = false;
   }
-  if (!Good)
-    return 1;
+  if (Status != ExitGood)
+    return Status;
   WriteOptions Options = O.Write;
   Options.Format = O.Format.value_or(OutputFormat::Text);
   if (Error E = writeFile(O.Output, Options, [&](ByteSink &Sink) {

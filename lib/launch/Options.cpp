@@ -6,6 +6,7 @@
 
 #include "lib/launch/Options.h"
 
+#include "lib/support/CommandLine.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -39,10 +40,33 @@ cl::list<std::string>
 cl::opt<double> Timeout("timeout", cl::value_desc("seconds"),
                         cl::cat(Launching),
                         cl::desc("End everything then, with exit status 124"));
+cl::opt<bool> OptionsJson("print-options-json", cl::Hidden, cl::cat(Launching),
+                          cl::desc("Print all options as JSON and exit"));
 
 Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
+  return make_error<UsageError>(Message.str());
 }
+
+constexpr StringLiteral Overview =
+    "graft-launch: runs a command for each task of a cluster, on this machine, "
+    "to try it out\n\n"
+    "  graft-launch cluster.json -- python -u train.py worker-{index}.meta\n\n"
+    "Each process has its TF_CONFIG; {task}, {job} and {index} in the command "
+    "are its own. A port 0 in the file\nis one that is free. When all of chief "
+    "and worker have ended the others are ended, and when one fails all are.\n";
+
+constexpr std::pair<StringRef, StringRef> Exits[] = {
+    {"0", "all that train have ended with status 0"},
+    {"1", "the cluster file is at fault, or the first process to fail ended "
+          "with status 1"},
+    {"2", "the command line is at fault, or the first process to fail ended "
+          "with status 2"},
+    {"N",
+     "the first process to fail ended with status N; 128 and its signal if "
+     "a signal ended it"},
+    {"124", "--timeout: time was up"},
+    {"126, 127", "the command cannot be run, or is not there"},
+    {"129, 130, 143", "SIGHUP, SIGINT or SIGTERM ended graft-launch"}};
 
 Error checkJob(StringRef Flag, StringRef Job) {
   const std::vector<std::string> Known = {"chief", "worker", "ps", "evaluator"};
@@ -64,18 +88,15 @@ Expected<LaunchOptions> parseLaunchOptions(int Argc, char **Argv) {
       Argv, End, [](const char *A) { return StringRef(A) == "--"; });
   const cl::OptionCategory *Ours[] = {&Launching};
   cl::HideUnrelatedOptions(Ours);
-  if (!cl::ParseCommandLineOptions(
-          static_cast<int>(Dashes - Argv), Argv,
-          "graft-launch: runs a command for each task of a cluster, on this "
-          "machine, to try it out\n\n"
-          "  graft-launch cluster.json -- python -u train.py "
-          "worker-{index}.meta\n\n"
-          "Each process has its TF_CONFIG; {task}, {job} and {index} in the "
-          "command are its own. A port 0 in the file\nis one that is free. "
-          "When all of chief and worker have ended the others are ended, and "
-          "when one fails all are.\n",
-          &errs()))
-    std::exit(2);
+  if (!cl::ParseCommandLineOptions(static_cast<int>(Dashes - Argv), Argv,
+                                   Overview, &errs()))
+    std::exit(ExitUsage);
+  if (OptionsJson) {
+    printOptionsJson(outs(), {Overview, File, Ours, Exits});
+    std::exit(ExitGood);
+  }
+  if (Error E = checkRepeated(Ours))
+    return E;
   LaunchOptions O;
   O.ClusterFile = File;
   if (Dashes != End)

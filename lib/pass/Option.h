@@ -64,6 +64,8 @@ public:
   /// The default as text; empty: there is none.
   virtual std::string printDefault() const = 0;
   virtual bool isDefault() const = 0;
+  /// The values, `a|b|c`, of an option that has few; else empty.
+  virtual llvm::StringRef words() const = 0;
   /// What is between two values of a list; '\0': it is none.
   virtual char separator() const = 0;
   /// A comma in its text goes on unless an option follows.
@@ -125,6 +127,12 @@ public:
     return print(Default);
   }
   bool isDefault() const override { return Value == Default; }
+  llvm::StringRef words() const override {
+    if constexpr (IsString || IsList || IsNumber)
+      return "";
+    else
+      return wordsOf(T());
+  }
   char separator() const override { return IsList ? Separator : '\0'; }
   bool takesCommas() const override { return IsList && TakesCommas; }
 

@@ -38,9 +38,10 @@ private:
   void writeSlots();
   void explain(NodeId Var, const VariableStrategy &V) const;
   bool fail(const VariableStrategy &V, const Twine &Why) {
-    Diags.error(
-        "", (Source + V.Place + ": node_config '" + V.Variable + "': " + Why)
-                .str());
+    Diags.error(fileError(
+        Source, createStringError(inconvertibleErrorCode(),
+                                  Source + V.Place + ": node_config '" +
+                                      V.Variable + "': " + Why)));
     return false;
   }
   bool hasPolicy(NodeId Var) const {

@@ -7,6 +7,7 @@
 #include "lib/strategy/Cluster.h"
 
 #include "lib/graph/DeviceName.h"
+#include "lib/support/Diagnostics.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -165,9 +166,12 @@ Expected<ClusterSpec> readCluster(StringRef File) {
     return failure("the name of the file is empty");
   auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
   if (!Buffer)
-    return failure("cannot read '" + File +
-                   "': " + Buffer.getError().message());
-  return parseCluster((*Buffer)->getBuffer(), File);
+    return fileError(File,
+                     failure("cannot be read: " + Buffer.getError().message()));
+  Expected<ClusterSpec> Spec = parseCluster((*Buffer)->getBuffer(), File);
+  if (!Spec)
+    return fileError(File, Spec.takeError());
+  return Spec;
 }
 
 std::vector<std::string> trainingTasks(const ClusterSpec &Cluster) {

@@ -8,6 +8,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 
@@ -124,6 +126,40 @@ std::string planYaml(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
                     "{4:f0}\n",
                     Row.Strategy, Row.Cost.Seconds, Row.Cost.BusiestLink,
                     Row.Cost.BusiestBytes, Row.Cost.NetworkBytes);
+  return Text;
+}
+
+std::string planJson(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
+                     const ResourceSpec &Spec, JoinedBytes Joined) {
+  Totals T(Variables);
+  std::string Text;
+  raw_string_ostream OS(Text);
+  json::OStream J(OS, 1);
+  auto Count = [&](StringRef Key, auto Value) {
+    J.attribute(Key, static_cast<int64_t>(Value));
+  };
+  J.object([&] {
+    Count("replicas", Spec.replicaDevices().size());
+    Count("nodes", Spec.Nodes.size());
+    Count("variables", Variables.size());
+    Count("variable-bytes", T.Bytes);
+    Count("sparse-variables", T.Sparse);
+    Count("unknown-rows", T.NoRows);
+    Count("unknown-shapes", T.NoShape);
+    Count("joined-bytes", Joined.PerStep);
+    Count("joined-bytes-per-row", Joined.PerRow);
+    J.attributeArray("strategies", [&] {
+      for (const PlanRow &Row : Rows)
+        J.object([&] {
+          J.attribute("strategy", Row.Strategy);
+          J.attribute("seconds", Row.Cost.Seconds);
+          J.attribute("busiest-link", Row.Cost.BusiestLink);
+          Count("busiest-bytes", Row.Cost.BusiestBytes);
+          Count("network-bytes", Row.Cost.NetworkBytes);
+        });
+    });
+  });
+  OS << '\n';
   return Text;
 }
 

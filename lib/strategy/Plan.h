@@ -40,6 +40,10 @@ std::string planText(llvm::ArrayRef<PlanRow> Rows,
 std::string planYaml(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined = {});
+/// The same as JSON.
+std::string planJson(llvm::ArrayRef<PlanRow> Rows,
+                     llvm::ArrayRef<VariableRow> Variables,
+                     const ResourceSpec &Spec, JoinedBytes Joined = {});
 
 } // namespace graft
 

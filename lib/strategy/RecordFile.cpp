@@ -10,6 +10,7 @@
 #include "lib/strategy/RecordFile.h"
 
 #include "lib/io/read/Sniff.h"
+#include "lib/support/Diagnostics.h"
 
 #include "autodist/strategy.pb.h"
 
@@ -21,6 +22,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
+
+#include <map>
 
 using namespace llvm;
 
@@ -65,6 +68,56 @@ public:
   std::string Message;
 };
 
+/// Where the file ends too early: inside of which entry; empty if none is open.
+std::string unclosedIn(StringRef Text) {
+  namespace io = google::protobuf::io;
+  Collector Ignored;
+  io::ArrayInputStream Stream(Text.data(), static_cast<int>(Text.size()));
+  io::Tokenizer Tokens(&Stream, &Ignored);
+  Tokens.set_comment_style(io::Tokenizer::SH_COMMENT_STYLE);
+  std::vector<std::pair<std::string, int>> Open; ///< Names and lines.
+  std::string Name;
+  while (Tokens.Next()) {
+    const io::Tokenizer::Token &T = Tokens.current();
+    if (T.type == io::Tokenizer::TYPE_IDENTIFIER)
+      Name = T.text;
+    else if (T.text == "{" || T.text == "<")
+      Open.emplace_back(Name, T.line + 1);
+    else if ((T.text == "}" || T.text == ">") && !Open.empty())
+      Open.pop_back();
+  }
+  if (Open.empty())
+    return "";
+  return formatv("the file ends inside of the '{0}' that begins in line {1}; "
+                 "its end, '}', is missing",
+                 Open.back().first, Open.back().second);
+}
+
+/// The same of bytes: which entry has more than there are.
+std::string truncationOf(StringRef Bytes) {
+  namespace io = google::protobuf::io;
+  io::CodedInputStream Stream(reinterpret_cast<const uint8_t *>(Bytes.data()),
+                              static_cast<int>(Bytes.size()));
+  std::map<int, unsigned> Counts;
+  while (uint32_t Tag = Stream.ReadTag()) {
+    const auto *Field = pb::Strategy::descriptor()->FindFieldByNumber(
+        static_cast<int>(Tag >> 3));
+    uint32_t Size;
+    // All fields of a strategy have a length.
+    if (!Field || (Tag & 7) != 2 || !Stream.ReadVarint32(&Size))
+      return "";
+    unsigned Index = Counts[Field->number()]++;
+    auto At = static_cast<size_t>(Stream.CurrentPosition());
+    if (Size > Bytes.size() - At)
+      return formatv(
+          "{0} {1} has {2} bytes from byte {3} on, and the file ends "
+          "after {4}",
+          Field->name(), Index, Size, At, Bytes.size() - At);
+    Stream.Skip(static_cast<int>(Size));
+  }
+  return "";
+}
+
 /// Whether \p M or a message in it has a field that it should not have.
 bool hasUnknownFields(const google::protobuf::Message &M) {
   const google::protobuf::Reflection *R = M.GetReflection();
@@ -107,15 +160,21 @@ parseMessage(StringRef Bytes, StringRef File,
           Binary.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())) &&
           !hasUnknownFields(Binary))
         return Binary;
-      return failure(File + ":" + Errors.Message);
+      std::string Unclosed = unclosedIn(Bytes);
+      return failure(File + ":" + Errors.Message +
+                     (Unclosed.empty() ? "" : "; " + Unclosed));
     }
     // Text may have strings that no other file can.
     if (pb::Strategy Again; !Again.ParseFromString(Message.SerializeAsString()))
       return failure(File + ": a string is not UTF-8");
     return Message;
   }
-  if (!Message.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())))
-    return failure(File + ": is truncated, or not a strategy");
+  if (!Message.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size()))) {
+    std::string Where = truncationOf(Bytes);
+    return failure(File + ": is " +
+                   (Where.empty() ? "malformed, or not a strategy"
+                                  : "truncated: " + Where));
+  }
   if (hasUnknownFields(Message))
     return failure(File + ": is not a strategy: it has unknown fields");
   return Message;
@@ -264,9 +323,12 @@ Expected<StrategyRecord> readRecord(StringRef File) {
   auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/false,
                                       /*RequiresNullTerminator=*/false);
   if (!Buffer)
-    return failure("'" + File +
-                   "' cannot be read: " + Buffer.getError().message());
-  return parseRecord((*Buffer)->getBuffer(), File);
+    return fileError(File,
+                     failure("cannot be read: " + Buffer.getError().message()));
+  Expected<StrategyRecord> Record = parseRecord((*Buffer)->getBuffer(), File);
+  if (!Record)
+    return fileError(File, Record.takeError());
+  return Record;
 }
 
 Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,

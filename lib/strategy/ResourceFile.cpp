@@ -335,10 +335,14 @@ Expected<ResourceSpec> readResources(StringRef File,
                              "the name of the file is empty");
   auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
   if (!Buffer)
-    return createStringError(inconvertibleErrorCode(),
-                             "cannot read '" + File +
-                                 "': " + Buffer.getError().message());
-  return parseResources((*Buffer)->getBuffer(), File, Notes);
+    return fileError(File, createStringError(inconvertibleErrorCode(),
+                                             "cannot be read: " +
+                                                 Buffer.getError().message()));
+  Expected<ResourceSpec> Spec =
+      parseResources((*Buffer)->getBuffer(), File, Notes);
+  if (!Spec)
+    return fileError(File, Spec.takeError());
+  return Spec;
 }
 
 } // namespace graft

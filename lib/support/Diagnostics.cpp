@@ -9,12 +9,55 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 
 using namespace llvm;
 
 namespace graft {
+
+char SideFileError::ID = 0;
+
+std::string SideFileError::place() const {
+  return Line == 0 ? File : formatv("{0}:{1}:{2}", File, Line, Column).str();
+}
+
+void SideFileError::log(raw_ostream &OS) const {
+  OS << place() << ": " << Message;
+}
+
+Error fileError(StringRef File, Error E) {
+  if (E.isA<SideFileError>())
+    return E;
+  std::string Text = toString(std::move(E));
+  auto Fault = std::make_unique<SideFileError>();
+  Fault->File = File.str();
+  StringRef Said = Text;
+  if (Said.consume_front(File)) {
+    StringRef Rest = Said;
+    if (Rest.consume_front(":") && !Rest.consumeInteger(10, Fault->Line) &&
+        Rest.consume_front(":") && !Rest.consumeInteger(10, Fault->Column))
+      Said = Rest;
+    else
+      Fault->Line = Fault->Column = 0;
+    Said.consume_front(":");
+  }
+  Fault->Message = Said.ltrim().str();
+  return Error(std::move(Fault));
+}
+
+std::string errorLine(StringRef Program, Error E) {
+  std::string Place = Program.str(), Message;
+  handleAllErrors(
+      std::move(E),
+      [&](const SideFileError &F) {
+        Place = F.place();
+        Message = F.Message;
+      },
+      [&](const ErrorInfoBase &Other) { Message = Other.message(); });
+  return Place + ": error: " + Message;
+}
 
 Diagnostic &DiagnosticEngine::add(Severity Level, StringRef Id, StringRef Node,
                                   std::string Message) {
@@ -39,6 +82,20 @@ void DiagnosticEngine::append(const DiagnosticEngine &Other) {
 
 Diagnostic &DiagnosticEngine::error(StringRef Node, std::string Message) {
   return add(Severity::Error, "", Node, std::move(Message));
+}
+
+Diagnostic &DiagnosticEngine::error(Error E) {
+  Diagnostic &D = error("", "");
+  handleAllErrors(
+      std::move(E),
+      [&](const SideFileError &F) {
+        D.File = F.File;
+        D.Line = F.Line;
+        D.Column = F.Column;
+        D.Message = F.Message;
+      },
+      [&](const ErrorInfoBase &Other) { D.Message = Other.message(); });
+  return D;
 }
 
 Diagnostic &DiagnosticEngine::warning(StringRef Node, std::string Message) {

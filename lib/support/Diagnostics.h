@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/Error.h"
 
 #include <functional>
 #include <string>
@@ -16,6 +17,31 @@
 #include <vector>
 
 namespace graft {
+
+/// An error in a file that is read beside the graph.
+class SideFileError : public llvm::ErrorInfo<SideFileError> {
+public:
+  static char ID;
+
+  /// `FILE:LINE:COLUMN: MESSAGE`.
+  void log(llvm::raw_ostream &OS) const override;
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+  /// `FILE`, or `FILE:LINE:COLUMN`.
+  std::string place() const;
+
+  std::string File, Message;
+  unsigned Line = 0, Column = 0; ///< From 1 on, or 0.
+};
+
+/// What \p E says of \p File. Its text may begin with the name of the file and
+/// a place, `FILE:LINE:COLUMN: MESSAGE`, as parsers say it.
+llvm::Error fileError(llvm::StringRef File, llvm::Error E);
+
+/// The line that \p Program prints of \p E: it begins with the name of the file
+/// that is at fault, or of the program.
+std::string errorLine(llvm::StringRef Program, llvm::Error E);
 
 enum class Severity : uint8_t { Error, Warning, Remark, Note };
 
@@ -26,6 +52,7 @@ struct Diagnostic {
   std::string Node;    ///< Name in the input, empty: the whole graph.
   std::string Pass;    ///< The pass that reports; filled in by the engine.
   std::string Id;      ///< Stable id of a remark or warning ("reduction").
+  std::string File;    ///< What it is about, if not the input.
   bool Shown = false;  ///< A remark that is printed without --remarks, too.
   unsigned Line = 0;   ///< 1-based line of the node in a text input, or 0.
   unsigned Column = 0;
@@ -65,6 +92,8 @@ public:
   bool wantsRemarks() const { return Remarks; }
 
   Diagnostic &error(llvm::StringRef Node, std::string Message);
+  /// The error \p E; of a SideFileError the file and the place.
+  Diagnostic &error(llvm::Error E);
   Diagnostic &warning(llvm::StringRef Node, std::string Message);
   Diagnostic &warning(llvm::StringRef Id, llvm::StringRef Node,
                       std::string Message);

@@ -48,14 +48,14 @@ function(check Package PackageDir)
 
   run(Log "${CMAKE_COMMAND}" -S "${Source}" -B "${Tree}" -G "${GENERATOR}"
     "-Dgraft_DIR=${PackageDir}")
-  build("${Tree}" 2 "${Package}, first build")
+  build("${Tree}" 3 "${Package}, first build")
   build("${Tree}" 0 "${Package}, nothing changed")
   file(SHA256 "${Output}" First)
   file(TIMESTAMP "${Output}" FirstTime "%s%f")
 
   # Touched: graft runs, and keeps the file that it would write again.
   file(TOUCH "${Input}")
-  build("${Tree}" 2 "${Package}, input touched")
+  build("${Tree}" 3 "${Package}, input touched")
   build("${Tree}" 0 "${Package}, nothing changed since")
   file(SHA256 "${Output}" Touched)
   expect_equal("${Touched}" "${First}" "output of the same input")
@@ -68,13 +68,17 @@ function(check Package PackageDir)
   file(READ "${Input}" Text)
   string(REPLACE "float_val: 0.01" "float_val: 0.25" Changed "${Text}")
   file(WRITE "${Input}" "${Changed}")
-  build("${Tree}" 2 "${Package}, input changed")
+  build("${Tree}" 3 "${Package}, input changed")
   build("${Tree}" 0 "${Package}, nothing changed since")
   file(READ "${Output}" After)
   if(NOT After MATCHES "float_val: 0\\.25")
     message(FATAL_ERROR "the output does not have the changed constant")
   endif()
   file(SHA256 "${Same}" SameBefore)
+
+  # Another strategy: one graph is made of it.
+  file(APPEND "${Source}/strategies/ps.pbtxt" "# the same\n")
+  build("${Tree}" 1 "${Package}, strategy file changed")
 
   # Broken: the build fails and leaves the last good output alone.
   file(APPEND "${Input}" "node {\n")
@@ -86,7 +90,7 @@ function(check Package PackageDir)
   file(SHA256 "${Same}" SameAfter)
   expect_equal("${SameAfter}" "${SameBefore}" "output after a failed run")
   file(WRITE "${Input}" "${Changed}")
-  build("${Tree}" 2 "${Package}, input repaired")
+  build("${Tree}" 3 "${Package}, input repaired")
 endfunction()
 
 file(REMOVE_RECURSE "${WORK}")

@@ -7,9 +7,10 @@
 #                 [ARGS <graft-opt option>...])
 #
 # Adds the target <target>, part of `all`, which rewrites INPUT into OUTPUT with
-# graft-opt. A relative INPUT is looked up in the current source folder, a
-# relative OUTPUT is made in the current binary folder; the property
-# GRAFT_OUTPUT of the target holds the absolute path of the result.
+# graft-opt. A relative INPUT, or STRATEGY with a dot or a slash, is looked up in
+# the current source folder, a relative OUTPUT is made in the current binary
+# folder; the property GRAFT_OUTPUT of the target holds the absolute path of the
+# result.
 #
 # The build runs graft again when INPUT, graft itself or any other file that
 # graft read (a strategy, a resource specification: they are in the depfile)
@@ -50,6 +51,11 @@ function(graft_add_graph Target)
     list(APPEND Options "--device-type=${Arg_DEVICE_TYPE}")
   endif()
   if(DEFINED Arg_STRATEGY)
+    # No strategy has a name with a dot or a slash.
+    if(Arg_STRATEGY MATCHES "[./]")
+      cmake_path(ABSOLUTE_PATH Arg_STRATEGY
+        BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
+    endif()
     list(APPEND Options "--strategy=${Arg_STRATEGY}")
   endif()
   list(APPEND Options ${Arg_ARGS})

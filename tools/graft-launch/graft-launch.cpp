@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/launch/Launcher.h"
+#include "lib/support/CommandLine.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -20,23 +21,22 @@ using namespace llvm;
 using namespace graft;
 
 static int fail(Error E, int Status) {
-  errs() << "graft-launch: error: " << escapeControls(toString(std::move(E)))
-         << '\n';
+  errs() << escapeControls(errorLine("graft-launch", std::move(E))) << '\n';
   return Status;
 }
 
 int main(int Argc, char **Argv) {
   if (std::error_code E = sys::Process::FixupStandardFileDescriptors())
-    return fail(errorCodeToError(E), 1);
+    return fail(errorCodeToError(E), ExitInput);
   cl::SetVersionPrinter(
       [](raw_ostream &OS) { OS << "graft-launch " GRAFT_VERSION "\n"; });
   Expected<LaunchOptions> O = parseLaunchOptions(Argc, Argv);
   if (!O)
-    return fail(O.takeError(), 2);
+    return fail(O.takeError(), ExitUsage);
   Expected<ClusterSpec> Cluster = readCluster(O->ClusterFile);
   if (!Cluster)
-    return fail(Cluster.takeError(), 1);
+    return fail(Cluster.takeError(), ExitInput);
   if (Error E = choosePorts(*Cluster, O->PortBase))
-    return fail(std::move(E), 1);
+    return fail(std::move(E), ExitInput);
   return launch(*O, *Cluster);
 }

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Graph bytes go to the output and nowhere else; all messages go to stderr.
-// Exit status 0, or 1 after any error, with the output untouched; 70 after a
-// fault of graft.
+// Exit status 0; 1 after an error of the input, an output or the proof, 2 after
+// one of the command line, 70 after a fault of graft: with the output
+// untouched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +13,7 @@
 
 #include "lib/driver/Driver.h"
 #include "lib/driver/Report.h"
+#include "lib/support/CommandLine.h"
 
 #include "google/protobuf/stubs/common.h"
 #include "google/protobuf/stubs/logging.h"
@@ -46,7 +48,12 @@ int main(int Argc, char **Argv) {
   registerAllPasses(Registry);
   registerTestPasses(Registry);
   Expected<ToolOptions> O = parseCommandLine(Argc, Argv, Registry);
-  if (!O)
-    return fail(O.takeError());
+  if (!O) {
+    Error E = O.takeError();
+    // Some flags name files, which are read at once.
+    int Status = E.isA<SideFileError>() ? ExitInput : ExitUsage;
+    fail(std::move(E));
+    return Status;
+  }
   return runTool(*O, Registry);
 }

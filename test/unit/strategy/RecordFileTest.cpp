@@ -110,7 +110,9 @@ TEST_CASE("an entry that is wrong is named", "[recordfile]") {
           N.set_var_name("");
           N.mutable_allreducesynchronizer();
         })) == "s.pb: node_config 0 has no var_name");
-  CHECK(refused("\x1a\x7f") == "s.pb: is truncated, or not a strategy");
+  CHECK(refused("\x1a\x7f") ==
+        "s.pb: is truncated: node_config 0 has 127 bytes from byte 2 on, and "
+        "the file ends after 0");
   CHECK(refused("\x3a\x01x") ==
         "s.pb: is not a strategy: it has unknown fields");
   CHECK(refused("node_config {\n  x: 1\n}", "s.pbtxt")

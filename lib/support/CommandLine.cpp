@@ -1,0 +1,95 @@
+//===- lib/support/CommandLine.cpp - what programs' flags share -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/support/CommandLine.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
+
+using namespace llvm;
+
+namespace graft {
+
+char UsageError::ID = 0;
+
+/// Options are made before main.
+static DenseMap<const cl::Option *, std::vector<std::string>> &words() {
+  static DenseMap<const cl::Option *, std::vector<std::string>> Words;
+  return Words;
+}
+
+void setWords(const cl::Option &O, std::vector<std::string> Words) {
+  words()[&O] = std::move(Words);
+}
+
+std::vector<cl::Option *>
+optionsOf(ArrayRef<const cl::OptionCategory *> Categories) {
+  std::vector<cl::Option *> Options;
+  for (const auto &[Name, O] : cl::getRegisteredOptions())
+    if (any_of(O->Categories, [&](const cl::OptionCategory *C) {
+          return is_contained(Categories, C);
+        }))
+      Options.push_back(O);
+  sort(Options, [](const cl::Option *A, const cl::Option *B) {
+    return A->ArgStr < B->ArgStr;
+  });
+  return Options;
+}
+
+/// As it is typed: -o, --replicas.
+static std::string dashed(const cl::Option &O) {
+  return ((O.ArgStr.size() == 1 ? "-" : "--") + O.ArgStr).str();
+}
+
+Error checkRepeated(ArrayRef<const cl::OptionCategory *> Categories) {
+  for (const cl::Option *O : optionsOf(Categories))
+    // A flag means the same twice; a list is to be repeated.
+    if (O->getNumOccurrencesFlag() == cl::Optional && !O->ValueStr.empty() &&
+        O->getNumOccurrences() > 1)
+      return make_error<UsageError>(dashed(*O) + " is given " +
+                                    std::to_string(O->getNumOccurrences()) +
+                                    " times, and takes one value");
+  return Error::success();
+}
+
+void printOptionsJson(raw_ostream &OS, const ProgramHelp &Help) {
+  json::OStream J(OS, 1);
+  J.objectBegin();
+  J.attribute("overview", Help.Overview);
+  J.attribute("positional", Help.Positional.HelpStr);
+  J.attributeArray("options", [&] {
+    for (const cl::OptionCategory *C : Help.Categories)
+      for (const cl::Option *O : optionsOf(C)) {
+        if (O->getOptionHiddenFlag() != cl::NotHidden)
+          continue;
+        J.object([&] {
+          J.attribute("name", dashed(*O));
+          J.attribute("category", C->getName());
+          if (!O->ValueStr.empty()) {
+            J.attribute("value", O->ValueStr);
+            J.attribute("optional",
+                        O->getValueExpectedFlag() == cl::ValueOptional);
+          }
+          J.attribute("repeated", O->getNumOccurrencesFlag() == cl::ZeroOrMore);
+          if (auto It = words().find(O); It != words().end())
+            J.attribute("words", json::Array(It->second));
+          J.attribute("help", O->HelpStr);
+        });
+      }
+  });
+  J.attributeArray("exits", [&] {
+    for (const auto &[Status, Meaning] : Help.Exits)
+      J.object([&] {
+        J.attribute("status", Status);
+        J.attribute("meaning", Meaning);
+      });
+  });
+  J.objectEnd();
+  OS << '\n';
+}
+
+} // namespace graft
