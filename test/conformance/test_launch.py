@@ -14,7 +14,7 @@ from models import tf1
 
 
 def export(path):
-    """The model of the README, beginning at zero."""
+    """The model of docs/Python.md, beginning at zero."""
     with tf.Graph().as_default():
         x = tf1.placeholder(tf.float32, [None, 4], "x")
         y = tf1.placeholder(tf.float32, [None, 1], "y")

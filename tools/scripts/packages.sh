@@ -16,7 +16,12 @@ build_packages=(
 check_packages=(
   git python3-venv ccache
   clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev
+  man-db dpkg-dev file
 )
+
+# And with --full.
+# shellcheck disable=SC2034
+full_packages=(chromium bazel-bootstrap)
 
 # install_packages PACKAGE...: installs those that are missing, if any.
 install_packages() {
