@@ -2,6 +2,7 @@
 """tools/python: graft.rewrite and graft.load, in this process and as a command."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -173,6 +174,19 @@ def test_as_a_command(tmp_path):
     assert done.returncode == 0 and (tmp_path / "out.meta").exists(), done.stderr
     done = subprocess.run([sys.executable, "-m", "graft", "--no-such-flag"], env=environment, capture_output=True, text=True)
     assert done.returncode == 2
+
+
+@pytest.mark.parametrize("keras", ["import keras", "import tf_keras as keras"])
+def test_keras(keras, tmp_path):
+    """The program of docs/Tutorial.md, with Keras 3 and Keras 2."""
+    with open(os.path.join(harness.ROOT, "docs", "Tutorial.md"), encoding="utf-8") as page:
+        program = re.search(r"```python\n(# keras_mlp.py\n.*?)```", page.read(), re.S)[1]
+    wanted = "from tensorflow import keras"
+    assert wanted in program
+    (tmp_path / "program.py").write_text(program.replace(wanted, keras))
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    done = subprocess.run([sys.executable, "program.py"], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.strip() == "the same loss on one device: True", done.stderr
 
 
 def test_needs_no_tensorflow(tmp_path):
