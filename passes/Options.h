@@ -111,6 +111,11 @@ constexpr llvm::StringLiteral wordsOf(ReductionKind) {
 struct InsertCollectivesOptions : PassOptions {
   Option<ReductionKind> How{*this, "reduction",
                             "auto, add, collective or workers"};
+  Option<unsigned> Timeout{
+      *this, "collective-timeout",
+      "Seconds that a member of a collective waits for the others before the "
+      "step fails; 0: for ever",
+      60};
 };
 
 enum class Fallback : uint8_t { Once, Mean, Refuse };

@@ -107,8 +107,11 @@ TextList
                    "named and what no op reads"));
 Text Reduction(
     "reduction", cl::init("auto"), cl::value_desc("how"), cl::cat(Distribution),
-    cl::desc("How values are reduced: auto, add, collective, or accumulator "
-             "for the gradients of shared variables"));
+    cl::desc("How values are reduced: add; collective; accumulator, for the "
+             "gradients of shared variables; or auto (default), which adds "
+             "unless --spec=nccl asks for collectives on GPUs"));
+OptionFlag CollectiveTimeout(&InsertCollectivesOptions::Timeout,
+                             cl::value_desc("seconds"));
 OptionFlag BucketBytes(&FuseReductionsOptions::BucketBytes,
                        cl::value_desc("size"));
 Text BatchNorm("batch-norm", cl::init("sync"), cl::value_desc("how"),
@@ -231,6 +234,16 @@ Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
       return failure("--device-type: '" + DeviceType +
                      "' is not a type of device, such as CPU or GPU");
     S.DeviceType = Device->Type;
+    // Any plug-in may bring a type of its own, but hardly one that is a slip
+    // away from one that is known.
+    const std::vector<std::string> Known = {"CPU", "GPU", "TPU",     "IPU",
+                                            "HPU", "NPU", "XPU",     "VPU",
+                                            "MLU", "VE",  "XLA_CPU", "XLA_GPU"};
+    std::string Meant = didYouMean(S.DeviceType, Known);
+    if (!is_contained(Known, S.DeviceType) && !Meant.empty())
+      return failure("--device-type: there are no devices of type '" +
+                     DeviceType + "'" + Meant +
+                     " a type that only a plug-in has is taken by --devices");
   }
   S.InputChoosesDevices =
       (given(Replicas) || given(Cluster)) && S.DeviceType.empty();
@@ -443,10 +456,10 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
       return failure("--variable: '" + V +
                      "' is more than one rule; repeat "
                      "the option");
-  if (Error E =
-          takeAll(BucketBytes, S.Fuse, Batch, S.Replicate, Feed, S.Replicate,
-                  HowFallback, S.Reduce, MinSpread, S.Reduce, Grad, S.Reduce,
-                  NoGradientSlots, S.Reduce, Variable, S.Mirror))
+  if (Error E = takeAll(CollectiveTimeout, S.Collectives, BucketBytes, S.Fuse,
+                        Batch, S.Replicate, Feed, S.Replicate, HowFallback,
+                        S.Reduce, MinSpread, S.Reduce, Grad, S.Reduce,
+                        NoGradientSlots, S.Reduce, Variable, S.Mirror))
     return E;
   if (S.To != Lowering::Replicas && S.Reduce.What.isGiven() &&
       *S.Reduce.What == Fallback::Once)

@@ -89,9 +89,8 @@ bool Run::load() {
 void Run::sayDevices(bool OnGpus) {
   Diagnostic D;
   D.Level = Severity::Remark;
-  D.Message = OnGpus ? "the input names GPUs, so replicas are on GPUs, and "
-                       "their values are added; give --device-type=GPU for "
-                       "collectives"
+  D.Message = OnGpus ? "the input names GPUs, so replicas are on GPUs; give "
+                       "--device-type or --devices for others"
                      : "the input names no GPU, so replicas are on CPUs; give "
                        "--device-type or --devices for others";
   if (!O.VerifyDiagnostics)
