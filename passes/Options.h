@@ -169,6 +169,11 @@ struct InsertReductionsOptions : PassOptions {
       "Do not fall back to the mean at an optimizer's gradient slot"};
 };
 
+struct MapDevicesOptions : PassOptions {
+  Option<Strings> Map{*this, "map",
+                      "OLD=NEW: what is on a device OLD goes to NEW"};
+};
+
 struct MergeFetchesOptions : PassOptions {
   Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
   Option<bool> Pick{

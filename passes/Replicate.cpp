@@ -52,6 +52,8 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
+
 using namespace llvm;
 
 namespace graft {
@@ -102,6 +104,7 @@ bool Replicate::refuseDistributed() {
       return Distributed;
     return isVariableOp(Op) ? Variable : Plain;
   });
+  std::map<std::string, unsigned> IndexOf; // Of a kind of device.
   for (NodeId N = 0; N < G->size(); ++N) {
     const Node &This = G->node(N);
     if (This.isDead())
@@ -124,8 +127,11 @@ bool Replicate::refuseDistributed() {
     if (Role == Variable && This.Device != 0) {
       auto [Kind, Index] = G->device(N).rsplit(':');
       unsigned I = 0;
-      if (!Kind.empty() && !Index.getAsInteger(10, I) && I > 0) {
+      if (!Kind.empty() && !Index.getAsInteger(10, I) &&
+          IndexOf.try_emplace(Kind.str(), I).first->second != I) {
         Diags->error(Name, ("the variable is placed on " + G->device(N) +
+                            ", and others are on " + Kind + ":" +
+                            Twine(IndexOf[Kind.str()]) +
                             ": the graph is already distributed")
                                .str());
         return false;

@@ -71,6 +71,8 @@ static ReplicateOptions replicateOptions(const StrategyOptions &O,
 Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   Pipeline P;
   bool IsTpu = O.To == Lowering::Tpu, Workers = O.To == Lowering::Workers;
+  if (O.Devices.Map.isGiven())
+    P.add(createMapDevicesPass(O.Devices));
   InlineFunctionsOptions Inline;
   Inline.Fetch = O.Fetches;
   P.add(createInlineFunctionsPass(Inline));

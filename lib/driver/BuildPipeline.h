@@ -44,6 +44,7 @@ struct StrategyOptions {
   /// Of these, the only one whose graph is written.
   std::optional<unsigned> OnlyWorker;
 
+  MapDevicesOptions Devices; ///< Where what the input places goes first.
   AssignStrategyOptions Assign;
   ReplicateOptions Replicate;
   MirrorVariablesOptions Mirror;

@@ -18,6 +18,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 
 using namespace llvm;
 
@@ -97,6 +98,8 @@ cl::opt<unsigned> Staleness(
     "staleness", cl::init(0), cl::value_desc("N"), cl::cat(Distribution),
     cl::desc("The same, but a worker waits while it is N steps ahead of the "
              "slowest. Default: 0, all make one step together"));
+OptionFlag DeviceMap(&MapDevicesOptions::Map, "device-map",
+                     cl::value_desc("OLD=NEW"));
 OptionFlag Feed(&ReplicateOptions::Feed,
                 cl::value_desc("NAME[+NAME...][=how]"));
 OptionFlag Batch(&ReplicateOptions::Batch, cl::value_desc("whose"));
@@ -456,10 +459,11 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
       return failure("--variable: '" + V +
                      "' is more than one rule; repeat "
                      "the option");
-  if (Error E = takeAll(CollectiveTimeout, S.Collectives, BucketBytes, S.Fuse,
-                        Batch, S.Replicate, Feed, S.Replicate, HowFallback,
-                        S.Reduce, MinSpread, S.Reduce, Grad, S.Reduce,
-                        NoGradientSlots, S.Reduce, Variable, S.Mirror))
+  if (Error E =
+          takeAll(DeviceMap, S.Devices, CollectiveTimeout, S.Collectives,
+                  BucketBytes, S.Fuse, Batch, S.Replicate, Feed, S.Replicate,
+                  HowFallback, S.Reduce, MinSpread, S.Reduce, Grad, S.Reduce,
+                  NoGradientSlots, S.Reduce, Variable, S.Mirror))
     return E;
   if (S.To != Lowering::Replicas && S.Reduce.What.isGiven() &&
       *S.Reduce.What == Fallback::Once)
@@ -510,22 +514,76 @@ bool namesMachines() {
   return given(Resources) || given(Replicas) || given(Devices);
 }
 
-bool namesGpu(const Graph &G) {
-  std::vector<bool> IsGpu;
-  for (uint32_t Id = 0; Id < G.numDevices(); ++Id) {
-    auto Device = DeviceName::parse(G.deviceName(Id));
-    IsGpu.push_back(Device && Device->Type == "GPU");
-  }
-  if (is_contained(IsGpu, true))
-    for (NodeId N = 0; N < G.size(); ++N)
-      if (G.isLive(N) && IsGpu[G.node(N).Device])
-        return true;
-  if (!mayCall(G))
-    return false;
-  return FunctionLibrary(G).anyNode([](const tensorflow::NodeDef &Node) {
-    auto Device = DeviceName::parse(Node.device());
-    return Device && Device->Type == "GPU";
-  });
+InputDevices devicesOf(const Graph &G) {
+  InputDevices Result;
+  std::set<std::string> Found;
+  auto See = [&](StringRef Name) {
+    auto Device = DeviceName::parse(Name);
+    if (!Device || Device->Type.empty() || Device->Type == "CPU")
+      return;
+    Result.HasGpu |= Device->Type == "GPU";
+    DeviceName Local;
+    Local.Type = Device->Type;
+    Local.Index = Device->Index.value_or(0);
+    Found.insert(Local.str());
+  };
+  std::vector<bool> Used(G.numDevices());
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N))
+      Used[G.node(N).Device] = true;
+  for (uint32_t Id = 0; Id < G.numDevices(); ++Id)
+    if (Used[Id])
+      See(G.deviceName(Id));
+  if (mayCall(G))
+    FunctionLibrary(G).forEach([&](const tensorflow::FunctionDef &Def) {
+      for (const tensorflow::NodeDef &Node : Def.node_def())
+        See(Node.device());
+    });
+  Result.Accelerators.assign(Found.begin(), Found.end());
+  return Result;
+}
+
+Error moveAccelerators(StrategyOptions &S, const InputDevices &Input) {
+  if (S.Devices.Map.isGiven() || Input.Accelerators.empty())
+    return Error::success();
+  std::vector<std::string> Replicas = S.devices(Input.HasGpu);
+  auto Local = [](StringRef Name) {
+    auto Device = DeviceName::parse(Name);
+    DeviceName Result;
+    if (Device) {
+      Result.Type = Device->Type;
+      Result.Index = Device->Index.value_or(0);
+    }
+    return Result.str();
+  };
+  std::vector<std::string> Here;
+  for (StringRef Device : Replicas)
+    Here.push_back(Local(Device));
+  if (all_of(Input.Accelerators,
+             [&](const std::string &D) { return is_contained(Here, D); }))
+    return Error::success();
+  if (Input.Accelerators.size() > 1)
+    return failure(
+        "the input places nodes on " + join(Input.Accelerators, ", ") +
+        ", and these are not the devices of the replicas; say where "
+        "each goes, with --device-map=" +
+        Input.Accelerators.front() + "=" + Here.front() + " and so on");
+  // A TPU runs nothing but its computation.
+  std::string To =
+      S.To == Lowering::Tpu ? std::string("/device:CPU:0") : Here.front();
+  S.Devices.Map.add(Input.Accelerators.front() + "=" + To);
+  return Error::success();
+}
+
+Expected<Pipeline> ChosenPasses::pipeline(const InputDevices &Input,
+                                          bool Once) const {
+  if (!Strategy)
+    return Own.clone();
+  StrategyOptions S = *Strategy;
+  S.Replicate.Once = Once || S.Replicate.Once;
+  if (Error E = moveAccelerators(S, Input))
+    return E;
+  return buildPipeline(S, Input.HasGpu);
 }
 
 std::vector<std::string> distributionFiles() {
@@ -552,10 +610,19 @@ Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
       return failure("--" + Flag->ArgStr +
                      " and --passes: give only one; an option of a pass goes "
                      "into the pipeline");
-    if (!Wanted)
+    // Devices can be mapped without anything else.
+    if (!Wanted && Flag != std::addressof<const cl::Option>(DeviceMap))
       return failure("--" + Flag->ArgStr + " needs --replicas or --devices");
   }
   ChosenPasses Result;
+  if (!Wanted && given(DeviceMap)) {
+    MapDevicesOptions Map;
+    if (Error E = DeviceMap.take(Map))
+      return E;
+    Result.Own.add(createMapDevicesPass(Map));
+    Result.OnlyMapsDevices = true;
+    return Result;
+  }
   Error E = Other.HasPasses
                 ? completePipeline(Registry, Other.Passes).moveInto(Result.Own)
             : Wanted ? checkStrategy(Other).moveInto(Result.Strategy)

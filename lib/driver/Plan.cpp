@@ -86,7 +86,7 @@ Expected<std::string> printPlan(PlanFormat Format,
       listVariables(G, VariableIndex(G), declaredVariables(*M));
   if (Variables.empty())
     return failure("--plan: the graph trains no variable");
-  bool OnGpus = Strategy.InputChoosesDevices && namesGpu(G);
+  bool OnGpus = Strategy.InputChoosesDevices && devicesOf(G).HasGpu;
   ResourceSpec Machines = Strategy.Assign.Machines
                               ? *Strategy.Assign.Machines
                               : resourcesOf(Strategy.devices(OnGpus));

@@ -100,10 +100,17 @@ void Run::sayDevices(bool OnGpus) {
 bool Run::transform(const std::string *Text) {
   if (O.Passes.empty())
     return true;
-  bool OnGpus = O.Passes.dependOnInput() && namesGpu(M.graph());
+  InputDevices Devices;
+  if (O.Passes.Strategy)
+    Devices = devicesOf(M.graph());
   if (O.Passes.dependOnInput())
-    sayDevices(OnGpus);
-  Manager.add(O.Passes.pipeline(OnGpus, Once));
+    sayDevices(Devices.HasGpu);
+  Expected<Pipeline> Passes = O.Passes.pipeline(Devices, Once);
+  if (!Passes) {
+    report(Passes.takeError(), Diags);
+    return false;
+  }
+  Manager.add(std::move(*Passes));
   // Timing and printing want every pass at its place.
   Late = Text == nullptr && !betweenGraphs() && O.Write.Threads > 1 &&
          O.Output != "-" && !O.Show.VerifyEach && !O.Show.TimePasses &&
@@ -114,7 +121,7 @@ bool Run::transform(const std::string *Text) {
          (!sys::fs::exists(O.Output) || sys::fs::is_regular_file(O.Output)) &&
          O.Format.value_or(OutputFormat::Binary) == OutputFormat::Binary;
   bool Good = Manager.run(M, Diags, O.Show, Late);
-  if (Good && M.Kind == InputKind::SavedModel &&
+  if (Good && M.Kind == InputKind::SavedModel && !O.Passes.OnlyMapsDevices &&
       M.metaGraph()->object_graph_def().concrete_functions_size() != 0 &&
       (M.Lowered || M.graph().modified()))
     Diags.unproved(

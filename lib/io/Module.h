@@ -99,6 +99,10 @@ public:
 
   /// Says that the graph as it is now is a normal form of what was read.
   void setNormalForm() { NormalRevision = G->revision(); }
+  /// Whether the graph is what was read, or a normal form of it.
+  bool isInput() const {
+    return !G->modified() || G->revision() == NormalRevision;
+  }
   /// Takes a snapshot of the graph for input(), unless there is one or the
   /// graph was edited already, but for its normal form.
   void keepInput();

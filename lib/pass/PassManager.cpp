@@ -132,7 +132,7 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
     if (Keep && !Normalises)
       M.keepInput();
     StringRef Name = S.P->info().Name;
-    bool AsRead = !M.graph().modified();
+    bool AsRead = M.isInput();
     Printer Print(Show, Name, IsFirst);
     IsFirst = false;
     Diags.setPass(Name);
