@@ -29,7 +29,7 @@ static Expected<Pipeline> pipelineFor(const ToolOptions &O) {
   auto Buffer = openInput(O.Input);
   if (!Buffer)
     return Buffer.takeError();
-  Expected<Module> M = readModule(std::move(*Buffer), {.Kind = O.Kind});
+  Expected<Module> M = readModule(std::move(*Buffer), readOptions(O));
   if (!M)
     return M.takeError();
   return O.Passes.pipeline(devicesOf(M->graph()));
@@ -71,7 +71,7 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
   }
   if (O.Plan) {
     auto Plan = printPlan(*O.Plan, *O.Passes.Strategy,
-                          (*Buffer)->getMemBufferRef(), O.Kind);
+                          (*Buffer)->getMemBufferRef(), readOptions(O));
     if (!Plan)
       return fail(Plan.takeError());
     outs() << *Plan;

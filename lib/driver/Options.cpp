@@ -38,10 +38,20 @@ using Flag = cl::opt<bool>;
 Text Input(cl::Positional, cl::init("-"), cl::cat(Files),
            cl::desc("<graph file or SavedModel directory>"));
 Text Output("o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
-            cl::desc("Output; text when it ends in .pbtxt. Of a SavedModel "
-                     "only the graph file is written. Default: stdout"));
+            cl::desc("Output; text when it ends in .pbtxt. Of the folder of a "
+                     "SavedModel a whole folder, or the graph alone when it "
+                     "ends in .pb or .pbtxt. Default: stdout"));
 Flag AsText("S", cl::cat(Files), cl::desc("Write text"));
 Flag Force("f", cl::cat(Files), cl::desc("Write binary even to a terminal"));
+TextList Tags("tags", cl::CommaSeparated, cl::value_desc("tag,..."),
+              cl::cat(Files),
+              cl::desc("Of a SavedModel the MetaGraphDef that has these tags. "
+                       "Default: the first. The others stay as they are"));
+Flag ReplaceFolder("force", cl::cat(Files),
+                   cl::desc("The folder at -o may be replaced"));
+Flag LinkFiles("link", cl::cat(Files),
+               cl::desc("A folder has hard links to variables, assets and "
+                        "other files of the input, and no copies"));
 Text Kind("input-kind", cl::init("auto"), cl::value_desc("kind"),
           cl::cat(Files),
           cl::desc("What the input is: auto, graph, metagraph, savedmodel or "
@@ -237,6 +247,9 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         ? Threads
                         : std::max(1U, std::thread::hardware_concurrency());
   O.InPlace = InPlace;
+  O.Tags.assign(Tags.begin(), Tags.end());
+  O.ReplaceFolder = ReplaceFolder;
+  O.LinkFiles = LinkFiles;
   O.Strict = Strict;
   O.VerifyOutput = VerifyOutput;
   if (VerifyOutput && NoVerifyOutput)

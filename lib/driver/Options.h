@@ -21,6 +21,7 @@ struct ToolOptions {
   std::string Input;
   std::string Output;
   InputKind Kind = InputKind::Auto;
+  std::vector<std::string> Tags; ///< Of the MetaGraphDef; empty: the first.
   std::optional<OutputFormat> Format; ///< Or by the name of the output.
   WriteOptions Write;
   std::string Depfile;
@@ -32,6 +33,9 @@ struct ToolOptions {
   std::optional<PlanFormat> Plan;
 
   bool InPlace = false; ///< The output may be the input.
+  /// Of a folder that is written: it may replace one, and has links.
+  bool ReplaceFolder = false;
+  bool LinkFiles = false;
   bool Strict = false;
   bool VerifyOutput = false;
   bool VerifyIfSmall = false; ///< The same where it costs little.
@@ -46,6 +50,11 @@ struct ToolOptions {
   bool PassesMarkdown = false;
   std::string HelpPass;
 };
+
+/// What the reader is told.
+inline ReadOptions readOptions(const ToolOptions &O) {
+  return {.Kind = O.Kind, .Tags = O.Tags};
+}
 
 /// Parses and checks the command line. What cl:: itself refuses (an unknown
 /// flag) ends the program with status 1.

@@ -48,8 +48,9 @@ Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
   using Encoding = ReadOptions::Encoding;
   bool IsText = Format == OutputFormat::Text;
   Expected<Module> Written = readModule(
-      std::move(Bytes),
-      {.Kind = M.Kind, .Form = IsText ? Encoding::Text : Encoding::Binary});
+      std::move(Bytes), {.Kind = M.Kind,
+                         .Form = IsText ? Encoding::Text : Encoding::Binary,
+                         .MetaGraph = M.MetaGraphIndex});
   if (!Written)
     return Written.takeError();
   Diags.setPass("verify-output");

@@ -68,10 +68,11 @@ static JoinedBytes joinedBytes(Module &M, const StrategyOptions &Strategy,
 
 Expected<std::string> printPlan(PlanFormat Format,
                                 const StrategyOptions &Strategy,
-                                MemoryBufferRef Input, InputKind Kind) {
+                                MemoryBufferRef Input,
+                                const ReadOptions &Read) {
   Expected<Module> M = readModule(
       MemoryBuffer::getMemBuffer(Input, /*RequiresNullTerminator=*/false),
-      {.Kind = Kind});
+      Read);
   if (!M)
     return M.takeError();
   DiagnosticEngine Diags;

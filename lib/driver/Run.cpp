@@ -16,11 +16,13 @@
 #include "lib/infer/facts/TypesText.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/InputFile.h"
+#include "lib/io/write/OutputFolder.h"
 #include "lib/program/Program.h"
 #include "lib/support/Glob.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -44,6 +46,8 @@ static void report(Error E, DiagnosticEngine &Diags) {
 
 bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
   Error E = checkFiles(O, Output, Graph);
+  if (!E && IsFolder)
+    E = checkFolder(O, Output);
   MayWrite = !E;
   if (!MayWrite)
     report(std::move(E), Diags);
@@ -54,7 +58,7 @@ bool Run::load() {
   Timer T(Manager.Read);
   if (!mayWrite(O.Output, O.Input))
     return false;
-  Expected<Module> Read = readModule(std::move(Buffer), {.Kind = O.Kind});
+  Expected<Module> Read = readModule(std::move(Buffer), readOptions(O));
   if (!Read) {
     report(Read.takeError(), Diags);
     return false;
@@ -71,7 +75,8 @@ bool Run::load() {
   }
   OutputFormat Format =
       O.Format.value_or(M.Text ? OutputFormat::Text : OutputFormat::Binary);
-  if (!mayWrite(outputPath(Format), M.Files))
+  IsFolder = writesFolder(Format);
+  if (!mayWrite(O.Output, M.Files))
     return false;
   // What a runtime dumped has names that nobody can import, but can be looked
   // at.
@@ -97,9 +102,25 @@ void Run::sayDevices(bool OnGpus) {
     printDiagnostic(errs(), File, D);
 }
 
+/// Which of the MetaGraphDefs of a SavedModel is another one now.
+void Run::sayMetaGraphs() {
+  std::vector<std::string> Others = M.MetaGraphTags;
+  if (Others.size() < 2 || O.VerifyDiagnostics)
+    return;
+  Others.erase(Others.begin() + static_cast<ptrdiff_t>(M.MetaGraphIndex));
+  Diagnostic D;
+  D.Level = Severity::Remark;
+  D.Message = "of the MetaGraphDefs that with the tags '" +
+              M.MetaGraphTags[M.MetaGraphIndex] +
+              "' is rewritten; those with '" + join(Others, "', '") +
+              "' stay as they are: see --tags";
+  printDiagnostic(errs(), File, D);
+}
+
 bool Run::transform(const std::string *Text) {
   if (O.Passes.empty())
     return true;
+  sayMetaGraphs();
   InputDevices Devices;
   if (O.Passes.Strategy)
     Devices = devicesOf(M.graph());
@@ -200,23 +221,13 @@ Expected<std::string> Run::writeOutput(const std::string &Path,
   return Path;
 }
 
-/// Of a SavedModel the output may be a directory, like the input.
-std::string Run::outputPath(OutputFormat Format) const {
-  if (O.Output == "-" || M.Kind != InputKind::SavedModel ||
-      Format == OutputFormat::Summary || Format == OutputFormat::Dot ||
-      Format == OutputFormat::Types)
-    return O.Output;
+/// Of the folder of a SavedModel the output is one, too, unless it has the name
+/// of a graph file.
+bool Run::writesFolder(OutputFormat Format) const {
   StringRef Extension = sys::path::extension(O.Output);
-  bool IsDirectory = sys::fs::is_directory(O.Output) ||
-                     StringRef(O.Output).ends_with("/") ||
-                     (sys::fs::is_directory(O.Input) && Extension != ".pb" &&
-                      Extension != ".pbtxt");
-  if (!IsDirectory)
-    return O.Output;
-  SmallString<256> Path(O.Output);
-  sys::path::append(Path, Format == OutputFormat::Text ? "saved_model.pbtxt"
-                                                       : "saved_model.pb");
-  return Path.str().str();
+  return M.Kind == InputKind::SavedModel && sys::fs::is_directory(O.Input) &&
+         (Format == OutputFormat::Binary || Format == OutputFormat::Text) &&
+         O.Output != "-" && Extension != ".pb" && Extension != ".pbtxt";
 }
 
 /// A graph is written for each worker.
@@ -279,6 +290,25 @@ void Run::write(std::string *Text) {
       if (Manager.runLate(M, LateDiags))
         verifyModule(M, LateDiags);
     };
+  // What goes with the graph. A fingerprint is one of its bytes.
+  OutputFolder Folder;
+  std::string GraphFile =
+      Format == OutputFormat::Text ? "saved_model.pbtxt" : "saved_model.pb";
+  if (IsFolder) {
+    bool IsSame =
+        Format == (M.Text ? OutputFormat::Text : OutputFormat::Binary) &&
+        !M.Lowered && !M.graph().modified();
+    auto Others = listFolder(O.Input, [&](StringRef Name) {
+      return Name.starts_with("saved_model.") ||
+             (Name == "fingerprint.pb" && !IsSame);
+    });
+    if (!Others)
+      return report(Others.takeError(), Diags);
+    Copied = std::move(*Others);
+    if (Error E =
+            Folder.create(O.Output, O.ReplaceFolder || O.Write.WriteIfChanged))
+      return report(std::move(E), Diags);
+  }
   bool Checked = false;
   auto CheckInputs = [&]() -> Error {
     Checked = true;
@@ -295,6 +325,9 @@ void Run::write(std::string *Text) {
     if (verifiesOutput())
       if (Error E = checkWritten(M, Files, Format, O.Output, Diags))
         return E;
+    if (IsFolder)
+      if (Error E = Folder.copy(O.Input, Copied, O.LinkFiles))
+        return E;
     if (Error E = writeSideFiles())
       return E;
     // What cannot be written beside the output leaves it as it was.
@@ -304,13 +337,8 @@ void Run::write(std::string *Text) {
     All.append(LateDiags);
     return writeRemarks(All);
   };
-  std::string Path = outputPath(Format);
-  // The directory of a SavedModel. An error shows when the file is made.
-  if (Path != O.Output) {
-    [[maybe_unused]] std::error_code Ignored =
-        sys::fs::create_directories(O.Output);
-  }
-  Expected<std::string> Written = writeOutput(Path, Options);
+  Expected<std::string> Written =
+      writeOutput(IsFolder ? Folder.path(GraphFile) : O.Output, Options);
   Diags.append(LateDiags);
   if (LateDiags.hasErrors())
     return consumeError(Written.takeError());
@@ -321,6 +349,12 @@ void Run::write(std::string *Text) {
   }
   if (!Written)
     return report(Written.takeError(), Diags);
+  if (IsFolder) {
+    Folder.wrote(GraphFile);
+    if (!O.Write.WriteIfChanged || !Folder.isUnchanged())
+      if (Error E = Folder.keep(O.ReplaceFolder))
+        return report(std::move(E), Diags);
+  }
   // Where the output replaces no file, nobody looked at it before.
   if (Error E = writeSideFiles())
     return report(std::move(E), Diags);
@@ -334,6 +368,9 @@ Error Run::writeDepfile(StringRef First) {
   if (O.Depfile.empty() || std::exchange(HasDepfile, true))
     return Error::success();
   std::vector<std::string> Inputs = M.Files;
+  for (StringRef File : Copied)
+    if (!File.ends_with("/"))
+      Inputs.push_back((StringRef(O.Input).rtrim('/') + "/" + File).str());
   append_range(Inputs, O.FurtherInputs);
   WriteOptions Plain{.Format = OutputFormat::Text};
   return writeFile(O.Depfile, Plain, [&](ByteSink &Sink) {

@@ -44,6 +44,7 @@ private:
   bool load();
   bool mayWrite(llvm::StringRef Output, llvm::ArrayRef<std::string> Graph);
   void sayDevices(bool OnGpus);
+  void sayMetaGraphs();
   bool transform(const std::string *Text);
   bool explain();
   bool listTypes();
@@ -55,7 +56,7 @@ private:
   llvm::Error writeSideFiles();
   llvm::Error writeDepfile(llvm::StringRef First);
   llvm::Error writeRemarks(const DiagnosticEngine &All);
-  std::string outputPath(OutputFormat Format) const;
+  bool writesFolder(OutputFormat Format) const;
 
   const ToolOptions &O;
   PassManager Manager;
@@ -68,7 +69,9 @@ private:
   std::string Types;       ///< What --emit=types writes.
   bool HasDepfile = false; ///< It is written.
   bool HasRemarks = false;
-  bool MayWrite = true; ///< No output is an input.
+  bool MayWrite = true;            ///< No output is an input.
+  bool IsFolder = false;           ///< So is the output.
+  std::vector<std::string> Copied; ///< Files of the input's folder.
   /// Nothing is split: what is could not be proved.
   bool Once = false;
   bool Late = false; ///< Checks run while the output is written.

@@ -124,6 +124,10 @@ public:
   /// it has under this key. Everything else stays byte for byte.
   void setCollection(llvm::StringRef Key, const tensorflow::CollectionDef &C);
 
+  /// The tags of each MetaGraphDef of a SavedModel, and which one this is.
+  std::vector<std::string> MetaGraphTags;
+  size_t MetaGraphIndex = 0;
+
   /// The gradients that a GraphItem names.
   std::vector<NamedGradient> Gradients;
 
