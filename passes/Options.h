@@ -211,6 +211,8 @@ struct ReplicateOptions : PassOptions {
       "such names, and how replicas get it: split, split(AXIS), copy or "
       "sparse"};
   Option<bool> Once{*this, "once", "Split nothing: the step is computed once"};
+  Option<bool> Handles{*this, "handles",
+                       "Handles of tables and iterators may be fed"};
   Option<BatchSource> Batch{*this, "batch",
                             "What a queue or an iterator gives: global, the "
                             "batch of the step, or per-replica, that of one "

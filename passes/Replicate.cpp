@@ -71,6 +71,7 @@ public:
 
 private:
   bool refuseDistributed();
+  bool refuseHandles();
   bool makeMesh();
   NodeId onlyIdentity(Endpoint E) const;
   void splitFeeds();
@@ -139,6 +140,71 @@ bool Replicate::refuseDistributed() {
     }
   }
   return true;
+}
+
+/// The op that takes what \p N gives, a handle, behind places of its own: one
+/// of a variable if there is any. NoNode if nothing does.
+static NodeId takerOf(const Graph &G, NodeId N) {
+  NodeId Found = NoNode;
+  SmallVector<NodeId, 4> Work{N};
+  while (!Work.empty()) {
+    NodeId At = Work.pop_back_val();
+    for (Use U : G.uses(At)) {
+      if (!G.isData(U))
+        continue;
+      const OpDef *Op = G.opDef(U.User);
+      if (G.isOp(U.User, op::Identity))
+        Work.push_back(U.User);
+      else if (Op && (Op->readsVariable() || U.Index < Op->update().NumVars))
+        return U.User;
+      else if (Found == NoNode)
+        Found = U.User;
+    }
+  }
+  return Found;
+}
+
+/// No session can feed the handle of a variable, and to a graph it is none:
+/// nothing would say that its readers and writers are those of one variable.
+bool Replicate::refuseHandles() {
+  NodeId First = NoNode;
+  unsigned More = 0;
+  for (NodeId N = 0; N < G->size(); ++N) {
+    if (!G->isLive(N) || !G->isOp(N, op::Placeholder) ||
+        G->typeAttr(N, "dtype") != unsigned(DT_RESOURCE))
+      continue;
+    NodeId Taker = takerOf(*G, N);
+    const OpDef *Op = Taker == NoNode ? nullptr : G->opDef(Taker);
+    bool IsVariable =
+        Op && (Op->readsVariable() || Op->update().Kind != UpdateKind::None);
+    if (IsVariable) {
+      if (First == NoNode)
+        First = N;
+      else
+        ++More;
+    } else if (Taker != NoNode && !Options.Handles) {
+      Diags->error(
+          G->name(N),
+          ("is a handle that is fed from outside, for " + G->opName(Taker) +
+           ", as in the graph of a concrete function; give the SavedModel of "
+           "the function (tf.saved_model.save), or of one that takes tensors")
+              .str());
+      return false;
+    }
+  }
+  if (First == NoNode)
+    return true;
+  StringRef Name = G->name(First);
+  Diags->error(
+      Name,
+      ("is the handle of a variable that is fed from outside" +
+       (More == 0 ? "" : ", like " + utostr(More) + " more") +
+       ", as in the graph of a concrete function; give the SavedModel of the "
+       "function (tf.saved_model.save), or name the variable of each with "
+       "--capture=" +
+       Name + "=VARIABLE_NAME")
+          .str());
+  return false;
 }
 
 bool Replicate::makeMesh() {
@@ -359,7 +425,7 @@ bool Replicate::refuseOnceInLoops(const VariableIndex &Vars) {
 PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
-  if (!refuseDistributed() || !makeMesh())
+  if (!refuseDistributed() || !refuseHandles() || !makeMesh())
     return PassResult::Failure;
   if (Options.Once)
     return PassResult::Changed;

@@ -58,6 +58,8 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
 static ReplicateOptions replicateOptions(const StrategyOptions &O,
                                          bool OnGpus) {
   ReplicateOptions R = O.Replicate;
+  for (const std::string &Name : O.WholeFeeds)
+    R.Feed.add(Name + "=copy");
   if (!O.Tasks.empty()) {
     R.Devices = O.devices(OnGpus);
   } else if (O.Replicas != 0) {

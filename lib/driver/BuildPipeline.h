@@ -55,6 +55,8 @@ struct StrategyOptions {
   InsertCollectivesOptions Collectives;
   SplitWorkersOptions Split;
   std::vector<std::string> Fetches;
+  /// Feeds that every replica gets whole, beside what Replicate.Feed says.
+  std::vector<std::string> WholeFeeds;
   bool MergesForward = true; ///< Of `merge-fetches`; --fetch=none.
   bool Accumulates = false;  ///< Gradients of shared variables.
   bool CheckCopies = false;  ///< A step on stale copies fails.

@@ -514,6 +514,30 @@ bool namesMachines() {
   return given(Resources) || given(Replicas) || given(Devices);
 }
 
+Expected<StrategyOptions> chooseForFunctions(StrategyOptions S) {
+  constexpr StringLiteral Shared = "ps";
+  std::string Flag = firstGiven(
+      {Cluster, Resources, Mode, Variable, Grad, CheckCopies}, recordFlag());
+  if (given(Strategy) && Strategy != Shared)
+    Flag = "--strategy=" + Strategy;
+  if (Reduction == "collective" || Reduction == "accumulator")
+    Flag = "--reduction=" + Reduction;
+  if (Flag.empty() && !S.Fetches.empty())
+    Flag = "--fetch";
+  if (Flag.empty() && areOfSeveralTasks(S.devices(false)))
+    Flag = "--devices of several tasks";
+  if (!Flag.empty())
+    return failure(Flag + " does not go with functions of a SavedModel, which "
+                          "TensorFlow 2 calls: their variables exist once, as "
+                          "with --strategy=ps, and values are added; with "
+                          "--signatures-only it does, for the graph that "
+                          "tf.compat.v1.saved_model.load runs");
+  S.Assign.Strategy = Shared.str();
+  S.Builder = findBuilder(Shared);
+  S.Collectives.How = ReductionKind::Add;
+  return S;
+}
+
 InputDevices devicesOf(const Graph &G) {
   InputDevices Result;
   std::set<std::string> Found;

@@ -69,6 +69,10 @@ llvm::Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
 /// replica, if it is none of the replicas' devices.
 llvm::Error moveAccelerators(StrategyOptions &S, const InputDevices &Input);
 
+/// What \p S, which the flags ask for, is for the functions of a SavedModel,
+/// whose variables are those of their caller; an error if they cannot be so.
+llvm::Expected<StrategyOptions> chooseForFunctions(StrategyOptions S);
+
 /// Whether the flags say on which machines the replicas are.
 bool namesMachines();
 

@@ -47,6 +47,18 @@ TextList Tags("tags", cl::CommaSeparated, cl::value_desc("tag,..."),
               cl::cat(Files),
               cl::desc("Of a SavedModel the MetaGraphDef that has these tags. "
                        "Default: the first. The others stay as they are"));
+TextList Captures("capture", cl::value_desc("PLACEHOLDER=NAME"), cl::cat(Files),
+                  cl::desc("Of the graph of a concrete function: the "
+                           "placeholder of a handle is this variable"));
+TextList Functions(
+    "function", cl::value_desc("name"), cl::cat(Files),
+    cl::desc("Of a SavedModel of TensorFlow 2 only the functions of these "
+             "names, * and ? included, are rewritten. Default: those of the "
+             "loaded object, its signatures, and all that change something"));
+Flag SignaturesOnly("signatures-only", cl::cat(Files),
+                    cl::desc("Of a SavedModel rewrite the graph, which "
+                             "tf.compat.v1.saved_model.load runs, and no "
+                             "function of TensorFlow 2"));
 Flag ReplaceFolder("force", cl::cat(Files),
                    cl::desc("The folder at -o may be replaced"));
 Flag LinkFiles("link", cl::cat(Files),
@@ -247,6 +259,11 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         ? Threads
                         : std::max(1U, std::thread::hardware_concurrency());
   O.InPlace = InPlace;
+  O.Captures.assign(Captures.begin(), Captures.end());
+  O.Functions.assign(Functions.begin(), Functions.end());
+  O.SignaturesOnly = SignaturesOnly;
+  if (SignaturesOnly && given(Functions))
+    return failure("--signatures-only and --function: give only one");
   O.Tags.assign(Tags.begin(), Tags.end());
   O.ReplaceFolder = ReplaceFolder;
   O.LinkFiles = LinkFiles;

@@ -36,6 +36,12 @@ struct ToolOptions {
   /// Of a folder that is written: it may replace one, and has links.
   bool ReplaceFolder = false;
   bool LinkFiles = false;
+  /// PLACEHOLDER=VARIABLE_NAME: what is fed is the handle of a variable.
+  std::vector<std::string> Captures;
+  /// The functions of a SavedModel that are rewritten; empty: all.
+  std::vector<std::string> Functions;
+  bool SignaturesOnly = false; ///< The graph is, and no function.
+  bool IsFunction = false;     ///< The input is the body of one.
   bool Strict = false;
   bool VerifyOutput = false;
   bool VerifyIfSmall = false; ///< The same where it costs little.

@@ -59,7 +59,7 @@ Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
   // The certificate again, on what was written instead of on the program. What
   // no lowering wrote need not be the step: a worker has a part of it.
   const Graph &Out = Written->graph();
-  if (Good &&
+  if (Good && !M.OnlyFunctions &&
       (M.Lowered || (M.graph().modified() && readMesh(Out).Node == NoNode))) {
     Module Input;
     if (Error E = Input.graph().parse(M.graphBytes()))

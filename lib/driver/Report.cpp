@@ -200,6 +200,7 @@ std::string remarksYaml(const DiagnosticEngine &Diags) {
     };
     Line("Id", D.Id);
     Line("Pass", D.Pass);
+    Line("Function", D.Function);
     Line("Node", D.Node);
     if (D.Line != 0)
       OS << "Line: " << D.Line << '\n';

@@ -8,6 +8,7 @@
 
 #include "lib/driver/Distribution.h"
 #include "lib/driver/FileChecks.h"
+#include "lib/driver/FunctionRuns.h"
 #include "lib/driver/OutputCheck.h"
 #include "lib/driver/Report.h"
 #include "lib/driver/WorkerFiles.h"
@@ -15,7 +16,9 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/facts/TypesText.h"
 #include "lib/io/ModuleVerifier.h"
+#include "lib/io/functions/CapturedHandles.h"
 #include "lib/io/read/InputFile.h"
+#include "lib/io/read/Sniff.h"
 #include "lib/io/write/OutputFolder.h"
 #include "lib/program/Program.h"
 #include "lib/support/Glob.h"
@@ -54,16 +57,45 @@ bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
   return MayWrite;
 }
 
+/// \p M with variables in the place of the handles that --capture names.
+Expected<Module> Run::withCaptures(const Module &M) const {
+  if (M.Kind != InputKind::GraphDef)
+    return createStringError(inconvertibleErrorCode(),
+                             "--capture is for the GraphDef of a concrete "
+                             "function, and this is a " +
+                                 kindName(M.Kind));
+  std::string Bytes;
+  for (StringRef Part : M.graphBytes())
+    Bytes += Part;
+  if (Error E = captureVariables(Bytes, O.Captures).moveInto(Bytes))
+    return E;
+  Expected<Module> New =
+      readModule(MemoryBuffer::getMemBufferCopy(Bytes, M.FileName),
+                 {.Kind = M.Kind, .Form = ReadOptions::Encoding::Binary});
+  if (New) {
+    New->Text = M.Text;
+    New->Files = M.Files;
+  }
+  return New;
+}
+
 bool Run::load() {
   Timer T(Manager.Read);
   if (!mayWrite(O.Output, O.Input))
     return false;
   Expected<Module> Read = readModule(std::move(Buffer), readOptions(O));
+  if (!O.Captures.empty() && Read)
+    Read = withCaptures(*Read);
   if (!Read) {
     report(Read.takeError(), Diags);
     return false;
   }
   M = std::move(*Read);
+  if (!O.Functions.empty() && !rewritesFunctions(O, M)) {
+    Diags.error("", "--function: this is no SavedModel with functions that "
+                    "are rewritten");
+    return false;
+  }
   Locate = [this](StringRef Node) { return M.location(Node); };
   Diags.setLocator(Locate);
   if (O.Write.ShardSize != 0 && M.Kind != InputKind::GraphDef) {
@@ -205,16 +237,16 @@ bool Run::listTypes() {
                     "--replicas or --devices");
     return false;
   }
-  Types = typesText(M.graph(), ProgramFacts(M.graph()));
+  Shown = typesText(M.graph(), ProgramFacts(M.graph()));
   return true;
 }
 
 Expected<std::string> Run::writeOutput(const std::string &Path,
                                        const WriteOptions &Options) const {
-  if (Options.Format != OutputFormat::Types)
+  if (!Shown)
     return writeModule(M, Path, Options);
   if (Error E = writeFile(Path, Options, [&](ByteSink &Sink) {
-        Sink.write(Types);
+        Sink.write(*Shown);
         return Error::success();
       }))
     return E;
@@ -264,7 +296,12 @@ void Run::write(std::string *Text) {
     StringSink Sink;
     if (Error E = writeModule(M, Format, Sink))
       return report(std::move(E), Diags);
-    *Text = Format == OutputFormat::Types ? Types : std::move(Sink.Text);
+    *Text = Shown ? *Shown : std::move(Sink.Text);
+    if (O.IsFunction && !Shown && verifiesOutput())
+      if (Error E =
+              checkMessage(M, MemoryBuffer::getMemBufferCopy(*Text, M.FileName),
+                           Format, Diags))
+        return report(std::move(E), Diags);
     if (Error E = writeSideFiles())
       report(std::move(E), Diags);
     return;
@@ -390,9 +427,28 @@ Error Run::writeRemarks(const DiagnosticEngine &All) {
   });
 }
 
+/// What TensorFlow 2 runs of a SavedModel, instead of its graph.
+bool Run::distributeFunctions() {
+  InputDevices Devices = devicesOf(M.graph());
+  if (O.Passes.dependOnInput())
+    sayDevices(Devices.HasGpu);
+  std::string Text;
+  if (!runFunctions(M, O, File, Text, Diags))
+    return false;
+  if (!Text.empty())
+    Shown = std::move(Text);
+  return verifyModule(M, Diags) && verifyImport(M, Diags);
+}
+
 void Run::process(std::string *Text) {
+  bool Loaded = load();
+  if (Loaded && rewritesFunctions(O, M)) {
+    if (distributeFunctions())
+      write(Text);
+    return;
+  }
   // Under --strict the passes run on, so that all that is not proved is said.
-  bool Loaded = load(), Good = Loaded && transform(Text);
+  bool Good = Loaded && transform(Text);
   // What is refused for its types is explained, too.
   if (Loaded && !Once && (Good || readMesh(M.graph()).Node != NoNode))
     Good &= explain();
@@ -421,6 +477,8 @@ const Diagnostic *Run::whyOnce() const {
   for (const Diagnostic &D : Diags.all()) {
     if (D.Level != Severity::Error)
       continue;
+    if (!D.Function.empty())
+      return nullptr;
     if (D.Id != "unproved" && D.Pass != "check-replication" &&
         D.Pass != "verify-output")
       return nullptr;
@@ -455,13 +513,17 @@ void Run::restart(const Diagnostic &Why) {
   Diags.setPass("");
 }
 
-bool Run::run(std::string *Text) {
+void Run::work(std::string *Text) {
   process(Text);
   if (const Diagnostic *Why = whyOnce()) {
     restart(*Why);
     if (!Diags.hasErrors())
       process(Text);
   }
+}
+
+bool Run::run(std::string *Text) {
+  work(Text);
   return finish();
 }
 
@@ -471,10 +533,12 @@ bool Run::finish() {
   bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
   for (const Diagnostic &D :
        groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
-    if (D.Level != Severity::Remark || ShowRemarks || D.Shown)
+    // Of a function it was shown by the Run of its own.
+    if (D.Function.empty() &&
+        (D.Level != Severity::Remark || ShowRemarks || D.Shown))
       printDiagnostic(errs(), File, D);
   printLines(Explained);
-  if (ShowRemarks)
+  if (ShowRemarks && !M.OnlyFunctions)
     printRemarkTable(errs(), Diags);
   if (Error E = writeRemarks(Diags)) {
     fail(std::move(E));

@@ -34,6 +34,9 @@ public:
   /// Reads, runs the passes, and writes: to the output, or to \p Text when
   /// several inputs go into one output. True when all was well.
   bool run(std::string *Text);
+  /// The same, but prints nothing: finish() does.
+  void work(std::string *Text);
+  const DiagnosticEngine &diagnostics() const { return Diags; }
   /// Prints the messages; true when there is none that makes the run fail.
   bool finish();
 
@@ -42,10 +45,12 @@ private:
   const Diagnostic *whyOnce() const;
   void restart(const Diagnostic &Why);
   bool load();
+  llvm::Expected<Module> withCaptures(const Module &M) const;
   bool mayWrite(llvm::StringRef Output, llvm::ArrayRef<std::string> Graph);
   void sayDevices(bool OnGpus);
   void sayMetaGraphs();
   bool transform(const std::string *Text);
+  bool distributeFunctions();
   bool explain();
   bool listTypes();
   llvm::Expected<std::string> writeOutput(const std::string &Path,
@@ -65,8 +70,9 @@ private:
   std::string Bytes;  ///< Of an input that is no file, to read it again.
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
-  std::string Explained;   ///< What --explain asked for.
-  std::string Types;       ///< What --emit=types writes.
+  std::string Explained; ///< What --explain asked for.
+  /// What is written instead of the module: for --emit=types, or of functions.
+  std::optional<std::string> Shown;
   bool HasDepfile = false; ///< It is written.
   bool HasRemarks = false;
   bool MayWrite = true;            ///< No output is an input.

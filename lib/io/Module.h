@@ -139,6 +139,9 @@ public:
   /// verifier does too.
   const llvm::StringSet<> &danglingNames() const { return Dangling; }
 
+  /// Nothing was edited but bodies of functions, each of which was checked.
+  bool OnlyFunctions = false;
+
   /// What analyses found, kept between passes while the graph is at the
   /// revision that they saw (lib/infer/facts/ProgramFacts.h).
   std::shared_ptr<void> Facts;
