@@ -265,11 +265,14 @@ void Replicate::splitFeeds() {
     for (NodeId N = onlyIdentity(Last); !F.Named && N != NoNode;
          N = onlyIdentity(Last))
       Last = {N, 0};
-    if (F.Axis >= 0)
+    if (F.Axis >= 0) {
       split(Last.Node, Last.Port, F.Axis, F.Batch);
-    // Every replica reads what is fed instead of one tensor of the step.
-    else if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
-      G->setBoolAttr(F.At.Node, OnceAttr, true);
+    } else {
+      ++Statistics["feeds that are whole"];
+      // Every replica reads what is fed instead of one tensor of the step.
+      if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
+        G->setBoolAttr(F.At.Node, OnceAttr, true);
+    }
     // TensorFlow refuses to be fed anything else then.
     if (F.Scalar && G->opName(F.At.Node).starts_with(op::Placeholder) &&
         G->hasAttr(F.At.Node, "shape"))

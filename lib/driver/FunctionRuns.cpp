@@ -51,6 +51,7 @@ public:
   bool run();
 
   std::string Shown;
+  Summary Made;
 
 private:
   Error mapDevices(const InputDevices &Devices);
@@ -204,6 +205,8 @@ Error FunctionRuns::run(const SavedFunction &F) {
   if (!Work.finish())
     return Error::success();
   Spread.push_back(F.Shown);
+  Made += Work.summary();
+  ++Made.Functions;
   if (isForPeople(O)) {
     Shown += "# function " + F.Shown + "\n" + Text;
     return Error::success();
@@ -260,10 +263,11 @@ bool FunctionRuns::run() {
 } // namespace
 
 bool runFunctions(Module &M, const ToolOptions &O, StringRef File,
-                  std::string &Shown, DiagnosticEngine &All) {
+                  std::string &Shown, Summary &Made, DiagnosticEngine &All) {
   FunctionRuns Runs(M, O, File, All);
   bool Good = Runs.run();
   Shown = std::move(Runs.Shown);
+  Made = Runs.Made;
   return Good;
 }
 

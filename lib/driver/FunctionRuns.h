@@ -8,6 +8,7 @@
 #define GRAFT_LIB_DRIVER_FUNCTIONRUNS_H
 
 #include "lib/driver/Options.h"
+#include "lib/driver/Report.h"
 #include "lib/io/Module.h"
 #include "lib/support/Diagnostics.h"
 
@@ -19,10 +20,10 @@ bool rewritesFunctions(const ToolOptions &O, const Module &M);
 
 /// Rewrites them, each as a graph of its own, and puts the bodies into the
 /// library of \p M. What is said of one is printed. With a format that is for
-/// people \p Shown gets what they are then, and \p M stays as it is. \p All
-/// collects what was said; false after an error.
+/// people \p Shown gets what they are then, and \p M stays as it is. \p Made
+/// counts, \p All collects what was said; false after an error.
 bool runFunctions(Module &M, const ToolOptions &O, llvm::StringRef File,
-                  std::string &Shown, DiagnosticEngine &All);
+                  std::string &Shown, Summary &Made, DiagnosticEngine &All);
 
 } // namespace graft
 

@@ -98,6 +98,8 @@ Text HelpPass("help-pass", cl::value_desc("pass"), cl::cat(Pipelines),
 Flag PassesMarkdown("print-passes-md", cl::Hidden, cl::cat(Pipelines),
                     cl::desc("Print docs/Passes.md and exit"));
 
+Flag Quiet("quiet", cl::cat(Checking),
+           cl::desc("Do not tell in a terminal what was written"));
 Flag Strict("strict", cl::cat(Checking), cl::desc("Refuse what is not proved"));
 Flag VerifyOutput("verify-output", cl::cat(Checking),
                   cl::desc("Read the written file again and check it against "
@@ -267,6 +269,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.Tags.assign(Tags.begin(), Tags.end());
   O.ReplaceFolder = ReplaceFolder;
   O.LinkFiles = LinkFiles;
+  O.Quiet = Quiet;
   O.Strict = Strict;
   O.VerifyOutput = VerifyOutput;
   if (VerifyOutput && NoVerifyOutput)

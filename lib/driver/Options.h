@@ -42,6 +42,7 @@ struct ToolOptions {
   std::vector<std::string> Functions;
   bool SignaturesOnly = false; ///< The graph is, and no function.
   bool IsFunction = false;     ///< The input is the body of one.
+  bool Quiet = false;          ///< Success is not told.
   bool Strict = false;
   bool VerifyOutput = false;
   bool VerifyIfSmall = false; ///< The same where it costs little.

@@ -41,6 +41,23 @@ std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags, bool ShowAll);
 /// proved.
 void printRemarkTable(llvm::raw_ostream &OS, const DiagnosticEngine &Diags);
 
+/// What a run made, in numbers.
+struct Summary {
+  unsigned Functions = 0; ///< That are distributed; 0: it was the graph.
+  uint64_t Variables = 0;
+  unsigned Replicas = 0; ///< 0: nothing was distributed.
+  uint64_t SplitFeeds = 0;
+  uint64_t WholeFeeds = 0;
+  uint64_t Reductions = 0;
+  uint64_t NotProved = 0; ///< Warnings.
+
+  Summary &operator+=(const Summary &Other);
+};
+
+/// The line that says in a terminal that \p Output was written.
+std::string summaryLine(llvm::StringRef Output, const Summary &S,
+                        uint64_t Bytes, double Seconds);
+
 /// Remarks and warnings as a stream of YAML documents.
 std::string remarksYaml(const DiagnosticEngine &Diags);
 

@@ -28,6 +28,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 
 #include <utility>
 
@@ -433,7 +434,7 @@ bool Run::distributeFunctions() {
   if (O.Passes.dependOnInput())
     sayDevices(Devices.HasGpu);
   std::string Text;
-  if (!runFunctions(M, O, File, Text, Diags))
+  if (!runFunctions(M, O, File, Text, OfFunctions, Diags))
     return false;
   if (!Text.empty())
     Shown = std::move(Text);
@@ -527,6 +528,49 @@ bool Run::run(std::string *Text) {
   return finish();
 }
 
+Summary Run::summary() const {
+  Summary S;
+  auto Of = [&](StringRef Pass, StringRef What) {
+    return Manager.statistic(Pass, What);
+  };
+  if (Of("replicate", "splits") != 0 || M.Lowered)
+    S.Replicas = static_cast<unsigned>(readMesh(M.graph()).replicas());
+  S.Variables = Of("assign-strategy", "variables");
+  S.SplitFeeds = Of("replicate", "splits");
+  S.WholeFeeds = Of("replicate", "feeds that are whole");
+  S.Reductions = Of("insert-reductions", "reductions");
+  S.NotProved = count_if(Diags.all(), [](const Diagnostic &D) {
+    return D.Level == Severity::Warning && D.Function.empty();
+  });
+  S += OfFunctions;
+  return S;
+}
+
+/// In a terminal somebody waits to see that it is done.
+void Run::saySuccess() const {
+  if (O.Quiet || O.IsFunction || O.VerifyDiagnostics || O.Output == "-" ||
+      O.Format == OutputFormat::None || Diags.hasErrors() ||
+      !sys::Process::StandardErrIsDisplayed())
+    return;
+  uint64_t Size = 0;
+  auto Add = [&](const Twine &File) {
+    uint64_t Its = 0;
+    if (!sys::fs::file_size(File, Its))
+      Size += Its;
+  };
+  if (!IsFolder)
+    Add(O.Output);
+  else if (auto Files = listFolder(O.Output, [](StringRef) { return false; }))
+    for (StringRef File : *Files)
+      Add(O.Output + "/" + File);
+  else
+    consumeError(Files.takeError());
+  std::chrono::duration<double> Time =
+      std::chrono::steady_clock::now() - Started;
+  errs() << escapeControls(summaryLine(O.Output, summary(), Size, Time.count()))
+         << '\n';
+}
+
 bool Run::finish() {
   if (O.VerifyDiagnostics)
     return verifyDiagnostics(errs(), Source, File, Diags, Locate);
@@ -544,6 +588,7 @@ bool Run::finish() {
     fail(std::move(E));
     return false;
   }
+  saySuccess();
   return !Diags.hasErrors();
 }
 

@@ -8,11 +8,13 @@
 #define GRAFT_LIB_DRIVER_RUN_H
 
 #include "lib/driver/Options.h"
+#include "lib/driver/Report.h"
 #include "lib/io/Module.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -37,6 +39,8 @@ public:
   /// The same, but prints nothing: finish() does.
   void work(std::string *Text);
   const DiagnosticEngine &diagnostics() const { return Diags; }
+  /// What it made, but for what its functions did.
+  Summary summary() const;
   /// Prints the messages; true when there is none that makes the run fail.
   bool finish();
 
@@ -56,6 +60,7 @@ private:
   llvm::Expected<std::string> writeOutput(const std::string &Path,
                                           const WriteOptions &Options) const;
   void write(std::string *Text);
+  void saySuccess() const;
   bool betweenGraphs() const;
   bool verifiesOutput() const;
   llvm::Error writeSideFiles();
@@ -67,6 +72,9 @@ private:
   PassManager Manager;
   std::unique_ptr<llvm::MemoryBuffer> Buffer;
   std::string File;
+  std::chrono::steady_clock::time_point Started =
+      std::chrono::steady_clock::now();
+  Summary OfFunctions;
   std::string Bytes;  ///< Of an input that is no file, to read it again.
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;

@@ -168,6 +168,16 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
   return Good;
 }
 
+uint64_t PassManager::statistic(StringRef Name, StringRef What) const {
+  uint64_t Sum = 0;
+  for (const Step &S : Passes)
+    if (StringRef(S.P->info().Name) == Name)
+      if (auto It = S.P->Statistics.find(What.str());
+          It != S.P->Statistics.end())
+        Sum += It->second;
+  return Sum;
+}
+
 void PassManager::report(const Instrumentation &Show) const {
   if (Show.TimePasses) {
     std::vector<std::pair<const char *, Seconds>> Rows;
