@@ -127,12 +127,14 @@ PassResult MapDevices::run(Module &M, DiagnosticEngine &Diags) {
   std::vector<std::optional<std::string>> To;
   // New devices are added behind these.
   std::vector<std::string> Old;
+  Old.reserve(G.numDevices());
   for (uint32_t D = 0; D < G.numDevices(); ++D)
     Old.push_back(G.deviceName(D).str());
   std::vector<bool> Used(Old.size());
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N))
       Used[G.node(N).Device] = true;
+  To.reserve(Old.size());
   for (auto [Device, IsUsed] : zip(Old, Used))
     To.push_back(IsUsed ? mapped(Device) : std::nullopt);
   unsigned Moved = 0;

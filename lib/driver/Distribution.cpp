@@ -581,6 +581,7 @@ Error moveAccelerators(StrategyOptions &S, const InputDevices &Input) {
     return Result.str();
   };
   std::vector<std::string> Here;
+  Here.reserve(Replicas.size());
   for (StringRef Device : Replicas)
     Here.push_back(Local(Device));
   if (all_of(Input.Accelerators,

@@ -226,13 +226,11 @@ void FunctionRuns::say() {
       Text += formatv(" and {0} more", Names.size() - Most).str();
     return Text.empty() ? "none" : Text;
   };
-  Diagnostic D;
-  D.Level = Severity::Remark;
-  D.Message = "functions that are distributed: " + List(Spread) +
-              "; variables exist once, as with --strategy=ps";
+  std::string Message = "functions that are distributed: " + List(Spread) +
+                        "; variables exist once, as with --strategy=ps";
   if (!Left.empty())
-    D.Message += "; as they were, on one device: " + List(Left);
-  printDiagnostic(errs(), File, D);
+    Message += "; as they were, on one device: " + List(Left);
+  All.remark("functions", "", std::move(Message)).Shown = true;
 }
 
 bool FunctionRuns::run() {

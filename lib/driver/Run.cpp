@@ -138,16 +138,14 @@ void Run::sayDevices(bool OnGpus) {
 /// Which of the MetaGraphDefs of a SavedModel is another one now.
 void Run::sayMetaGraphs() {
   std::vector<std::string> Others = M.MetaGraphTags;
-  if (Others.size() < 2 || O.VerifyDiagnostics)
+  if (Others.size() < 2)
     return;
   Others.erase(Others.begin() + static_cast<ptrdiff_t>(M.MetaGraphIndex));
-  Diagnostic D;
-  D.Level = Severity::Remark;
-  D.Message = "of the MetaGraphDefs that with the tags '" +
-              M.MetaGraphTags[M.MetaGraphIndex] +
-              "' is rewritten; those with '" + join(Others, "', '") +
-              "' stay as they are: see --tags";
-  printDiagnostic(errs(), File, D);
+  std::string Message = "of the MetaGraphDefs that with the tags '" +
+                        M.MetaGraphTags[M.MetaGraphIndex] +
+                        "' is rewritten; those with '" + join(Others, "', '") +
+                        "' stay as they are: see --tags";
+  Diags.remark("meta-graph", "", std::move(Message)).Shown = true;
 }
 
 bool Run::transform(const std::string *Text) {

@@ -12,6 +12,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <deque>
+
 using namespace llvm;
 using namespace tensorflow; // Messages only.
 
@@ -70,12 +72,23 @@ private:
     std::string Path;
     unsigned Depth;
   };
-  std::vector<Place> Work;
+  std::deque<Place> Work;
   std::vector<bool> Seen;
   StringMap<size_t> IndexOf; ///< In Found.Called, by the name of the body.
   /// Functions that change nothing: the name of the body, and where it is.
   std::vector<std::pair<std::string, std::string>> Inner;
 };
+
+/// The place of the member \p Name of the object at \p Path. Objects may be
+/// inside each other as deep as they like, and their places are not.
+static std::string below(StringRef Path, StringRef Name, bool IsMap) {
+  constexpr size_t Most = 400;
+  if (Path.size() > Most)
+    Path = "...";
+  if (IsMap)
+    return (Path + "['" + Name + "']").str();
+  return Path.empty() ? Name.str() : (Path + "." + Name).str();
+}
 
 /// What the object graph says of the last arguments of \p Def.
 Captures Finder::capturesOf(const FunctionDef &Def) const {
@@ -163,24 +176,20 @@ void Finder::addObject(int Id, const std::string &Path, unsigned Depth) {
     return;
   bool IsMap = Object.has_user_object() &&
                Object.user_object().identifier() == "signature_map";
-  for (const auto &Child : Object.children()) {
-    const std::string &Name = Child.local_name();
-    if (Child.node_id() < 0 || Child.node_id() >= Objects.nodes_size())
-      continue;
-    Work.push_back({Child.node_id(),
-                    IsMap          ? Path + "['" + Name + "']"
-                    : Path.empty() ? Name
-                                   : Path + "." + Name,
-                    IsMap ? Depth : Depth + 1});
-  }
+  for (const auto &Child : Object.children())
+    if (Child.node_id() >= 0 && Child.node_id() < Objects.nodes_size() &&
+        !Seen[Child.node_id()])
+      Work.push_back({Child.node_id(), below(Path, Child.local_name(), IsMap),
+                      IsMap ? Depth : Depth + 1});
 }
 
 void Finder::run() {
   Seen.resize(Objects.nodes_size());
   Work.push_back({0, "", 0});
   // Those near the root come first.
-  for (size_t I = 0; I < Work.size(); ++I) {
-    Place At = Work[I];
+  while (!Work.empty()) {
+    Place At = std::move(Work.front());
+    Work.pop_front();
     if (Seen[At.Id])
       continue;
     Seen[At.Id] = true;

@@ -79,7 +79,10 @@ public:
     for (const std::string &Name : Names) {
       if (Leaves(Name))
         continue;
-      std::string Below = Relative.empty() ? Name : Relative + "/" + Name;
+      std::string Below = Relative;
+      if (!Below.empty())
+        Below += '/';
+      Below += Name;
       std::string Whole = inside(Root, Below);
       if (std::error_code Why = sys::fs::status(Whole, Status))
         return failure("cannot read", Whole, Why);
@@ -268,8 +271,13 @@ Error OutputFolder::keep(bool Replace) {
     // A file system that cannot do it: one after the other.
     std::string Aside = temporaryName(Target, 100);
     Done = ::rename(Target.c_str(), Aside.c_str());
-    if (Done == 0 && (Done = ::rename(Name.c_str(), Target.c_str())) == 0)
-      Done = ::rename(Aside.c_str(), Name.c_str());
+    if (Done == 0) {
+      Done = ::rename(Name.c_str(), Target.c_str());
+      int Reason = errno;
+      [[maybe_unused]] int Ignored =
+          ::rename(Aside.c_str(), (Done == 0 ? Name : Target).c_str());
+      errno = Reason;
+    }
   }
   if (Done != 0)
     return failure("cannot write", Target, lastError());
