@@ -538,6 +538,13 @@ Expected<StrategyOptions> chooseForFunctions(StrategyOptions S) {
   return S;
 }
 
+Error checkCaptures(const StrategyOptions &S) {
+  if (S.Builder && S.Builder->ForAll == Policy::Shared)
+    return Error::success();
+  return failure("--capture needs --strategy=ps: the graph of a concrete "
+                 "function gives copies of its variables no value");
+}
+
 InputDevices devicesOf(const Graph &G) {
   InputDevices Result;
   std::set<std::string> Found;

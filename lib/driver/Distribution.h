@@ -73,6 +73,10 @@ llvm::Error moveAccelerators(StrategyOptions &S, const InputDevices &Input);
 /// whose variables are those of their caller; an error if they cannot be so.
 llvm::Expected<StrategyOptions> chooseForFunctions(StrategyOptions S);
 
+/// An error unless variables exist once under \p S, as those have to that
+/// --capture names: nothing gives their copies a value.
+llvm::Error checkCaptures(const StrategyOptions &S);
+
 /// Whether the flags say on which machines the replicas are.
 bool namesMachines();
 

@@ -70,6 +70,7 @@ private:
   std::vector<bool> HasFeed; ///< By rule of --feed: is it one of a function?
   std::map<std::string, tensorflow::FunctionDef> Bodies;
   std::vector<std::string> Spread, Left;
+  uint64_t Bytes = 0; ///< Of all bodies.
 };
 
 /// Why the body \p Def cannot be on several devices, or "".
@@ -204,6 +205,12 @@ Error FunctionRuns::run(const SavedFunction &F) {
   All.appendOf(Work.diagnostics(), F.Shown);
   if (!Work.finish())
     return Error::success();
+  Bytes += Text.size();
+  if (Bytes > MessageLimit)
+    return failure(formatv("the functions have more than {0:N} bytes, the most "
+                           "that TensorFlow reads from one file: rewrite fewer "
+                           "of them, with --function",
+                           MessageLimit));
   Spread.push_back(F.Shown);
   Made += Work.summary();
   ++Made.Functions;
@@ -239,8 +246,10 @@ bool FunctionRuns::run() {
     return false;
   }
   for (const SavedFunction &F : Chosen)
-    if (Error E = run(F))
+    if (Error E = run(F)) {
       All.error("", toString(std::move(E)));
+      break;
+    }
   for (auto [Rule, Has] : zip(*Strategy.Replicate.Feed, HasFeed))
     if (!Has)
       All.error("", "--feed: no function has an argument '" +

@@ -49,7 +49,8 @@ TextList Tags("tags", cl::CommaSeparated, cl::value_desc("tag,..."),
                        "Default: the first. The others stay as they are"));
 TextList Captures("capture", cl::value_desc("PLACEHOLDER=NAME"), cl::cat(Files),
                   cl::desc("Of the graph of a concrete function: the "
-                           "placeholder of a handle is this variable"));
+                           "placeholder of a handle is this variable, with "
+                           "its shape as in w[4,3] if the graph has none"));
 TextList Functions(
     "function", cl::value_desc("name"), cl::cat(Files),
     cl::desc("Of a SavedModel of TensorFlow 2 only the functions of these "

@@ -58,24 +58,24 @@ bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
   return MayWrite;
 }
 
-/// \p M with variables in the place of the handles that --capture names.
-Expected<Module> Run::withCaptures(const Module &M) const {
-  if (M.Kind != InputKind::GraphDef)
+/// \p Read with variables in the place of the handles that --capture names.
+Expected<Module> Run::withCaptures(const Module &Read) const {
+  if (Read.Kind != InputKind::GraphDef)
     return createStringError(inconvertibleErrorCode(),
                              "--capture is for the GraphDef of a concrete "
                              "function, and this is a " +
-                                 kindName(M.Kind));
+                                 kindName(Read.Kind));
   std::string Bytes;
-  for (StringRef Part : M.graphBytes())
+  for (StringRef Part : Read.graphBytes())
     Bytes += Part;
   if (Error E = captureVariables(Bytes, O.Captures).moveInto(Bytes))
     return E;
   Expected<Module> New =
-      readModule(MemoryBuffer::getMemBufferCopy(Bytes, M.FileName),
-                 {.Kind = M.Kind, .Form = ReadOptions::Encoding::Binary});
+      readModule(MemoryBuffer::getMemBufferCopy(Bytes, Read.FileName),
+                 {.Kind = Read.Kind, .Form = ReadOptions::Encoding::Binary});
   if (New) {
-    New->Text = M.Text;
-    New->Files = M.Files;
+    New->Text = Read.Text;
+    New->Files = Read.Files;
   }
   return New;
 }
@@ -152,6 +152,11 @@ bool Run::transform(const std::string *Text) {
   if (O.Passes.empty())
     return true;
   sayMetaGraphs();
+  if (!O.Captures.empty() && O.Passes.Strategy)
+    if (Error E = checkCaptures(*O.Passes.Strategy)) {
+      report(std::move(E), Diags);
+      return false;
+    }
   InputDevices Devices;
   if (O.Passes.Strategy)
     Devices = devicesOf(M.graph());

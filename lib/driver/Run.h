@@ -49,7 +49,7 @@ private:
   const Diagnostic *whyOnce() const;
   void restart(const Diagnostic &Why);
   bool load();
-  llvm::Expected<Module> withCaptures(const Module &M) const;
+  llvm::Expected<Module> withCaptures(const Module &Read) const;
   bool mayWrite(llvm::StringRef Output, llvm::ArrayRef<std::string> Graph);
   void sayDevices(bool OnGpus);
   void sayMetaGraphs();

@@ -10,8 +10,11 @@ import subprocess
 import sys
 
 import harness
+import numpy as np
 import pytest
+import tensorflow as tf
 
+tf1 = tf.compat.v1
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "saved_models.py")
 PAGE = os.path.join(harness.ROOT, "docs", "SavedModels.md")
 BEGIN, END = "<!-- made by test_saved_models.py --full -->\n", "<!-- end -->\n"
@@ -100,6 +103,67 @@ def test_saved_model(case, request, tmp_path):
     FOUND[case] = found
     for count in replicas:
         check(case, count, found[count])
+
+
+CONCRETE = """
+import os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow as tf
+
+w = tf.Variable(np.linspace(-1, 1, 4, dtype=np.float32).reshape(4, 1))
+steps = tf.Variable(0)
+
+@tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32, name="x")])
+def train(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(x @ w - 1.0))
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+    steps.assign_add(1)
+    return loss
+
+@tf.function
+def train_on(iterator):
+    return train(next(iterator))
+
+x = np.random.RandomState(0).randn(8, 4).astype(np.float32)
+rows = iter(tf.data.Dataset.from_tensors(x))
+for name, function in (("tensors", train.get_concrete_function()), ("iterator", train_on.get_concrete_function(rows))):
+    with open(os.path.join(sys.argv[1], name + ".pb"), "wb") as file:
+        file.write(function.graph.as_graph_def(add_shapes=True).SerializeToString())
+train(x), train(x)
+np.save(os.path.join(sys.argv[1], "w.npy"), w.numpy())
+"""
+
+
+def test_concrete_function(tmp_path):
+    """Variables that come from outside are refused in the first line, and are variables once they have names."""
+    subprocess.run([sys.executable, "-c", CONCRETE, str(tmp_path)], check=True, capture_output=True)
+    flags = ["--replicas=2", "--device-type=CPU", "--strategy=ps"]
+    for name, said in (("tensors", "--capture="), ("iterator", "give the SavedModel of the function")):
+        done = harness.run_graft([str(tmp_path / f"{name}.pb"), *flags, "--emit=none"], check=False)
+        first = done.stderr.splitlines()[0]
+        assert done.returncode == 1 and ": error: node" in first and said in first, done.stderr
+    source, out = str(tmp_path / "tensors.pb"), str(tmp_path / "out.pb")
+    handles = [n.name for n in harness.read_graph_def(source).node if n.op == "Placeholder" and n.name != "x"]
+    names = {name: ("w", "steps[]")["Add" in name] for name in handles}
+    captures = [f"--capture={name}={variable}" for name, variable in names.items()]
+    harness.run_graft([source, "-o", out, *flags, *captures])
+    graph = tf.Graph()
+    with graph.as_default():
+        tf1.import_graph_def(harness.read_graph_def(out), name="")
+        get = graph.get_tensor_by_name
+        start = np.linspace(-1, 1, 4, dtype=np.float32).reshape(4, 1)
+        init = [tf.raw_ops.AssignVariableOp(resource=get("w:0"), value=start)]
+        init += [tf.raw_ops.AssignVariableOp(resource=get("steps:0"), value=0)]
+        value = tf.raw_ops.ReadVariableOp(resource=get("w:0"), dtype=tf.float32)
+    with tf1.Session(graph=graph, config=tf1.ConfigProto(device_count={"CPU": 2}, allow_soft_placement=False)) as session:
+        session.run(init)
+        x = np.random.RandomState(0).randn(8, 4).astype(np.float32)
+        updates = [op for op in graph.get_operations() if op.type in ("AssignSubVariableOp", "AssignAddVariableOp")]
+        for _ in range(2):
+            session.run(updates, {"x:0": x})
+        harness.assert_close(session.run(value), np.load(tmp_path / "w.npy"), "w")
 
 
 def cell(result):

@@ -13,6 +13,7 @@
 
 #include "tensorflow/core/framework/graph.pb.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -34,6 +35,31 @@ bool isHandle(const NodeDef &Node) {
   return StringRef(Node.op()) == op::Placeholder && It != Node.attr().end() &&
          It->second.type() == tensorflow::DT_RESOURCE;
 }
+
+/// The name and the shape of `w[4,3]`.
+struct WantedVariable {
+  std::string Name;
+  std::optional<TensorShapeProto> Shape;
+
+  /// False if \p Text is no such thing.
+  bool parse(StringRef Text) {
+    auto [Before, Sizes] = Text.split('[');
+    Name = Before.str();
+    if (Before.size() == Text.size())
+      return !Name.empty();
+    if (Name.empty() || !Sizes.consume_back("]"))
+      return false;
+    Shape.emplace();
+    SmallVector<StringRef, 4> Parts;
+    Sizes.split(Parts, ',', -1, /*KeepEmpty=*/!Sizes.empty());
+    return all_of(Parts, [&](StringRef Part) {
+      int64_t Size = 0;
+      bool Good = !Part.trim().getAsInteger(10, Size) && Size >= 0;
+      Shape->add_dim()->set_size(Size);
+      return Good;
+    });
+  }
+};
 
 struct Kind {
   tensorflow::DataType Type = tensorflow::DT_INVALID;
@@ -92,12 +118,18 @@ Expected<std::string> captureVariables(StringRef Bytes,
   if (!G.ParseFromString(Bytes.str()))
     return failure("the graph cannot be read");
   std::map<std::string, std::string> VariableOf;
+  std::map<std::string, Kind> Variables;
   for (StringRef Rule : Rules) {
-    auto [Placeholder, Variable] = Rule.rsplit('=');
-    if (Placeholder.empty() || Variable.empty() || !Rule.contains('='))
+    auto [Placeholder, Text] = Rule.rsplit('=');
+    WantedVariable Wanted;
+    if (Placeholder.empty() || !Rule.contains('=') || !Wanted.parse(Text))
       return failure("--capture: '" + Rule +
-                     "' does not have the form PLACEHOLDER=VARIABLE_NAME");
-    VariableOf[Placeholder.str()] = Variable.str();
+                     "' does not have the form PLACEHOLDER=VARIABLE_NAME, or "
+                     "PLACEHOLDER=VARIABLE_NAME[4,3] with its shape");
+    VariableOf[Placeholder.str()] = Wanted.Name;
+    Kind &Its = Variables[Wanted.Name];
+    if (Wanted.Shape)
+      Its.Shape = Wanted.Shape;
   }
   StringMap<const NodeDef *> Handles;
   std::vector<std::string> Names;
@@ -111,7 +143,6 @@ Expected<std::string> captureVariables(StringRef Bytes,
   }
   std::string All = Names.empty() ? "" : "; it has " + join(Names, ", ");
   Uses Used(G);
-  std::map<std::string, Kind> Variables;
   for (const auto &[Placeholder, Variable] : VariableOf) {
     if (!Handles.contains(Placeholder))
       return failure("--capture: the graph has no placeholder '" + Placeholder +
@@ -128,9 +159,15 @@ Expected<std::string> captureVariables(StringRef Bytes,
       return failure("--capture: '" + Variable +
                      "' would have two types of elements");
     Known.Type = Its.Type;
-    if (Its.Shape)
+    if (!Known.Shape)
       Known.Shape = Its.Shape;
   }
+  for (const auto &[Variable, Its] : Variables)
+    if (!Its.Shape)
+      return failure("--capture: nothing says the shape of '" + Variable +
+                     "': give it, as in " + Variable +
+                     "[4,3], or [] of a scalar, or export the graph with "
+                     "as_graph_def(add_shapes=True)");
   GraphDef Out = G;
   Out.clear_node();
   StringSet<> Made;
@@ -147,10 +184,7 @@ Expected<std::string> captureVariables(StringRef Bytes,
       New.clear_attr();
       (*New.mutable_attr())["dtype"].set_type(Its.Type);
       TensorShapeProto &Shape = *(*New.mutable_attr())["shape"].mutable_shape();
-      if (Its.Shape)
-        Shape = *Its.Shape;
-      else
-        Shape.set_unknown_rank(true);
+      Shape = *Its.Shape;
       (*New.mutable_attr())["shared_name"].set_s(It->second);
     }
     for (std::string &Input : *New.mutable_input()) {

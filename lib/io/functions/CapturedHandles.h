@@ -20,7 +20,8 @@
 namespace graft {
 
 /// The GraphDef \p Bytes with variables in the place of placeholders: a rule of
-/// \p Rules is `PLACEHOLDER=VARIABLE`, and the variable has this name and
+/// \p Rules is `PLACEHOLDER=VARIABLE`, or `PLACEHOLDER=VARIABLE[4,3]` with the
+/// shape where the graph does not tell it. The variable has this name and
 /// shared_name. Two placeholders may be of one variable.
 llvm::Expected<std::string> captureVariables(llvm::StringRef Bytes,
                                              llvm::ArrayRef<std::string> Rules);
