@@ -12,11 +12,13 @@
 //                gate = NoOp(^c)                      waits for all members
 //                r = Identity*(c, ^gate)              what users read
 //
-// Adding is cheaper on CPUs, runs in any order and cannot hang; `auto` uses it
-// there and between tasks, and collectives on other devices. The gate makes
-// whatever reaches one member run all of them: a collective of which a run
-// holds only a part blocks for ever. Keys follow the order of names, so they do
-// not depend on the order of nodes.
+// Adding runs in any order and cannot hang; `auto` uses it unless a variable
+// asks for NCCL on GPUs. The gate makes whatever reaches one member run all of
+// them: a collective of which a run holds only a part blocks. So it does where
+// TensorFlow may put members on one device for want of others (soft placement):
+// the step fails then after `collective-timeout` seconds, in TensorFlow of 2.4
+// or later. Keys follow the order of names, so they do not depend on the order
+// of nodes.
 //
 //   workers      c = CollectiveReduce*(g), gate and r as above, also for
 //                m = _FromReplicas(g) combine=sum     a value that exists once:
@@ -47,6 +49,9 @@
 #include "lib/rewrite/UnevenGather.h"
 #include "lib/strategy/Cluster.h"
 #include "passes/Options.h"
+
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/versions.pb.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -103,6 +108,7 @@ private:
   void giveForm(NodeId N, bool Add, int64_t Rank, int64_t &InstanceKey);
   void findHints(Module &M, ArrayRef<NodeId> Found);
   DenseMap<NodeId, int64_t> findUneven(Module &M, ArrayRef<NodeId> Found);
+  std::string timeoutAttr() const;
   StringRef nameOf(NodeId N, StringRef Suffix);
 
   Graph *G = nullptr;
@@ -113,7 +119,7 @@ private:
   StringRef LastAttrs, Stripped;
   Form This;
   SmallString<128> Name;
-  std::string Offsets;
+  std::string Offsets, Timeout;
   uint64_t *Added = nullptr, *Collectives = nullptr;
 };
 
@@ -213,6 +219,8 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
   }
   if (!This.Hint.empty())
     Attrs.string("communication_hint", This.Hint);
+  if (!Timeout.empty())
+    Attrs.raw("timeout_seconds", Timeout);
   if (This.Assumed)
     Attrs.integer(AssumedAttr, *This.Assumed);
   NodeId Member =
@@ -291,6 +299,22 @@ bool InsertCollectives::merges(NodeId N) const {
     return true;
   return G->anyUse(
       N, [&](Use U) { return G->isData(U) && !G->isOp(U.User, ToReplicasOp); });
+}
+
+/// How long a member waits; empty: for ever. Between processes that is as long
+/// as it takes until all have started. Older TensorFlows than 2.4 do not know
+/// it, and what they exported is for them.
+std::string InsertCollectives::timeoutAttr() const {
+  constexpr unsigned VersionsField = 4;
+  constexpr int Since = 561;
+  tensorflow::VersionDef Versions;
+  if (Workers || Options.Timeout == 0 ||
+      !Versions.ParseFromString(G->otherField(VersionsField)) ||
+      Versions.producer() < Since)
+    return "";
+  tensorflow::AttrValue Seconds;
+  Seconds.set_f(static_cast<float>(*Options.Timeout));
+  return Seconds.SerializeAsString();
 }
 
 /// Writes on each reduction what its variable asks for.
@@ -375,13 +399,16 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   std::vector<NodeId> Found = findExchanges();
   if (Found.empty())
     return PassResult::Unchanged;
-  // Adding needs nothing of the servers of several tasks.
-  bool Adds = areOfSeveralTasks(Devices.Devices) ||
-              all_of(Devices.Devices, [](const std::string &D) {
-                return StringRef(D).contains_insensitive("cpu:");
-              });
+  bool Asked = all_of(Devices.Devices,
+                      [](const std::string &D) {
+                        return StringRef(D).contains_insensitive("gpu:");
+                      }) &&
+               !areOfSeveralTasks(Devices.Devices) &&
+               anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
+                 return S.Spec == Synchronizer::Nccl;
+               });
   bool Add = How == ReductionKind::Add ||
-             (How == ReductionKind::Auto && Adds) ||
+             (How == ReductionKind::Auto && !Asked) ||
              (How == ReductionKind::Workers && !Workers);
   int64_t InstanceKey = 1;
   if (!Add && anySynchronizer(*G, [](NodeId, const Synchronizer &S) {
@@ -394,6 +421,7 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
     Uneven = findUneven(M, Found);
   LastAttrs = Stripped = {};
   Offsets = encodeIntListAttr(int64_t(0));
+  Timeout = timeoutAttr();
   for (NodeId N : Found) {
     if (Workers)
       LastAttrs = {}; // merges have attributes of their own

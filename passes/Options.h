@@ -111,6 +111,11 @@ constexpr llvm::StringLiteral wordsOf(ReductionKind) {
 struct InsertCollectivesOptions : PassOptions {
   Option<ReductionKind> How{*this, "reduction",
                             "auto, add, collective or workers"};
+  Option<unsigned> Timeout{
+      *this, "collective-timeout",
+      "Seconds that a member of a collective waits for the others before the "
+      "step fails; 0: for ever",
+      60};
 };
 
 enum class Fallback : uint8_t { Once, Mean, Refuse };
@@ -164,6 +169,11 @@ struct InsertReductionsOptions : PassOptions {
       "Do not fall back to the mean at an optimizer's gradient slot"};
 };
 
+struct MapDevicesOptions : PassOptions {
+  Option<Strings> Map{*this, "map",
+                      "OLD=NEW: what is on a device OLD goes to NEW"};
+};
+
 struct MergeFetchesOptions : PassOptions {
   Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
   Option<bool> Pick{
@@ -201,6 +211,8 @@ struct ReplicateOptions : PassOptions {
       "such names, and how replicas get it: split, split(AXIS), copy or "
       "sparse"};
   Option<bool> Once{*this, "once", "Split nothing: the step is computed once"};
+  Option<bool> Handles{*this, "handles",
+                       "Handles of tables and iterators may be fed"};
   Option<BatchSource> Batch{*this, "batch",
                             "What a queue or an iterator gives: global, the "
                             "batch of the step, or per-replica, that of one "

@@ -52,6 +52,8 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
+
 using namespace llvm;
 
 namespace graft {
@@ -69,6 +71,7 @@ public:
 
 private:
   bool refuseDistributed();
+  bool refuseHandles();
   bool makeMesh();
   NodeId onlyIdentity(Endpoint E) const;
   void splitFeeds();
@@ -102,6 +105,7 @@ bool Replicate::refuseDistributed() {
       return Distributed;
     return isVariableOp(Op) ? Variable : Plain;
   });
+  std::map<std::string, unsigned> IndexOf; // Of a kind of device.
   for (NodeId N = 0; N < G->size(); ++N) {
     const Node &This = G->node(N);
     if (This.isDead())
@@ -124,8 +128,11 @@ bool Replicate::refuseDistributed() {
     if (Role == Variable && This.Device != 0) {
       auto [Kind, Index] = G->device(N).rsplit(':');
       unsigned I = 0;
-      if (!Kind.empty() && !Index.getAsInteger(10, I) && I > 0) {
+      if (!Kind.empty() && !Index.getAsInteger(10, I) &&
+          IndexOf.try_emplace(Kind.str(), I).first->second != I) {
         Diags->error(Name, ("the variable is placed on " + G->device(N) +
+                            ", and others are on " + Kind + ":" +
+                            Twine(IndexOf[Kind.str()]) +
                             ": the graph is already distributed")
                                .str());
         return false;
@@ -133,6 +140,71 @@ bool Replicate::refuseDistributed() {
     }
   }
   return true;
+}
+
+/// The op that takes what \p N gives, a handle, behind places of its own: one
+/// of a variable if there is any. NoNode if nothing does.
+static NodeId takerOf(const Graph &G, NodeId N) {
+  NodeId Found = NoNode;
+  SmallVector<NodeId, 4> Work{N};
+  while (!Work.empty()) {
+    NodeId At = Work.pop_back_val();
+    for (Use U : G.uses(At)) {
+      if (!G.isData(U))
+        continue;
+      const OpDef *Op = G.opDef(U.User);
+      if (G.isOp(U.User, op::Identity))
+        Work.push_back(U.User);
+      else if (Op && (Op->readsVariable() || U.Index < Op->update().NumVars))
+        return U.User;
+      else if (Found == NoNode)
+        Found = U.User;
+    }
+  }
+  return Found;
+}
+
+/// No session can feed the handle of a variable, and to a graph it is none:
+/// nothing would say that its readers and writers are those of one variable.
+bool Replicate::refuseHandles() {
+  NodeId First = NoNode;
+  unsigned More = 0;
+  for (NodeId N = 0; N < G->size(); ++N) {
+    if (!G->isLive(N) || !G->isOp(N, op::Placeholder) ||
+        G->typeAttr(N, "dtype") != unsigned(DT_RESOURCE))
+      continue;
+    NodeId Taker = takerOf(*G, N);
+    const OpDef *Op = Taker == NoNode ? nullptr : G->opDef(Taker);
+    bool IsVariable =
+        Op && (Op->readsVariable() || Op->update().Kind != UpdateKind::None);
+    if (IsVariable) {
+      if (First == NoNode)
+        First = N;
+      else
+        ++More;
+    } else if (Taker != NoNode && !Options.Handles) {
+      Diags->error(
+          G->name(N),
+          ("is a handle that is fed from outside, for " + G->opName(Taker) +
+           ", as in the graph of a concrete function; give the SavedModel of "
+           "the function (tf.saved_model.save), or of one that takes tensors")
+              .str());
+      return false;
+    }
+  }
+  if (First == NoNode)
+    return true;
+  StringRef Name = G->name(First);
+  Diags->error(
+      Name,
+      ("is the handle of a variable that is fed from outside" +
+       (More == 0 ? "" : ", like " + utostr(More) + " more") +
+       ", as in the graph of a concrete function; give the SavedModel of the "
+       "function (tf.saved_model.save), or name the variable of each with "
+       "--capture=" +
+       Name + "=VARIABLE_NAME")
+          .str());
+  return false;
 }
 
 bool Replicate::makeMesh() {
@@ -193,11 +265,14 @@ void Replicate::splitFeeds() {
     for (NodeId N = onlyIdentity(Last); !F.Named && N != NoNode;
          N = onlyIdentity(Last))
       Last = {N, 0};
-    if (F.Axis >= 0)
+    if (F.Axis >= 0) {
       split(Last.Node, Last.Port, F.Axis, F.Batch);
-    // Every replica reads what is fed instead of one tensor of the step.
-    else if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
-      G->setBoolAttr(F.At.Node, OnceAttr, true);
+    } else {
+      ++Statistics["feeds that are whole"];
+      // Every replica reads what is fed instead of one tensor of the step.
+      if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
+        G->setBoolAttr(F.At.Node, OnceAttr, true);
+    }
     // TensorFlow refuses to be fed anything else then.
     if (F.Scalar && G->opName(F.At.Node).starts_with(op::Placeholder) &&
         G->hasAttr(F.At.Node, "shape"))
@@ -353,7 +428,7 @@ bool Replicate::refuseOnceInLoops(const VariableIndex &Vars) {
 PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   G = &M.graph();
   Diags = &D;
-  if (!refuseDistributed() || !makeMesh())
+  if (!refuseDistributed() || !refuseHandles() || !makeMesh())
     return PassResult::Failure;
   if (Options.Once)
     return PassResult::Changed;

@@ -58,6 +58,8 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
 static ReplicateOptions replicateOptions(const StrategyOptions &O,
                                          bool OnGpus) {
   ReplicateOptions R = O.Replicate;
+  for (const std::string &Name : O.WholeFeeds)
+    R.Feed.add(Name + "=copy");
   if (!O.Tasks.empty()) {
     R.Devices = O.devices(OnGpus);
   } else if (O.Replicas != 0) {
@@ -71,6 +73,8 @@ static ReplicateOptions replicateOptions(const StrategyOptions &O,
 Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   Pipeline P;
   bool IsTpu = O.To == Lowering::Tpu, Workers = O.To == Lowering::Workers;
+  if (O.Devices.Map.isGiven())
+    P.add(createMapDevicesPass(O.Devices));
   InlineFunctionsOptions Inline;
   Inline.Fetch = O.Fetches;
   P.add(createInlineFunctionsPass(Inline));

@@ -44,6 +44,7 @@ struct StrategyOptions {
   /// Of these, the only one whose graph is written.
   std::optional<unsigned> OnlyWorker;
 
+  MapDevicesOptions Devices; ///< Where what the input places goes first.
   AssignStrategyOptions Assign;
   ReplicateOptions Replicate;
   MirrorVariablesOptions Mirror;
@@ -54,6 +55,8 @@ struct StrategyOptions {
   InsertCollectivesOptions Collectives;
   SplitWorkersOptions Split;
   std::vector<std::string> Fetches;
+  /// Feeds that every replica gets whole, beside what Replicate.Feed says.
+  std::vector<std::string> WholeFeeds;
   bool MergesForward = true; ///< Of `merge-fetches`; --fetch=none.
   bool Accumulates = false;  ///< Gradients of shared variables.
   bool CheckCopies = false;  ///< A step on stale copies fails.

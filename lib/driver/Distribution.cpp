@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 
 using namespace llvm;
 
@@ -111,6 +112,8 @@ cl::opt<unsigned> Staleness(
     "staleness", cl::init(0), cl::value_desc("N"), cl::cat(Distribution),
     cl::desc("The same, but a worker waits while it is N steps ahead of the "
              "slowest. Default: 0, all make one step together"));
+OptionFlag DeviceMap(&MapDevicesOptions::Map, "device-map",
+                     cl::value_desc("OLD=NEW"));
 OptionFlag Feed(&ReplicateOptions::Feed,
                 cl::value_desc("NAME[+NAME...][=how]"));
 OptionFlag Batch(&ReplicateOptions::Batch, cl::value_desc("whose"));
@@ -122,8 +125,11 @@ TextList
 Choice Reduction(
     "reduction", {"auto", "add", "collective", "accumulator"}, cl::init("auto"),
     cl::value_desc("how"), cl::cat(Distribution),
-    cl::desc("How values are reduced: auto, add, collective, or accumulator "
-             "for the gradients of shared variables"));
+    cl::desc("How values are reduced: add; collective; accumulator, for the "
+             "gradients of shared variables; or auto (default), which adds "
+             "unless --spec=nccl asks for collectives on GPUs"));
+OptionFlag CollectiveTimeout(&InsertCollectivesOptions::Timeout,
+                             cl::value_desc("seconds"));
 OptionFlag BucketBytes(&FuseReductionsOptions::BucketBytes,
                        cl::value_desc("size"));
 Choice BatchNorm("batch-norm", {"local", "exact", "sync"}, cl::init("sync"),
@@ -252,6 +258,16 @@ Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
       return failure("--device-type: '" + DeviceType +
                      "' is not a type of device, such as CPU or GPU");
     S.DeviceType = Device->Type;
+    // Any plug-in may bring a type of its own, but hardly one that is a slip
+    // away from one that is known.
+    const std::vector<std::string> Known = {"CPU", "GPU", "TPU",     "IPU",
+                                            "HPU", "NPU", "XPU",     "VPU",
+                                            "MLU", "VE",  "XLA_CPU", "XLA_GPU"};
+    std::string Meant = didYouMean(S.DeviceType, Known);
+    if (!is_contained(Known, S.DeviceType) && !Meant.empty())
+      return failure("--device-type: there are no devices of type '" +
+                     DeviceType + "'" + Meant +
+                     " a type that only a plug-in has is taken by --devices");
   }
   S.InputChoosesDevices =
       (given(Replicas) || given(Cluster)) && S.DeviceType.empty();
@@ -477,7 +493,8 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
                      "' is more than one rule; repeat "
                      "the option");
   if (Error E =
-          takeAll(BucketBytes, S.Fuse, Batch, S.Replicate, Feed, S.Replicate,
+          takeAll(DeviceMap, S.Devices, CollectiveTimeout, S.Collectives,
+                  BucketBytes, S.Fuse, Batch, S.Replicate, Feed, S.Replicate,
                   HowFallback, S.Reduce, MinSpread, S.Reduce, Grad, S.Reduce,
                   NoGradientSlots, S.Reduce, Variable, S.Mirror))
     return E;
@@ -530,22 +547,108 @@ bool namesMachines() {
   return given(Resources) || given(Replicas) || given(Devices);
 }
 
-bool namesGpu(const Graph &G) {
-  std::vector<bool> IsGpu;
-  for (uint32_t Id = 0; Id < G.numDevices(); ++Id) {
-    auto Device = DeviceName::parse(G.deviceName(Id));
-    IsGpu.push_back(Device && Device->Type == "GPU");
-  }
-  if (is_contained(IsGpu, true))
-    for (NodeId N = 0; N < G.size(); ++N)
-      if (G.isLive(N) && IsGpu[G.node(N).Device])
-        return true;
-  if (!mayCall(G))
-    return false;
-  return FunctionLibrary(G).anyNode([](const tensorflow::NodeDef &Node) {
-    auto Device = DeviceName::parse(Node.device());
-    return Device && Device->Type == "GPU";
-  });
+Expected<StrategyOptions> chooseForFunctions(StrategyOptions S) {
+  constexpr StringLiteral Shared = "ps";
+  std::string Flag = firstGiven(
+      {Cluster, Resources, Mode, Variable, Grad, CheckCopies}, recordFlag());
+  if (given(Strategy) && Strategy != Shared)
+    Flag = "--strategy=" + Strategy;
+  if (Reduction == "collective" || Reduction == "accumulator")
+    Flag = "--reduction=" + Reduction;
+  if (Flag.empty() && !S.Fetches.empty())
+    Flag = "--fetch";
+  if (Flag.empty() && areOfSeveralTasks(S.devices(false)))
+    Flag = "--devices of several tasks";
+  if (!Flag.empty())
+    return failure(Flag + " does not go with functions of a SavedModel, which "
+                          "TensorFlow 2 calls: their variables exist once, as "
+                          "with --strategy=ps, and values are added; with "
+                          "--signatures-only it does, for the graph that "
+                          "tf.compat.v1.saved_model.load runs");
+  S.Assign.Strategy = Shared.str();
+  S.Builder = findBuilder(Shared);
+  S.Collectives.How = ReductionKind::Add;
+  return S;
+}
+
+Error checkCaptures(const StrategyOptions &S) {
+  if (S.Builder && S.Builder->ForAll == Policy::Shared)
+    return Error::success();
+  return failure("--capture needs --strategy=ps: the graph of a concrete "
+                 "function gives copies of its variables no value");
+}
+
+InputDevices devicesOf(const Graph &G) {
+  InputDevices Result;
+  std::set<std::string> Found;
+  auto See = [&](StringRef Name) {
+    auto Device = DeviceName::parse(Name);
+    if (!Device || Device->Type.empty() || Device->Type == "CPU")
+      return;
+    Result.HasGpu |= Device->Type == "GPU";
+    DeviceName Local;
+    Local.Type = Device->Type;
+    Local.Index = Device->Index.value_or(0);
+    Found.insert(Local.str());
+  };
+  std::vector<bool> Used(G.numDevices());
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N))
+      Used[G.node(N).Device] = true;
+  for (uint32_t Id = 0; Id < G.numDevices(); ++Id)
+    if (Used[Id])
+      See(G.deviceName(Id));
+  if (mayCall(G))
+    FunctionLibrary(G).forEach([&](const tensorflow::FunctionDef &Def) {
+      for (const tensorflow::NodeDef &Node : Def.node_def())
+        See(Node.device());
+    });
+  Result.Accelerators.assign(Found.begin(), Found.end());
+  return Result;
+}
+
+Error moveAccelerators(StrategyOptions &S, const InputDevices &Input) {
+  if (S.Devices.Map.isGiven() || Input.Accelerators.empty())
+    return Error::success();
+  std::vector<std::string> Replicas = S.devices(Input.HasGpu);
+  auto Local = [](StringRef Name) {
+    auto Device = DeviceName::parse(Name);
+    DeviceName Result;
+    if (Device) {
+      Result.Type = Device->Type;
+      Result.Index = Device->Index.value_or(0);
+    }
+    return Result.str();
+  };
+  std::vector<std::string> Here;
+  Here.reserve(Replicas.size());
+  for (StringRef Device : Replicas)
+    Here.push_back(Local(Device));
+  if (all_of(Input.Accelerators,
+             [&](const std::string &D) { return is_contained(Here, D); }))
+    return Error::success();
+  if (Input.Accelerators.size() > 1)
+    return failure(
+        "the input places nodes on " + join(Input.Accelerators, ", ") +
+        ", and these are not the devices of the replicas; say where "
+        "each goes, with --device-map=" +
+        Input.Accelerators.front() + "=" + Here.front() + " and so on");
+  // A TPU runs nothing but its computation.
+  std::string To =
+      S.To == Lowering::Tpu ? std::string("/device:CPU:0") : Here.front();
+  S.Devices.Map.add(Input.Accelerators.front() + "=" + To);
+  return Error::success();
+}
+
+Expected<Pipeline> ChosenPasses::pipeline(const InputDevices &Input,
+                                          bool Once) const {
+  if (!Strategy)
+    return Own.clone();
+  StrategyOptions S = *Strategy;
+  S.Replicate.Once = Once || S.Replicate.Once;
+  if (Error E = moveAccelerators(S, Input))
+    return E;
+  return buildPipeline(S, Input.HasGpu);
 }
 
 std::vector<std::string> distributionFiles() {
@@ -574,10 +677,19 @@ Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
       return failure("--" + Flag->ArgStr +
                      " and --passes: give only one; an option of a pass goes "
                      "into the pipeline");
-    if (!Wanted)
+    // Devices can be mapped without anything else.
+    if (!Wanted && Flag != std::addressof<const cl::Option>(DeviceMap))
       return failure("--" + Flag->ArgStr + " needs --replicas or --devices");
   }
   ChosenPasses Result;
+  if (!Wanted && given(DeviceMap)) {
+    MapDevicesOptions Map;
+    if (Error E = DeviceMap.take(Map))
+      return E;
+    Result.Own.add(createMapDevicesPass(Map));
+    Result.OnlyMapsDevices = true;
+    return Result;
+  }
   Error E = Other.HasPasses
                 ? completePipeline(Registry, Other.Passes).moveInto(Result.Own)
             : Wanted ? checkStrategy(Other).moveInto(Result.Strategy)

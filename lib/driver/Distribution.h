@@ -36,31 +36,46 @@ llvm::cl::OptionCategory &distributionCategory();
 /// Files that the flags name.
 std::vector<std::string> distributionFiles();
 
-/// Whether a node of \p G has a GPU for a device.
-bool namesGpu(const Graph &G);
+/// What a pipeline depends on of an input.
+struct InputDevices {
+  bool HasGpu = false; ///< A node is on one.
+  /// The devices of nodes that are no CPUs, without job and task, sorted.
+  std::vector<std::string> Accelerators;
+};
+
+InputDevices devicesOf(const Graph &G);
 
 /// What the flags ask for: a pipeline of the user's own, which is empty if no
 /// flag asks for any, or a strategy.
 struct ChosenPasses {
   Pipeline Own;
   std::optional<StrategyOptions> Strategy;
+  bool OnlyMapsDevices = false; ///< So does Own.
 
   bool empty() const { return Own.empty() && !Strategy; }
-  /// Whether the pipeline depends on whether the input names GPUs.
+  /// Whether the type of the replicas' devices depends on the input.
   bool dependOnInput() const {
     return Strategy && Strategy->InputChoosesDevices;
   }
-  Pipeline pipeline(bool OnGpus, bool Once = false) const {
-    if (!Strategy)
-      return Own.clone();
-    StrategyOptions S = *Strategy;
-    S.Replicate.Once = Once || S.Replicate.Once;
-    return buildPipeline(S, OnGpus);
-  }
+  /// An error if nothing says where a device of the input goes.
+  llvm::Expected<Pipeline> pipeline(const InputDevices &Input,
+                                    bool Once = false) const;
 };
 
 llvm::Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
                                           const OtherOptions &Other);
+
+/// Has what \p Input places on its one accelerator go to replica 0, or its
+/// replica, if it is none of the replicas' devices.
+llvm::Error moveAccelerators(StrategyOptions &S, const InputDevices &Input);
+
+/// What \p S, which the flags ask for, is for the functions of a SavedModel,
+/// whose variables are those of their caller; an error if they cannot be so.
+llvm::Expected<StrategyOptions> chooseForFunctions(StrategyOptions S);
+
+/// An error unless variables exist once under \p S, as those have to that
+/// --capture names: nothing gives their copies a value.
+llvm::Error checkCaptures(const StrategyOptions &S);
 
 /// Whether the flags say on which machines the replicas are.
 bool namesMachines();

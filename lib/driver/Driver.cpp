@@ -13,6 +13,7 @@
 #include "lib/io/read/InputFile.h"
 
 #include "llvm/Support/BuryPointer.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -22,15 +23,16 @@ namespace graft {
 /// The pipeline that is printed: the input has a say in it. Otherwise the input
 /// is not read before everything else is known to be right.
 static Expected<Pipeline> pipelineFor(const ToolOptions &O) {
-  if (!O.Passes.dependOnInput() || O.Input == "-")
-    return O.Passes.pipeline(/*OnGpus=*/false);
+  if (!O.Passes.Strategy || O.Input == "-" ||
+      (!O.Passes.dependOnInput() && !sys::fs::exists(O.Input)))
+    return O.Passes.pipeline({});
   auto Buffer = openInput(O.Input);
   if (!Buffer)
     return Buffer.takeError();
-  Expected<Module> M = readModule(std::move(*Buffer), {.Kind = O.Kind});
+  Expected<Module> M = readModule(std::move(*Buffer), readOptions(O));
   if (!M)
     return M.takeError();
-  return O.Passes.pipeline(namesGpu(M->graph()));
+  return O.Passes.pipeline(devicesOf(M->graph()));
 }
 
 /// Prints what flags ask for that end the program; false if none does.
@@ -83,7 +85,7 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
   }
   if (O.Plan) {
     auto Plan = printPlan(*O.Plan, *O.Passes.Strategy,
-                          (*Buffer)->getMemBufferRef(), O.Kind);
+                          (*Buffer)->getMemBufferRef(), readOptions(O));
     if (!Plan)
       return fail(Plan.takeError());
     outs() << *Plan;

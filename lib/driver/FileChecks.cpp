@@ -17,22 +17,32 @@ using namespace llvm;
 
 namespace graft {
 
+/// Where \p File is, through links, or where it would be.
+static SmallString<256> placeOf(StringRef File) {
+  SmallString<256> Real, Whole(File);
+  if (!sys::fs::real_path(File, Real))
+    return Real;
+  if (sys::fs::make_absolute(Whole) || !sys::path::has_relative_path(Whole))
+    return Whole;
+  // What is not there has no links in it.
+  Real = placeOf(sys::path::parent_path(Whole));
+  sys::path::append(Real, sys::path::filename(Whole));
+  return Real;
+}
+
 /// Whether two names are those of one file, through links too.
 static bool areSame(StringRef A, StringRef B) {
   bool Same = false;
   if (!sys::fs::equivalent(A, B, Same))
     return Same && sys::fs::is_regular_file(A);
-  // Not there yet: where they would be.
-  auto Place = [](StringRef File) {
-    SmallString<256> Folder(sys::path::parent_path(File)), Real;
-    if (Folder.empty())
-      Folder = ".";
-    if (sys::fs::real_path(Folder, Real))
-      Real = Folder;
-    sys::path::append(Real, sys::path::filename(File));
-    return Real;
-  };
-  return Place(A) == Place(B);
+  return placeOf(A) == placeOf(B);
+}
+
+/// Whether \p File is, or would be, the folder \p Folder or in it.
+static bool isIn(StringRef File, StringRef Folder) {
+  SmallString<256> Inner = placeOf(File), Outer = placeOf(Folder);
+  StringRef Rest(Inner);
+  return Rest.consume_front(Outer) && (Rest.empty() || Rest.starts_with("/"));
 }
 
 /// Whether \p File is one of those that `-o Output --shard-size` may write; how
@@ -46,8 +56,9 @@ static bool isShardOf(StringRef File, StringRef Output) {
          areSame((Stem + Extension).str(), Output);
 }
 
-Error checkFiles(const ToolOptions &O, StringRef Output,
-                 ArrayRef<std::string> Graph) {
+/// The files beside the output, and the flags that name them.
+static std::vector<std::pair<StringRef, std::string>>
+sideFiles(const ToolOptions &O) {
   std::vector<std::pair<StringRef, std::string>> Written;
   if (!O.Depfile.empty())
     Written.push_back({"-d", O.Depfile});
@@ -55,6 +66,12 @@ Error checkFiles(const ToolOptions &O, StringRef Output,
     Written.push_back({"--remarks", O.RemarksFile});
   if (O.Passes.Strategy && !O.Passes.Strategy->Assign.Emit->empty())
     Written.push_back({"--emit-strategy", *O.Passes.Strategy->Assign.Emit});
+  return Written;
+}
+
+Error checkFiles(const ToolOptions &O, StringRef Output,
+                 ArrayRef<std::string> Graph) {
+  std::vector<std::pair<StringRef, std::string>> Written = sideFiles(O);
   if (Output != "-" && O.Format != OutputFormat::None) {
     bool Shards = O.Write.ShardSize != 0;
     for (const std::string &File : Graph)
@@ -81,6 +98,24 @@ Error checkFiles(const ToolOptions &O, StringRef Output,
                        "' cannot be both");
     }
   }
+  return Error::success();
+}
+
+Error checkFolder(const ToolOptions &O, StringRef Output) {
+  Output = Output.rtrim('/');
+  if (isIn(Output, O.Input) || isIn(O.Input, Output))
+    return failure("-o: '" + Output +
+                   "' is the input, in it, or around it: the folder of a "
+                   "SavedModel is not rewritten in place; give another one");
+  for (const std::string &File : O.FurtherInputs)
+    if (isIn(File, Output))
+      return failure("-o: '" + File + "', which is read, is in '" + Output +
+                     "'");
+  for (const auto &[Flag, File] : sideFiles(O))
+    if (isIn(File, Output) || isIn(File, O.Input))
+      return failure(Flag + ": '" + File +
+                     "' is in the folder of a SavedModel, which has no room "
+                     "for it");
   return Error::success();
 }
 

@@ -19,6 +19,11 @@ namespace graft {
 llvm::Error checkFiles(const ToolOptions &O, llvm::StringRef Output,
                        llvm::ArrayRef<std::string> Graph);
 
+/// Refuses \p Output as the folder for what is made of the folder O.Input: one
+/// is not in the other, and no file that is read, or written beside it, is in
+/// the output.
+llvm::Error checkFolder(const ToolOptions &O, llvm::StringRef Output);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_DRIVER_FILECHECKS_H

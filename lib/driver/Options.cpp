@@ -40,10 +40,33 @@ using Flag = cl::opt<bool>;
 Text Input(cl::Positional, cl::init("-"), cl::cat(Files),
            cl::desc("<graph file, SavedModel directory or - for stdin>"));
 Text Output("o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
-            cl::desc("Output; text when it ends in .pbtxt. Of a SavedModel "
-                     "only the graph file is written. Default: stdout"));
+            cl::desc("Output; text when it ends in .pbtxt. Of the folder of a "
+                     "SavedModel a whole folder, or the graph alone when it "
+                     "ends in .pb or .pbtxt. Default: stdout"));
 Flag AsText("S", cl::cat(Files), cl::desc("Write text"));
 Flag Force("f", cl::cat(Files), cl::desc("Write binary even to a terminal"));
+TextList Tags("tags", cl::CommaSeparated, cl::value_desc("tag,..."),
+              cl::cat(Files),
+              cl::desc("Of a SavedModel the MetaGraphDef that has these tags. "
+                       "Default: the first. The others stay as they are"));
+TextList Captures("capture", cl::value_desc("PLACEHOLDER=NAME"), cl::cat(Files),
+                  cl::desc("Of the graph of a concrete function: the "
+                           "placeholder of a handle is this variable, with "
+                           "its shape as in w[4,3] if the graph has none"));
+TextList Functions(
+    "function", cl::value_desc("name"), cl::cat(Files),
+    cl::desc("Of a SavedModel of TensorFlow 2 only the functions of these "
+             "names, * and ? included, are rewritten. Default: those of the "
+             "loaded object, its signatures, and all that change something"));
+Flag SignaturesOnly("signatures-only", cl::cat(Files),
+                    cl::desc("Of a SavedModel rewrite the graph, which "
+                             "tf.compat.v1.saved_model.load runs, and no "
+                             "function of TensorFlow 2"));
+Flag ReplaceFolder("force", cl::cat(Files),
+                   cl::desc("The folder at -o may be replaced"));
+Flag LinkFiles("link", cl::cat(Files),
+               cl::desc("A folder has hard links to variables, assets and "
+                        "other files of the input, and no copies"));
 Choice Kind("input-kind",
             {"auto", "graph", "metagraph", "savedmodel", "graphitem"},
             cl::init("auto"), cl::value_desc("kind"), cl::cat(Files),
@@ -83,6 +106,8 @@ Flag PassesMarkdown("print-passes-md", cl::Hidden, cl::cat(Pipelines),
 Flag OptionsJson("print-options-json", cl::Hidden, cl::cat(Pipelines),
                  cl::desc("Print all options as JSON and exit"));
 
+Flag Quiet("quiet", cl::cat(Checking),
+           cl::desc("Do not tell in a terminal what was written"));
 Flag Strict("strict", cl::cat(Checking), cl::desc("Refuse what is not proved"));
 Flag VerifyOutput("verify-output", cl::cat(Checking),
                   cl::desc("Read the written file again and check it against "
@@ -287,6 +312,15 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         ? Threads
                         : std::max(1U, std::thread::hardware_concurrency());
   O.InPlace = InPlace;
+  O.Captures.assign(Captures.begin(), Captures.end());
+  O.Functions.assign(Functions.begin(), Functions.end());
+  O.SignaturesOnly = SignaturesOnly;
+  if (SignaturesOnly && given(Functions))
+    return failure("--signatures-only and --function: give only one");
+  O.Tags.assign(Tags.begin(), Tags.end());
+  O.ReplaceFolder = ReplaceFolder;
+  O.LinkFiles = LinkFiles;
+  O.Quiet = Quiet;
   O.Strict = Strict;
   O.VerifyOutput = VerifyOutput;
   if (VerifyOutput && NoVerifyOutput)

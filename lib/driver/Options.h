@@ -22,6 +22,7 @@ struct ToolOptions {
   std::string Input;
   std::string Output;
   InputKind Kind = InputKind::Auto;
+  std::vector<std::string> Tags; ///< Of the MetaGraphDef; empty: the first.
   std::optional<OutputFormat> Format; ///< Or by the name of the output.
   WriteOptions Write;
   std::string Depfile;
@@ -33,6 +34,16 @@ struct ToolOptions {
   std::optional<PlanFormat> Plan;
 
   bool InPlace = false; ///< The output may be the input.
+  /// Of a folder that is written: it may replace one, and has links.
+  bool ReplaceFolder = false;
+  bool LinkFiles = false;
+  /// PLACEHOLDER=VARIABLE_NAME: what is fed is the handle of a variable.
+  std::vector<std::string> Captures;
+  /// The functions of a SavedModel that are rewritten; empty: all.
+  std::vector<std::string> Functions;
+  bool SignaturesOnly = false; ///< The graph is, and no function.
+  bool IsFunction = false;     ///< The input is the body of one.
+  bool Quiet = false;          ///< Success is not told.
   bool Strict = false;
   bool VerifyOutput = false;
   bool VerifyIfSmall = false; ///< The same where it costs little.
@@ -49,6 +60,11 @@ struct ToolOptions {
   bool OptionsJson = false;
   std::string HelpPass;
 };
+
+/// What the reader is told.
+inline ReadOptions readOptions(const ToolOptions &O) {
+  return {.Kind = O.Kind, .Tags = O.Tags};
+}
 
 /// Parses and checks the command line. What cl:: itself refuses (an unknown
 /// flag) ends the program with status 2.

@@ -48,8 +48,9 @@ Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
   using Encoding = ReadOptions::Encoding;
   bool IsText = Format == OutputFormat::Text;
   Expected<Module> Written = readModule(
-      std::move(Bytes),
-      {.Kind = M.Kind, .Form = IsText ? Encoding::Text : Encoding::Binary});
+      std::move(Bytes), {.Kind = M.Kind,
+                         .Form = IsText ? Encoding::Text : Encoding::Binary,
+                         .MetaGraph = M.MetaGraphIndex});
   if (!Written)
     return Written.takeError();
   Diags.setPass("verify-output");
@@ -58,7 +59,7 @@ Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
   // The certificate again, on what was written instead of on the program. What
   // no lowering wrote need not be the step: a worker has a part of it.
   const Graph &Out = Written->graph();
-  if (Good &&
+  if (Good && !M.OnlyFunctions &&
       (M.Lowered || (M.graph().modified() && readMesh(Out).Node == NoNode))) {
     Module Input;
     if (Error E = Input.graph().parse(M.graphBytes()))

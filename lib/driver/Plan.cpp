@@ -71,10 +71,11 @@ static JoinedBytes joinedBytes(Module &M, const StrategyOptions &Strategy,
 
 Expected<std::string> printPlan(PlanFormat Format,
                                 const StrategyOptions &Strategy,
-                                MemoryBufferRef Input, InputKind Kind) {
+                                MemoryBufferRef Input,
+                                const ReadOptions &Read) {
   Expected<Module> M = readModule(
       MemoryBuffer::getMemBuffer(Input, /*RequiresNullTerminator=*/false),
-      {.Kind = Kind});
+      Read);
   if (!M)
     return M.takeError();
   DiagnosticEngine Diags;
@@ -93,7 +94,7 @@ Expected<std::string> printPlan(PlanFormat Format,
     return fileError(M->FileName,
                      createStringError(inconvertibleErrorCode(),
                                        "the graph trains no variable"));
-  bool OnGpus = Strategy.InputChoosesDevices && namesGpu(G);
+  bool OnGpus = Strategy.InputChoosesDevices && devicesOf(G).HasGpu;
   ResourceSpec Machines = Strategy.Assign.Machines
                               ? *Strategy.Assign.Machines
                               : resourcesOf(Strategy.devices(OnGpus));

@@ -9,6 +9,7 @@
 
 #include "lib/driver/Distribution.h"
 #include "lib/io/Module.h"
+#include "lib/io/read/Read.h"
 
 #include <optional>
 
@@ -24,7 +25,7 @@ llvm::Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses);
 llvm::Expected<std::string> printPlan(PlanFormat Format,
                                       const StrategyOptions &Strategy,
                                       llvm::MemoryBufferRef Input,
-                                      InputKind Kind);
+                                      const ReadOptions &Read);
 
 } // namespace graft
 

@@ -29,12 +29,21 @@ OptionFlag LocalReplication(&AssignStrategyOptions::LocalReplication);
 OptionFlag Compressor(&AssignStrategyOptions::Compressor,
                       cl::value_desc("name"));
 
+constexpr const cl::Option *Flags[] = {
+    &EmitStrategy, &Seed, &MinShardSize,     &MaxShards,
+    &GroupSize,    &Spec, &LocalReplication, &Compressor};
+
 } // namespace
 
+std::string recordFlag() {
+  for (const cl::Option *Flag : Flags)
+    if (given(*Flag))
+      return ("--" + Flag->ArgStr).str();
+  return "";
+}
+
 Error checkRecordFlags(StrategyOptions &S, const std::string &Strategy) {
-  for (const cl::Option *Flag : std::initializer_list<const cl::Option *>{
-           &EmitStrategy, &Seed, &MinShardSize, &MaxShards, &GroupSize, &Spec,
-           &LocalReplication, &Compressor}) {
+  for (const cl::Option *Flag : Flags) {
     if (given(*Flag) && S.To != Lowering::Replicas)
       return failure("--" + Flag->ArgStr + " does not go with --strategy=" +
                      Strategy + ", which decides nothing about variables");

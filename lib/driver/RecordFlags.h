@@ -21,6 +21,9 @@ namespace graft {
 /// it is one.
 llvm::Error checkRecordFlags(StrategyOptions &S, const std::string &Strategy);
 
+/// The first of them that is given, or "".
+std::string recordFlag();
+
 /// Checks that \p Strategy is the name of one, or else a file.
 llvm::Error checkStrategyName(const std::string &Strategy);
 

@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
 #include <algorithm>
@@ -189,6 +190,48 @@ void printRemarkTable(raw_ostream &OS, const DiagnosticEngine &Diags) {
   printSection(OS, "not proved", NotProved);
 }
 
+Summary &Summary::operator+=(const Summary &Other) {
+  Functions += Other.Functions;
+  Variables += Other.Variables;
+  Replicas = std::max(Replicas, Other.Replicas);
+  SplitFeeds += Other.SplitFeeds;
+  WholeFeeds += Other.WholeFeeds;
+  Reductions += Other.Reductions;
+  NotProved += Other.NotProved;
+  return *this;
+}
+
+std::string summaryLine(StringRef Output, const Summary &S, uint64_t Bytes,
+                        double Seconds) {
+  auto Count = [](uint64_t N, StringRef What) {
+    return (Twine(N) + " " + What + (N == 1 ? "" : "s")).str();
+  };
+  std::string Line = ("graft-opt: " + Output + ": ").str();
+  if (S.Functions != 0)
+    Line += Count(S.Functions, "function") + ", ";
+  if (S.Replicas != 0)
+    Line += Count(S.Variables, "variable") + ", " +
+            Count(S.Replicas, "replica") + ", " + Count(S.SplitFeeds, "feed") +
+            " split and " + utostr(S.WholeFeeds) + " whole, " +
+            Count(S.Reductions, "reduction") + ", " +
+            (S.NotProved == 0
+                 ? "all proved"
+                 : Count(S.NotProved, "warning") + " of what is not proved") +
+            "; ";
+  constexpr double Kilo = 1000;
+  double Size = static_cast<double>(Bytes);
+  StringRef Unit = "B";
+  for (StringRef Next : {"kB", "MB", "GB"})
+    if (Size >= Kilo) {
+      Size /= Kilo;
+      Unit = Next;
+    }
+  return Line + formatv(Unit == "B" ? "{0:F0} {1} in {2:F2} s"
+                                    : "{0:F1} {1} in {2:F2} s",
+                        Size, Unit, Seconds)
+                    .str();
+}
+
 static std::string remarksYaml(const DiagnosticEngine &Diags) {
   std::string Out;
   raw_string_ostream OS(Out);
@@ -204,6 +247,7 @@ static std::string remarksYaml(const DiagnosticEngine &Diags) {
     };
     Line("Id", D.Id);
     Line("Pass", D.Pass);
+    Line("Function", D.Function);
     Line("Node", D.Node);
     Line("File", D.File);
     if (D.Line != 0)

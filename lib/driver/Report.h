@@ -42,6 +42,23 @@ std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags, bool ShowAll);
 /// proved.
 void printRemarkTable(llvm::raw_ostream &OS, const DiagnosticEngine &Diags);
 
+/// What a run made, in numbers.
+struct Summary {
+  unsigned Functions = 0; ///< That are distributed; 0: it was the graph.
+  uint64_t Variables = 0;
+  unsigned Replicas = 0; ///< 0: nothing was distributed.
+  uint64_t SplitFeeds = 0;
+  uint64_t WholeFeeds = 0;
+  uint64_t Reductions = 0;
+  uint64_t NotProved = 0; ///< Warnings.
+
+  Summary &operator+=(const Summary &Other);
+};
+
+/// The line that says in a terminal that \p Output was written.
+std::string summaryLine(llvm::StringRef Output, const Summary &S,
+                        uint64_t Bytes, double Seconds);
+
 /// How --remarks=FILE writes them.
 enum class RemarksFormat : uint8_t { Text, Yaml, Json };
 

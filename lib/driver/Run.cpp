@@ -8,6 +8,7 @@
 
 #include "lib/driver/Distribution.h"
 #include "lib/driver/FileChecks.h"
+#include "lib/driver/FunctionRuns.h"
 #include "lib/driver/OutputCheck.h"
 #include "lib/driver/Report.h"
 #include "lib/driver/WorkerFiles.h"
@@ -15,14 +16,19 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/facts/TypesText.h"
 #include "lib/io/ModuleVerifier.h"
+#include "lib/io/functions/CapturedHandles.h"
 #include "lib/io/read/InputFile.h"
+#include "lib/io/read/Sniff.h"
+#include "lib/io/write/OutputFolder.h"
 #include "lib/program/Program.h"
 #include "lib/support/Glob.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 
 #include <utility>
 
@@ -44,6 +50,8 @@ static void report(Error E, DiagnosticEngine &Diags) {
 
 bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
   Error E = checkFiles(O, Output, Graph);
+  if (!E && IsFolder)
+    E = checkFolder(O, Output);
   MayWrite = !E;
   BadUsage |= E.isA<UsageError>();
   if (!MayWrite)
@@ -51,16 +59,45 @@ bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
   return MayWrite;
 }
 
+/// \p Read with variables in the place of the handles that --capture names.
+Expected<Module> Run::withCaptures(const Module &Read) const {
+  if (Read.Kind != InputKind::GraphDef)
+    return createStringError(inconvertibleErrorCode(),
+                             "--capture is for the GraphDef of a concrete "
+                             "function, and this is a " +
+                                 kindName(Read.Kind));
+  std::string Bytes;
+  for (StringRef Part : Read.graphBytes())
+    Bytes += Part;
+  if (Error E = captureVariables(Bytes, O.Captures).moveInto(Bytes))
+    return E;
+  Expected<Module> New =
+      readModule(MemoryBuffer::getMemBufferCopy(Bytes, Read.FileName),
+                 {.Kind = Read.Kind, .Form = ReadOptions::Encoding::Binary});
+  if (New) {
+    New->Text = Read.Text;
+    New->Files = Read.Files;
+  }
+  return New;
+}
+
 bool Run::load() {
   Timer T(Manager.Read);
   if (!mayWrite(O.Output, O.Input))
     return false;
-  Expected<Module> Read = readModule(std::move(Buffer), {.Kind = O.Kind});
+  Expected<Module> Read = readModule(std::move(Buffer), readOptions(O));
+  if (!O.Captures.empty() && Read)
+    Read = withCaptures(*Read);
   if (!Read) {
     report(Read.takeError(), Diags);
     return false;
   }
   M = std::move(*Read);
+  if (!O.Functions.empty() && !rewritesFunctions(O, M)) {
+    Diags.error("", "--function: this is no SavedModel with functions that "
+                    "are rewritten");
+    return false;
+  }
   Locate = [this](StringRef Node) { return M.location(Node); };
   Diags.setLocator(Locate);
   if (O.Write.ShardSize != 0 && M.Kind != InputKind::GraphDef) {
@@ -72,7 +109,8 @@ bool Run::load() {
   }
   OutputFormat Format =
       O.Format.value_or(M.Text ? OutputFormat::Text : OutputFormat::Binary);
-  if (!mayWrite(outputPath(Format), M.Files))
+  IsFolder = writesFolder(Format);
+  if (!mayWrite(O.Output, M.Files))
     return false;
   // What a runtime dumped has names that nobody can import, but can be looked
   // at.
@@ -90,22 +128,47 @@ bool Run::load() {
 void Run::sayDevices(bool OnGpus) {
   Diagnostic D;
   D.Level = Severity::Remark;
-  D.Message = OnGpus ? "the input names GPUs, so replicas are on GPUs, and "
-                       "their values are added; give --device-type=GPU for "
-                       "collectives"
+  D.Message = OnGpus ? "the input names GPUs, so replicas are on GPUs; give "
+                       "--device-type or --devices for others"
                      : "the input names no GPU, so replicas are on CPUs; give "
                        "--device-type or --devices for others";
   if (!O.VerifyDiagnostics)
     printDiagnostic(errs(), File, D);
 }
 
+/// Which of the MetaGraphDefs of a SavedModel is another one now.
+void Run::sayMetaGraphs() {
+  std::vector<std::string> Others = M.MetaGraphTags;
+  if (Others.size() < 2)
+    return;
+  Others.erase(Others.begin() + static_cast<ptrdiff_t>(M.MetaGraphIndex));
+  std::string Message = "of the MetaGraphDefs that with the tags '" +
+                        M.MetaGraphTags[M.MetaGraphIndex] +
+                        "' is rewritten; those with '" + join(Others, "', '") +
+                        "' stay as they are: see --tags";
+  Diags.remark("meta-graph", "", std::move(Message)).Shown = true;
+}
+
 bool Run::transform(const std::string *Text) {
   if (O.Passes.empty())
     return true;
-  bool OnGpus = O.Passes.dependOnInput() && namesGpu(M.graph());
+  sayMetaGraphs();
+  if (!O.Captures.empty() && O.Passes.Strategy)
+    if (Error E = checkCaptures(*O.Passes.Strategy)) {
+      report(std::move(E), Diags);
+      return false;
+    }
+  InputDevices Devices;
+  if (O.Passes.Strategy)
+    Devices = devicesOf(M.graph());
   if (O.Passes.dependOnInput())
-    sayDevices(OnGpus);
-  Manager.add(O.Passes.pipeline(OnGpus, Once));
+    sayDevices(Devices.HasGpu);
+  Expected<Pipeline> Passes = O.Passes.pipeline(Devices, Once);
+  if (!Passes) {
+    report(Passes.takeError(), Diags);
+    return false;
+  }
+  Manager.add(std::move(*Passes));
   // Timing and printing want every pass at its place.
   Late = Text == nullptr && !betweenGraphs() && O.Write.Threads > 1 &&
          O.Output != "-" && !O.Show.VerifyEach && !O.Show.TimePasses &&
@@ -116,7 +179,7 @@ bool Run::transform(const std::string *Text) {
          (!sys::fs::exists(O.Output) || sys::fs::is_regular_file(O.Output)) &&
          O.Format.value_or(OutputFormat::Binary) == OutputFormat::Binary;
   bool Good = Manager.run(M, Diags, O.Show, Late);
-  if (Good && M.Kind == InputKind::SavedModel &&
+  if (Good && M.Kind == InputKind::SavedModel && !O.Passes.OnlyMapsDevices &&
       M.metaGraph()->object_graph_def().concrete_functions_size() != 0 &&
       (M.Lowered || M.graph().modified()))
     Diags.unproved(
@@ -179,39 +242,29 @@ bool Run::listTypes() {
                     "--replicas or --devices");
     return false;
   }
-  Types = typesText(M.graph(), ProgramFacts(M.graph()));
+  Shown = typesText(M.graph(), ProgramFacts(M.graph()));
   return true;
 }
 
 Expected<std::string> Run::writeOutput(const std::string &Path,
                                        const WriteOptions &Options) const {
-  if (Options.Format != OutputFormat::Types)
+  if (!Shown)
     return writeModule(M, Path, Options);
   if (Error E = writeFile(Path, Options, [&](ByteSink &Sink) {
-        Sink.write(Types);
+        Sink.write(*Shown);
         return Error::success();
       }))
     return E;
   return Path;
 }
 
-/// Of a SavedModel the output may be a directory, like the input.
-std::string Run::outputPath(OutputFormat Format) const {
-  if (O.Output == "-" || M.Kind != InputKind::SavedModel ||
-      Format == OutputFormat::Summary || Format == OutputFormat::Dot ||
-      Format == OutputFormat::Types)
-    return O.Output;
+/// Of the folder of a SavedModel the output is one, too, unless it has the name
+/// of a graph file.
+bool Run::writesFolder(OutputFormat Format) const {
   StringRef Extension = sys::path::extension(O.Output);
-  bool IsDirectory = sys::fs::is_directory(O.Output) ||
-                     StringRef(O.Output).ends_with("/") ||
-                     (sys::fs::is_directory(O.Input) && Extension != ".pb" &&
-                      Extension != ".pbtxt");
-  if (!IsDirectory)
-    return O.Output;
-  SmallString<256> Path(O.Output);
-  sys::path::append(Path, Format == OutputFormat::Text ? "saved_model.pbtxt"
-                                                       : "saved_model.pb");
-  return Path.str().str();
+  return M.Kind == InputKind::SavedModel && sys::fs::is_directory(O.Input) &&
+         (Format == OutputFormat::Binary || Format == OutputFormat::Text) &&
+         O.Output != "-" && Extension != ".pb" && Extension != ".pbtxt";
 }
 
 /// A graph is written for each worker.
@@ -248,7 +301,12 @@ void Run::write(std::string *Text) {
     StringSink Sink;
     if (Error E = writeModule(M, Format, Sink))
       return report(std::move(E), Diags);
-    *Text = Format == OutputFormat::Types ? Types : std::move(Sink.Text);
+    *Text = Shown ? *Shown : std::move(Sink.Text);
+    if (O.IsFunction && !Shown && verifiesOutput())
+      if (Error E =
+              checkMessage(M, MemoryBuffer::getMemBufferCopy(*Text, M.FileName),
+                           Format, Diags))
+        return report(std::move(E), Diags);
     if (Error E = writeSideFiles())
       report(std::move(E), Diags);
     return;
@@ -274,6 +332,25 @@ void Run::write(std::string *Text) {
       if (Manager.runLate(M, LateDiags))
         verifyModule(M, LateDiags);
     };
+  // What goes with the graph. A fingerprint is one of its bytes.
+  OutputFolder Folder;
+  std::string GraphFile =
+      Format == OutputFormat::Text ? "saved_model.pbtxt" : "saved_model.pb";
+  if (IsFolder) {
+    bool IsSame =
+        Format == (M.Text ? OutputFormat::Text : OutputFormat::Binary) &&
+        !M.Lowered && !M.graph().modified();
+    auto Others = listFolder(O.Input, [&](StringRef Name) {
+      return Name.starts_with("saved_model.") ||
+             (Name == "fingerprint.pb" && !IsSame);
+    });
+    if (!Others)
+      return report(Others.takeError(), Diags);
+    Copied = std::move(*Others);
+    if (Error E =
+            Folder.create(O.Output, O.ReplaceFolder || O.Write.WriteIfChanged))
+      return report(std::move(E), Diags);
+  }
   bool Checked = false;
   auto CheckInputs = [&]() -> Error {
     Checked = true;
@@ -290,6 +367,9 @@ void Run::write(std::string *Text) {
     if (verifiesOutput())
       if (Error E = checkWritten(M, Files, Format, O.Output, Diags))
         return E;
+    if (IsFolder)
+      if (Error E = Folder.copy(O.Input, Copied, O.LinkFiles))
+        return E;
     if (Error E = writeSideFiles())
       return E;
     // What cannot be written beside the output leaves it as it was.
@@ -299,13 +379,8 @@ void Run::write(std::string *Text) {
     All.append(LateDiags);
     return writeRemarks(All);
   };
-  std::string Path = outputPath(Format);
-  // The directory of a SavedModel. An error shows when the file is made.
-  if (Path != O.Output) {
-    [[maybe_unused]] std::error_code Ignored =
-        sys::fs::create_directories(O.Output);
-  }
-  Expected<std::string> Written = writeOutput(Path, Options);
+  Expected<std::string> Written =
+      writeOutput(IsFolder ? Folder.path(GraphFile) : O.Output, Options);
   Diags.append(LateDiags);
   if (LateDiags.hasErrors())
     return consumeError(Written.takeError());
@@ -316,6 +391,12 @@ void Run::write(std::string *Text) {
   }
   if (!Written)
     return report(Written.takeError(), Diags);
+  if (IsFolder) {
+    Folder.wrote(GraphFile);
+    if (!O.Write.WriteIfChanged || !Folder.isUnchanged())
+      if (Error E = Folder.keep(O.ReplaceFolder))
+        return report(std::move(E), Diags);
+  }
   // Where the output replaces no file, nobody looked at it before.
   if (Error E = writeSideFiles())
     return report(std::move(E), Diags);
@@ -329,6 +410,9 @@ Error Run::writeDepfile(StringRef First) {
   if (O.Depfile.empty() || std::exchange(HasDepfile, true))
     return Error::success();
   std::vector<std::string> Inputs = M.Files;
+  for (StringRef File : Copied)
+    if (!File.ends_with("/"))
+      Inputs.push_back((StringRef(O.Input).rtrim('/') + "/" + File).str());
   append_range(Inputs, O.FurtherInputs);
   WriteOptions Plain{.Format = OutputFormat::Text};
   return writeFile(O.Depfile, Plain, [&](ByteSink &Sink) {
@@ -348,9 +432,28 @@ Error Run::writeRemarks(const DiagnosticEngine &All) {
   });
 }
 
+/// What TensorFlow 2 runs of a SavedModel, instead of its graph.
+bool Run::distributeFunctions() {
+  InputDevices Devices = devicesOf(M.graph());
+  if (O.Passes.dependOnInput())
+    sayDevices(Devices.HasGpu);
+  std::string Text;
+  if (!runFunctions(M, O, File, Text, OfFunctions, Diags))
+    return false;
+  if (!Text.empty())
+    Shown = std::move(Text);
+  return verifyModule(M, Diags) && verifyImport(M, Diags);
+}
+
 void Run::process(std::string *Text) {
+  bool Loaded = load();
+  if (Loaded && rewritesFunctions(O, M)) {
+    if (distributeFunctions())
+      write(Text);
+    return;
+  }
   // Under --strict the passes run on, so that all that is not proved is said.
-  bool Loaded = load(), Good = Loaded && transform(Text);
+  bool Good = Loaded && transform(Text);
   // What is refused for its types is explained, too.
   if (Loaded && !Once && (Good || readMesh(M.graph()).Node != NoNode))
     Good &= explain();
@@ -379,6 +482,8 @@ const Diagnostic *Run::whyOnce() const {
   for (const Diagnostic &D : Diags.all()) {
     if (D.Level != Severity::Error)
       continue;
+    if (!D.Function.empty())
+      return nullptr;
     if (D.Id != "unproved" && D.Pass != "check-replication" &&
         D.Pass != "verify-output")
       return nullptr;
@@ -413,15 +518,62 @@ void Run::restart(const Diagnostic &Why) {
   Diags.setPass("");
 }
 
-int Run::run(std::string *Text) {
+void Run::work(std::string *Text) {
   process(Text);
   if (const Diagnostic *Why = whyOnce()) {
     restart(*Why);
     if (!Diags.hasErrors())
       process(Text);
   }
+}
+
+int Run::run(std::string *Text) {
+  work(Text);
   bool Good = finish();
   return Good ? ExitGood : BadUsage ? ExitUsage : ExitInput;
+}
+
+Summary Run::summary() const {
+  Summary S;
+  auto Of = [&](StringRef Pass, StringRef What) {
+    return Manager.statistic(Pass, What);
+  };
+  if (Of("replicate", "splits") != 0 || M.Lowered)
+    S.Replicas = static_cast<unsigned>(readMesh(M.graph()).replicas());
+  S.Variables = Of("assign-strategy", "variables");
+  S.SplitFeeds = Of("replicate", "splits");
+  S.WholeFeeds = Of("replicate", "feeds that are whole");
+  S.Reductions = Of("insert-reductions", "reductions");
+  S.NotProved = count_if(Diags.all(), [](const Diagnostic &D) {
+    return D.Level == Severity::Warning && D.Function.empty();
+  });
+  S += OfFunctions;
+  return S;
+}
+
+/// In a terminal somebody waits to see that it is done.
+void Run::saySuccess() const {
+  if (O.Quiet || O.IsFunction || O.VerifyDiagnostics || O.Output == "-" ||
+      O.Format == OutputFormat::None || Diags.hasErrors() ||
+      !sys::Process::StandardErrIsDisplayed())
+    return;
+  uint64_t Size = 0;
+  auto Add = [&](const Twine &File) {
+    uint64_t Its = 0;
+    if (!sys::fs::file_size(File, Its))
+      Size += Its;
+  };
+  if (!IsFolder)
+    Add(O.Output);
+  else if (auto Files = listFolder(O.Output, [](StringRef) { return false; }))
+    for (StringRef File : *Files)
+      Add(O.Output + "/" + File);
+  else
+    consumeError(Files.takeError());
+  std::chrono::duration<double> Time =
+      std::chrono::steady_clock::now() - Started;
+  errs() << escapeControls(summaryLine(O.Output, summary(), Size, Time.count()))
+         << '\n';
 }
 
 bool Run::finish() {
@@ -430,15 +582,18 @@ bool Run::finish() {
   bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
   for (const Diagnostic &D :
        groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
-    if (D.Level != Severity::Remark || ShowRemarks || D.Shown)
+    // Of a function it was shown by the Run of its own.
+    if (D.Function.empty() &&
+        (D.Level != Severity::Remark || ShowRemarks || D.Shown))
       printDiagnostic(errs(), File, D);
   printLines(Explained);
-  if (ShowRemarks)
+  if (ShowRemarks && !M.OnlyFunctions)
     printRemarkTable(errs(), Diags);
   if (Error E = writeRemarks(Diags)) {
     fail(std::move(E));
     return false;
   }
+  saySuccess();
   return !Diags.hasErrors();
 }
 

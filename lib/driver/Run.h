@@ -8,11 +8,13 @@
 #define GRAFT_LIB_DRIVER_RUN_H
 
 #include "lib/driver/Options.h"
+#include "lib/driver/Report.h"
 #include "lib/io/Module.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -34,6 +36,11 @@ public:
   /// Reads, runs the passes, and writes: to the output, or to \p Text when
   /// several inputs go into one output. The exit status of the program.
   int run(std::string *Text);
+  /// The same, but prints nothing: finish() does.
+  void work(std::string *Text);
+  const DiagnosticEngine &diagnostics() const { return Diags; }
+  /// What it made, but for what its functions did.
+  Summary summary() const;
   /// Prints the messages; true when there is none that makes the run fail.
   bool finish();
 
@@ -42,34 +49,44 @@ private:
   const Diagnostic *whyOnce() const;
   void restart(const Diagnostic &Why);
   bool load();
+  llvm::Expected<Module> withCaptures(const Module &Read) const;
   bool mayWrite(llvm::StringRef Output, llvm::ArrayRef<std::string> Graph);
   void sayDevices(bool OnGpus);
+  void sayMetaGraphs();
   bool transform(const std::string *Text);
+  bool distributeFunctions();
   bool explain();
   bool listTypes();
   llvm::Expected<std::string> writeOutput(const std::string &Path,
                                           const WriteOptions &Options) const;
   void write(std::string *Text);
+  void saySuccess() const;
   bool betweenGraphs() const;
   bool verifiesOutput() const;
   llvm::Error writeSideFiles();
   llvm::Error writeDepfile(llvm::StringRef First);
   llvm::Error writeRemarks(const DiagnosticEngine &All);
-  std::string outputPath(OutputFormat Format) const;
+  bool writesFolder(OutputFormat Format) const;
 
   const ToolOptions &O;
   PassManager Manager;
   std::unique_ptr<llvm::MemoryBuffer> Buffer;
   std::string File;
+  std::chrono::steady_clock::time_point Started =
+      std::chrono::steady_clock::now();
+  Summary OfFunctions;
   std::string Bytes;  ///< Of an input that is no file, to read it again.
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
-  std::string Explained;   ///< What --explain asked for.
-  std::string Types;       ///< What --emit=types writes.
+  std::string Explained; ///< What --explain asked for.
+  /// What is written instead of the module: for --emit=types, or of functions.
+  std::optional<std::string> Shown;
   bool HasDepfile = false; ///< It is written.
   bool HasRemarks = false;
-  bool MayWrite = true;  ///< No output is an input.
-  bool BadUsage = false; ///< One is: the command line is at fault.
+  bool MayWrite = true;            ///< No output is an input.
+  bool BadUsage = false;           ///< One is: the command line is at fault.
+  bool IsFolder = false;           ///< So is the output.
+  std::vector<std::string> Copied; ///< Files of the input's folder.
   /// Nothing is split: what is could not be proved.
   bool Once = false;
   bool Late = false; ///< Checks run while the output is written.

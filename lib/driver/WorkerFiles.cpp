@@ -115,8 +115,9 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
       Paths.push_back(workerPath(Output, I));
     }
   auto Write = [&](unsigned Worker, ByteSink &Sink) -> Error {
-    auto Part = readModule(
-        Bytes(), {.Kind = M.Kind, .Form = ReadOptions::Encoding::Binary});
+    auto Part = readModule(Bytes(), {.Kind = M.Kind,
+                                     .Form = ReadOptions::Encoding::Binary,
+                                     .MetaGraph = M.MetaGraphIndex});
     if (!Part)
       return Part.takeError();
     std::unique_ptr<Pass> Lower = lowering(S, Cut, Worker);

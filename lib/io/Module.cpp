@@ -25,7 +25,7 @@ Module::Module(Module &&) noexcept = default;
 Module &Module::operator=(Module &&) noexcept = default;
 
 void Module::keepInput() {
-  if (!Input && (!G->modified() || G->revision() == NormalRevision))
+  if (!Input && isInput())
     Input = std::make_unique<const InputGraph>(*G);
 }
 

@@ -99,6 +99,10 @@ public:
 
   /// Says that the graph as it is now is a normal form of what was read.
   void setNormalForm() { NormalRevision = G->revision(); }
+  /// Whether the graph is what was read, or a normal form of it.
+  bool isInput() const {
+    return !G->modified() || G->revision() == NormalRevision;
+  }
   /// Takes a snapshot of the graph for input(), unless there is one or the
   /// graph was edited already, but for its normal form.
   void keepInput();
@@ -120,6 +124,10 @@ public:
   /// it has under this key. Everything else stays byte for byte.
   void setCollection(llvm::StringRef Key, const tensorflow::CollectionDef &C);
 
+  /// The tags of each MetaGraphDef of a SavedModel, and which one this is.
+  std::vector<std::string> MetaGraphTags;
+  size_t MetaGraphIndex = 0;
+
   /// The gradients that a GraphItem names.
   std::vector<NamedGradient> Gradients;
 
@@ -130,6 +138,9 @@ public:
   /// does not have, as `collection: name`. TensorFlow accepts them, so the
   /// verifier does too.
   const llvm::StringSet<> &danglingNames() const { return Dangling; }
+
+  /// Nothing was edited but bodies of functions, each of which was checked.
+  bool OnlyFunctions = false;
 
   /// What analyses found, kept between passes while the graph is at the
   /// revision that they saw (lib/infer/facts/ProgramFacts.h).

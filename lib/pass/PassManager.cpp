@@ -132,7 +132,7 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
     if (Keep && !Normalises)
       M.keepInput();
     StringRef Name = S.P->info().Name;
-    bool AsRead = !M.graph().modified();
+    bool AsRead = M.isInput();
     Printer Print(Show, Name, IsFirst);
     IsFirst = false;
     Diags.setPass(Name);
@@ -166,6 +166,16 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
   if (Late)
     M.Facts.reset();
   return Good;
+}
+
+uint64_t PassManager::statistic(StringRef Name, StringRef What) const {
+  uint64_t Sum = 0;
+  for (const Step &S : Passes)
+    if (StringRef(S.P->info().Name) == Name)
+      if (auto It = S.P->Statistics.find(What.str());
+          It != S.P->Statistics.end())
+        Sum += It->second;
+  return Sum;
 }
 
 void PassManager::report(const Instrumentation &Show) const {

@@ -65,6 +65,8 @@ public:
            bool Late = false);
   bool runLate(Module &M, DiagnosticEngine &Diags);
   void report(const Instrumentation &Show) const;
+  /// What the pass \p Name counted as \p What.
+  uint64_t statistic(llvm::StringRef Name, llvm::StringRef What) const;
 
   /// Rows of the report that are no passes; only the verifier's is filled in
   /// by run().

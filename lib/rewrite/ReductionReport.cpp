@@ -241,11 +241,24 @@ bool ReductionReport::sayOfSpread(
   return !IsError;
 }
 
+/// Whether \p N gives a variable its initial value, or one that is restored.
+static bool initializes(const Graph &G, const VariableIndex &Vars, NodeId N) {
+  if (Vars.update(G, N).Kind != UpdateKind::Assign)
+    return false;
+  NodeId Value = G.input(N, 1).Node;
+  while (G.isOp(Value, op::Identity))
+    Value = G.input(Value, 0).Node;
+  NodeId Var = Vars.variableOf(G.input(N, 0));
+  return G.isOp(Value, op::RestoreV2) || G.isOp(Value, op::Restore) ||
+         (Var != NoNode && Vars.initialAssign(G, Var) == N);
+}
+
 void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
   const TypeAnalysis &Types = Facts.Types;
   if (!Types.demands().empty() || !Types.unprovedWrites().empty())
     return;
   bool IsSpread = false; // if nothing is, replicate told
+  bool Writes = false;
   for (NodeId N : Facts.Order) {
     const Node &This = G.node(N);
     if (This.Kind == Inserted::Reduce || This.Kind == Inserted::Gather)
@@ -254,6 +267,7 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
     if (isKeptOnce(G, N))
       return;
     IsSpread |= This.Count == Copies::PerReplica;
+    Writes |= Facts.Vars.isUpdate(G, N) && !initializes(G, Facts.Vars, N);
     // A shared variable takes the sum, or the rows of a sparse gradient, from
     // merge-fetches.
     if (Facts.Vars.isUpdate(G, N) && any_of(G.dataInputs(N), [&](Endpoint E) {
@@ -263,7 +277,10 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
         }))
       return;
   }
-  if (IsSpread)
+  if (IsSpread && !Writes && Diags.wantsRemarks())
+    Diags.remark("no-gradient", "",
+                 "nothing writes a variable, so this is no training step");
+  if (IsSpread && Writes)
     Diags.unproved("no-gradient", "",
                    "no gradient was found: nothing that depends on the batch "
                    "is written to a variable as a sum over rows");

@@ -80,6 +80,14 @@ void DiagnosticEngine::append(const DiagnosticEngine &Other) {
   Refused += Other.Refused;
 }
 
+void DiagnosticEngine::appendOf(const DiagnosticEngine &Other,
+                                StringRef Function) {
+  size_t Before = List.size();
+  append(Other);
+  for (Diagnostic &D : MutableArrayRef(List).drop_front(Before))
+    D.Function = Function.str();
+}
+
 Diagnostic &DiagnosticEngine::error(StringRef Node, std::string Message) {
   return add(Severity::Error, "", Node, std::move(Message));
 }

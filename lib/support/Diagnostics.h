@@ -51,10 +51,13 @@ struct Diagnostic {
   std::string Message; ///< Starts in lower case and says what to do.
   std::string Node;    ///< Name in the input, empty: the whole graph.
   std::string Pass;    ///< The pass that reports; filled in by the engine.
-  std::string Id;      ///< Stable id of a remark or warning ("reduction").
-  std::string File;    ///< What it is about, if not the input.
-  bool Shown = false;  ///< A remark that is printed without --remarks, too.
-  unsigned Line = 0;   ///< 1-based line of the node in a text input, or 0.
+  /// The function of a SavedModel whose body \p Node is in; empty: it is in the
+  /// graph.
+  std::string Function;
+  std::string Id;     ///< Stable id of a remark or warning ("reduction").
+  std::string File;   ///< What it is about, if not the input.
+  bool Shown = false; ///< A remark that is printed without --remarks, too.
+  unsigned Line = 0;  ///< 1-based line of the node in a text input, or 0.
   unsigned Column = 0;
   /// Facts for the YAML form of a remark, in a fixed order.
   std::vector<std::pair<std::string, std::string>> Facts;
@@ -112,6 +115,8 @@ public:
   /// Adds what another engine collected, and its strictness and locator apply
   /// no more.
   void append(const DiagnosticEngine &Other);
+  /// Adds what was said of the function \p Function.
+  void appendOf(const DiagnosticEngine &Other, llvm::StringRef Function);
   /// Reports as \p Other would.
   void configureLike(const DiagnosticEngine &Other) {
     Locate = Other.Locate;

@@ -9,6 +9,9 @@
 #include "llvm/Support/Signals.h"
 
 #include <atomic>
+#include <cerrno>
+#include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace llvm;
@@ -21,6 +24,15 @@ namespace {
 // the other.
 std::atomic<pid_t> Creating = 0;
 std::atomic<pid_t> Ending = 0;
+
+/// The folders, the last one first, so that each comes before the one that it
+/// is in. A signal handler walks them: entries stay.
+struct Folder {
+  std::string Path;
+  std::atomic<bool> IsTemporary;
+  Folder *Next;
+};
+std::atomic<Folder *> Folders = nullptr;
 
 [[noreturn]] void waitForTheEnd() {
   while (true)
@@ -45,6 +57,22 @@ std::error_code createTemporary(StringRef Path,
   return Reason;
 }
 
+std::error_code createTemporaryFolder(StringRef Path) {
+  auto *Made = new Folder{Path.str(), true, Folders};
+  return createTemporary(Path, [&]() -> std::error_code {
+    if (::mkdir(Made->Path.c_str(), 0700) != 0)
+      return {errno, std::generic_category()};
+    Folders = Made;
+    return {};
+  });
+}
+
+void releaseTemporaryFolder(StringRef Path) {
+  for (Folder *F = Folders; F; F = F->Next)
+    if (F->Path == Path)
+      F->IsTemporary = false;
+}
+
 void removeTemporaries() {
   pid_t Self = ::gettid(), None = 0;
   if (!Ending.compare_exchange_strong(None, Self) && None != Self)
@@ -54,6 +82,9 @@ void removeTemporaries() {
   while (Creating != 0 && Creating != Self)
     ::usleep(100);
   sys::RunInterruptHandlers();
+  for (const Folder *F = Folders; F; F = F->Next)
+    if (F->IsTemporary)
+      ::rmdir(F->Path.c_str());
 }
 
 } // namespace graft

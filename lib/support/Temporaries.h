@@ -19,6 +19,14 @@ namespace graft {
 std::error_code createTemporary(llvm::StringRef Path,
                                 llvm::function_ref<std::error_code()> Open);
 
+/// Makes the folder \p Path, which nobody else can read. If the program is
+/// ended from then on, it is removed, provided that nothing is in it but files
+/// of createTemporary() and folders that were made like this.
+std::error_code createTemporaryFolder(llvm::StringRef Path);
+
+/// Lets go of such a folder, which is removed or has another name now.
+void releaseTemporaryFolder(llvm::StringRef Path);
+
 /// Removes all of them, for a program that is about to end: to be called once
 /// nothing but the end follows, also from signal handlers. Of several threads
 /// that end the program one comes back from it.

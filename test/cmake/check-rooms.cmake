@@ -46,6 +46,7 @@ room(lib/io ${Base})
 room(lib/io/read ${Base} lib/io)
 room(lib/io/write ${Base} lib/io)
 room(lib/io/inline ${Base} lib/io)
+room(lib/io/functions ${Base} lib/io lib/io/inline)
 room(lib/pass ${Base} lib/io lib/io/write)
 
 # What a replicated program looks like, and what is known of one.
@@ -96,8 +97,8 @@ file_of_room(passes/CheckReplication.cpp lib/io/read lib/certify)
 file_of_room(passes/PartitionVariables.cpp lib/certify)
 
 # The program.
-room(lib/driver ${Base} lib/io lib/io/read lib/io/write lib/io/inline lib/pass
-  lib/program lib/infer/facts lib/strategy lib/certify passes)
+room(lib/driver ${Base} lib/io lib/io/read lib/io/write lib/io/inline
+  lib/io/functions lib/pass lib/program lib/infer/facts lib/strategy lib/certify passes)
 room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 
 # The program that runs one for each task.

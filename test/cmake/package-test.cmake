@@ -45,11 +45,23 @@ function(check Package PackageDir)
   set(Same "${Tree}/graphs/same.pbtxt")
   file(COPY "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/project/"
     DESTINATION "${Source}")
+  configure_file(
+    "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../lit/functions/Inputs/model.pbtxt"
+    "${Source}/model/saved_model.pbtxt" COPYONLY)
+  file(WRITE "${Source}/model/variables/variables.index" "some")
 
   run(Log "${CMAKE_COMMAND}" -S "${Source}" -B "${Tree}" -G "${GENERATOR}"
     "-Dgraft_DIR=${PackageDir}")
   build("${Tree}" 3 "${Package}, first build")
   build("${Tree}" 0 "${Package}, nothing changed")
+  if(NOT EXISTS "${Tree}/graphs/model.x2/variables/variables.index")
+    message(FATAL_ERROR "the folder of a SavedModel lacks a file")
+  endif()
+  file(WRITE "${Source}/model/variables/variables.index" "others")
+  build("${Tree}" 1 "${Package}, variables changed")
+  build("${Tree}" 0 "${Package}, nothing changed since")
+  file(READ "${Tree}/graphs/model.x2/variables/variables.index" Variables)
+  expect_equal("${Variables}" "others" "variables that changed")
   file(SHA256 "${Output}" First)
   file(TIMESTAMP "${Output}" FirstTime "%s%f")
 

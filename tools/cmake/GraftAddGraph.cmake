@@ -2,7 +2,7 @@
 #
 # graft_add_graph(<target>
 #                 INPUT <file or SavedModel directory>
-#                 OUTPUT <file>
+#                 OUTPUT <file, or the folder of a SavedModel>
 #                 [REPLICAS <n>] [DEVICE_TYPE <type>] [STRATEGY <name or file>]
 #                 [ARGS <graft-opt option>...])
 #
@@ -65,13 +65,15 @@ function(graft_add_graph Target)
     list(APPEND Options --write-if-changed)
   endif()
 
-  # Of a SavedModel directory only the graph is read.
+  # The other files of a SavedModel's folder are in the depfile. Of a folder the
+  # output is one, which is replaced.
   set(Dependency "${Input}")
   if(IS_DIRECTORY "${Input}")
     set(Dependency "${Input}/saved_model.pb")
     if(NOT EXISTS "${Dependency}")
       set(Dependency "${Input}/saved_model.pbtxt")
     endif()
+    list(APPEND Options --force)
   endif()
 
   set(Depfile "${CMAKE_CURRENT_BINARY_DIR}/${Target}.graft.d")

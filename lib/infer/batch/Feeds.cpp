@@ -465,8 +465,10 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
     return true;
   }
   if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; })) {
-    Diags.error("", "no feed holds a batch, so there is nothing to split over "
-                    "replicas; name it with --feed=NAME=split");
+    Diags
+        .error("", "no feed holds a batch, so there is nothing to split over "
+                   "replicas; name it with --feed=NAME=split")
+        .Id = "no-batch";
     return false;
   }
   return true;

@@ -39,6 +39,11 @@ public:
     auto It = ByName.find(Name);
     return It == ByName.end() ? nullptr : It->second;
   }
+  /// Calls \p F for each function, in the order of the file.
+  template <typename Fn> void forEach(Fn F) const {
+    for (const auto &Def : Library.function())
+      F(Def);
+  }
   /// Whether \p F(NodeDef) is true for a node of a body.
   template <typename Fn> bool anyNode(Fn F) const {
     for (const auto &Def : Library.function())

@@ -19,6 +19,8 @@
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -56,6 +58,7 @@ private:
   Error locate(Error E) const;
   Expected<InputKind> sniff();
   Error openShards(const ShardName &Given);
+  Expected<size_t> chooseMetaGraph(ArrayRef<wire::Field> Found);
   Error enter(const char *What);
   Error enterGraphItem();
   Error loadGraph();
@@ -80,22 +83,63 @@ Error ModuleReader::locate(Error E) const {
   return make_error<InputError>(M.FileName, Message, At.first, At.second);
 }
 
+/// The tags of the MetaGraphDef \p Bytes.
+static std::vector<std::string> tagsOf(StringRef Bytes) {
+  std::vector<std::string> Tags;
+  wire::Reader R(Bytes);
+  for (wire::Field F; R.next(F);)
+    if (F.Number == tensorflow::MetaGraphDef::kMetaInfoDefFieldNumber &&
+        F.WireType == wire::Type::Bytes) {
+      using Info = tensorflow::MetaGraphDef::MetaInfoDef;
+      wire::Reader Inner(F.Bytes);
+      for (wire::Field Tag; Inner.next(Tag);)
+        if (Tag.Number == Info::kTagsFieldNumber &&
+            Tag.WireType == wire::Type::Bytes)
+          Tags.push_back(Tag.Bytes.str());
+    }
+  sort(Tags);
+  return Tags;
+}
+
+/// Which of the MetaGraphDefs \p Found of a SavedModel is read.
+Expected<size_t> ModuleReader::chooseMetaGraph(ArrayRef<wire::Field> Found) {
+  std::vector<std::string> Wanted = Options.Tags;
+  sort(Wanted);
+  std::optional<size_t> Chosen;
+  for (const auto &[I, F] : enumerate(Found)) {
+    std::vector<std::string> Tags = tagsOf(F.Bytes);
+    if (!Chosen && (Wanted.empty() ? I == Options.MetaGraph : Wanted == Tags))
+      Chosen = I;
+    M.MetaGraphTags.push_back(join(Tags, ","));
+  }
+  if (Chosen)
+    return *Chosen;
+  return fail("has no MetaGraphDef with exactly the tags '" +
+              join(Wanted, ",") + "'; there " +
+              (Found.size() == 1 ? "is one" : "are some") + " with '" +
+              join(M.MetaGraphTags, "', '") + "'");
+}
+
 /// Goes from an enclosing message into its field 2, which occurs once in a
-/// MetaGraphDef; of the MetaGraphDefs of a SavedModel the first is taken.
+/// MetaGraphDef.
 Error ModuleReader::enter(const char *What) {
   StringRef Outer = M.GraphBytes.front();
   wire::Reader R(Outer);
-  wire::Field F, Inner;
-  unsigned Count = 0;
-  while (R.next(F))
-    if (F.Number == 2 && F.WireType == wire::Type::Bytes && Count++ == 0)
-      Inner = F;
+  SmallVector<wire::Field, 1> Found;
+  for (wire::Field F; R.next(F);)
+    if (F.Number == 2 && F.WireType == wire::Type::Bytes)
+      Found.push_back(F);
   if (R.failed())
     return fail("is truncated or malformed");
-  if (Count == 0)
+  if (Found.empty())
     return fail(formatv("has no {0}", What));
-  if (Count > 1 && StringRef(What) == "graph_def")
+  bool IsSaved = StringRef(What) == "meta_graphs";
+  if (Found.size() > 1 && !IsSaved)
     return fail("has more than one graph_def");
+  if (IsSaved)
+    if (Error E = chooseMetaGraph(Found).moveInto(M.MetaGraphIndex))
+      return E;
+  const wire::Field &Inner = Found[IsSaved ? M.MetaGraphIndex : 0];
   M.Enclosing.push_back(
       {{Outer.begin(),
         static_cast<size_t>(Inner.Whole.begin() - Outer.begin())},
@@ -223,9 +267,14 @@ Expected<std::unique_ptr<MemoryBuffer>> openInput(StringRef Path) {
     sys::path::append(Inside, "saved_model.pb");
     if (!sys::fs::exists(Inside))
       Inside += "txt";
-    if (!sys::fs::exists(Inside))
-      return make_error<InputError>(File, "is a directory without "
-                                          "saved_model.pb or .pbtxt");
+    if (!sys::fs::exists(Inside)) {
+      std::string Message = "is a directory without saved_model.pb or .pbtxt";
+      sys::path::replace_extension(Inside, "cpb");
+      if (sys::fs::exists(Inside))
+        Message += "; saved_model.cpb, which is cut into chunks, is not read: "
+                   "save without experimental_image_format";
+      return make_error<InputError>(File, Message);
+    }
     File = Inside.str().str();
   }
   auto Buffer = File == "-" ? MemoryBuffer::getSTDIN() : openInputFile(File);

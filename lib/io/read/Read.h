@@ -17,6 +17,10 @@ struct ReadOptions {
   InputKind Kind = InputKind::Auto;
   enum class Encoding : uint8_t { Auto, Binary, Text };
   Encoding Form = Encoding::Auto;
+  /// Of a SavedModel the MetaGraphDef that has these tags and no other, or that
+  /// of this number if none are given.
+  std::vector<std::string> Tags = {};
+  size_t MetaGraph = 0;
 };
 
 /// An error in a file, with the place when the file is text.

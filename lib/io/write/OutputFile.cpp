@@ -60,9 +60,7 @@ OutputFile::~OutputFile() {
     remove();
 }
 
-/// The name of a temporary file beside \p Target, as long as a name may be at
-/// most.
-static std::string temporaryName(StringRef Target, unsigned Try) {
+std::string temporaryName(StringRef Target, unsigned Try) {
   std::string Suffix =
       ("." + Twine(sys::Process::getProcessId()) + "-" + Twine(Try) + ".tmp")
           .str();

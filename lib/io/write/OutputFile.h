@@ -16,6 +16,10 @@
 
 namespace graft {
 
+/// The name of a temporary file beside \p Target, as long as a name may be at
+/// most.
+std::string temporaryName(llvm::StringRef Target, unsigned Try);
+
 /// Writes to a file descriptor and remembers the first error. Large pieces go
 /// as they are, small ones are collected.
 class FileSink final : public ByteSink {

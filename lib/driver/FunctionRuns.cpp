@@ -1,0 +1,281 @@
+//===- lib/driver/FunctionRuns.cpp - functions of a SavedModel --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The body of a function is a graph like any other, so it is read, rewritten,
+// certified and written by a Run of its own, in memory, and put in the place of
+// the body. Its variables are arguments and stay the caller's: they exist once,
+// as with --strategy=ps, so that what TensorFlow tracks, saves and restores is
+// what it was.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/driver/FunctionRuns.h"
+
+#include "lib/driver/Distribution.h"
+#include "lib/driver/Report.h"
+#include "lib/driver/Run.h"
+#include "lib/io/functions/SavedFunctions.h"
+#include "lib/support/Glob.h"
+
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+
+bool rewritesFunctions(const ToolOptions &O, const Module &M) {
+  // Of several MetaGraphDefs TensorFlow 2 runs the graph, too.
+  return O.Passes.Strategy && !O.SignaturesOnly &&
+         M.Kind == InputKind::SavedModel && M.MetaGraphTags.size() == 1 &&
+         hasSavedFunctions(*M.metaGraph());
+}
+
+namespace {
+
+bool isForPeople(const ToolOptions &O) {
+  return O.Format == OutputFormat::Summary || O.Format == OutputFormat::Dot ||
+         O.Format == OutputFormat::Types;
+}
+
+class FunctionRuns {
+public:
+  FunctionRuns(Module &M, const ToolOptions &O, StringRef File,
+               DiagnosticEngine &All)
+      : M(M), O(O), File(File), All(All), Library(M.graph()) {}
+
+  bool run();
+
+  std::string Shown;
+  Summary Made;
+
+private:
+  Error mapDevices(const InputDevices &Devices);
+  Error choose();
+  Error run(const SavedFunction &F);
+  ToolOptions optionsFor(const FunctionGraph &Graph);
+  void say();
+
+  Module &M;
+  const ToolOptions &O;
+  std::string File;
+  DiagnosticEngine &All;
+  FunctionLibrary Library;
+  StrategyOptions Strategy;
+  std::vector<SavedFunction> Chosen;
+  std::vector<bool> HasFeed; ///< By rule of --feed: is it one of a function?
+  std::map<std::string, tensorflow::FunctionDef> Bodies;
+  std::vector<std::string> Spread, Left;
+  uint64_t Bytes = 0; ///< Of all bodies.
+};
+
+/// Why the body \p Def cannot be on several devices, or "".
+std::string obstacle(const tensorflow::FunctionDef &Def) {
+  auto It = Def.attr().find("_XlaMustCompile");
+  return It != Def.attr().end() && It->second.b()
+             ? "is compiled by XLA (jit_compile), for one device"
+             : "";
+}
+
+/// Maps the devices of all functions, and of the graph that calls them.
+Error FunctionRuns::mapDevices(const InputDevices &Devices) {
+  if (Error E = moveAccelerators(Strategy, Devices))
+    return E;
+  if (!Strategy.Devices.Map.isGiven())
+    return Error::success();
+  std::unique_ptr<Pass> Map = createMapDevicesPass(Strategy.Devices);
+  DiagnosticEngine Diags;
+  if (Map->run(M, Diags) == PassResult::Failure)
+    return failure(Diags.all().back().Message);
+  Strategy.Devices = MapDevicesOptions();
+  Library = FunctionLibrary(M.graph());
+  return Error::success();
+}
+
+Error FunctionRuns::choose() {
+  if (Error E = chooseForFunctions(*O.Passes.Strategy).moveInto(Strategy))
+    return E;
+  InputDevices Devices = devicesOf(M.graph());
+  if (Strategy.InputChoosesDevices) {
+    Strategy.InputChoosesDevices = false;
+    Strategy.DeviceType = Devices.HasGpu ? "GPU" : "CPU";
+  }
+  if (Error E = mapDevices(Devices))
+    return E;
+  HasFeed.resize(Strategy.Replicate.Feed->size());
+  SavedFunctions Found = findSavedFunctions(*M.metaGraph(), Library);
+  Left = std::move(Found.Inner);
+  std::vector<std::string> Paths;
+  std::vector<bool> Named(O.Functions.size());
+  for (SavedFunction &F : Found.Called) {
+    bool Wanted = O.Functions.empty();
+    for (auto [I, Name] : enumerate(O.Functions))
+      if (any_of(F.Paths, [&](StringRef Path) {
+            return Path == Name || Glob(Name).matches(Path);
+          }))
+        Wanted = Named[I] = true;
+    append_range(Paths, F.Paths);
+    if (Wanted)
+      Chosen.push_back(std::move(F));
+    else
+      Left.push_back(F.Shown);
+  }
+  for (auto [Name, IsNamed] : zip(O.Functions, Named))
+    if (!IsNamed)
+      return failure("--function: the SavedModel has no function '" + Name +
+                     "'" +
+                     didYouMean(Name, Paths, "; it has " + join(Paths, ", ")));
+  if (Chosen.empty())
+    return failure("the object graph of this SavedModel has no function for a "
+                   "user to call; --signatures-only rewrites its graph");
+  if (Chosen.size() > 1 && !O.Explain.empty())
+    return failure(
+        "--explain: this SavedModel has the functions " +
+        join(map_range(Chosen, [](const SavedFunction &F) { return F.Shown; }),
+             ", ") +
+        "; name one with --function");
+  return Error::success();
+}
+
+/// The options of the run of one function.
+ToolOptions FunctionRuns::optionsFor(const FunctionGraph &Graph) {
+  ToolOptions Its;
+  Its.Input = Its.Output = "-";
+  Its.Kind = InputKind::GraphDef;
+  Its.Format = isForPeople(O) ? *O.Format : OutputFormat::Binary;
+  Its.Write.Threads = 1;
+  Its.Show = O.Show;
+  Its.Strict = O.Strict;
+  Its.VerifyOutput = O.VerifyOutput;
+  Its.VerifyIfSmall = O.VerifyIfSmall;
+  Its.Remarks = O.Remarks;
+  Its.IsFunction = true;
+  Its.Explain = O.Explain;
+  StrategyOptions S = Strategy;
+  S.MergesForward = false; // Nobody fetches what is in a body.
+  S.Replicate.Handles = true;
+  S.Fetches = Graph.Results;
+  S.Fetches.push_back(Graph.Effects);
+  // A rule is for the functions that have such an argument.
+  std::vector<std::string> Rules;
+  for (auto [I, Rule] : enumerate(*Strategy.Replicate.Feed)) {
+    SmallVector<StringRef, 2> Names;
+    StringRef(Rule).split('=').first.split(Names, '+');
+    if (any_of(Names, [&](StringRef Name) {
+          Glob Like(Name.split(':').first);
+          return any_of(Graph.Arguments,
+                        [&](StringRef A) { return Like.matches(A); });
+        })) {
+      Rules.push_back(Rule);
+      HasFeed[I] = true;
+    }
+  }
+  S.Replicate.Feed = std::move(Rules);
+  for (const std::string &Name : Graph.Constants)
+    S.WholeFeeds.push_back(Name);
+  Its.Passes.Strategy = std::move(S);
+  return Its;
+}
+
+Error FunctionRuns::run(const SavedFunction &F) {
+  const tensorflow::FunctionDef &Def = *Library.find(F.Name);
+  if (std::string Why = obstacle(Def); !Why.empty())
+    return failure("function '" + F.Shown + "' " + Why +
+                   "; save it without, or name the others with --function");
+  constexpr unsigned VersionsField = 4;
+  Expected<FunctionGraph> Graph =
+      graphOf(Def, Library, F.Captured, M.graph().otherField(VersionsField));
+  if (!Graph)
+    return Graph.takeError();
+  ToolOptions Its = optionsFor(*Graph);
+  std::string Name = File + ": function '" + F.Shown + "'";
+  Run Work(Its, MemoryBuffer::getMemBufferCopy(Graph->Bytes, Name));
+  std::string Text;
+  Work.work(&Text);
+  // Without rows there is nothing to spread.
+  if (any_of(Work.diagnostics().all(),
+             [](const Diagnostic &D) { return D.Id == "no-batch"; })) {
+    Left.push_back(F.Shown);
+    return Error::success();
+  }
+  All.appendOf(Work.diagnostics(), F.Shown);
+  if (!Work.finish())
+    return Error::success();
+  Bytes += Text.size();
+  if (Bytes > MessageLimit)
+    return failure(formatv("the functions have more than {0:N} bytes, the most "
+                           "that TensorFlow reads from one file: rewrite fewer "
+                           "of them, with --function",
+                           MessageLimit));
+  Spread.push_back(F.Shown);
+  Made += Work.summary();
+  ++Made.Functions;
+  if (isForPeople(O)) {
+    Shown += "# function " + F.Shown + "\n" + Text;
+    return Error::success();
+  }
+  return functionOf(Def, *Graph, Library, Text).moveInto(Bodies[F.Name]);
+}
+
+/// What became of the functions. Nobody is to think that one is distributed
+/// which is not.
+void FunctionRuns::say() {
+  sort(Left);
+  Left.erase(llvm::unique(Left), Left.end());
+  constexpr size_t Most = 8;
+  auto List = [&](ArrayRef<std::string> Names) {
+    std::string Text = join(Names.take_front(Most), ", ");
+    if (Names.size() > Most)
+      Text += formatv(" and {0} more", Names.size() - Most).str();
+    return Text.empty() ? "none" : Text;
+  };
+  std::string Message = "functions that are distributed: " + List(Spread) +
+                        "; variables exist once, as with --strategy=ps";
+  if (!Left.empty())
+    Message += "; as they were, on one device: " + List(Left);
+  All.remark("functions", "", std::move(Message)).Shown = true;
+}
+
+bool FunctionRuns::run() {
+  if (Error E = choose()) {
+    All.error("", toString(std::move(E)));
+    return false;
+  }
+  for (const SavedFunction &F : Chosen)
+    if (Error E = run(F)) {
+      All.error("", toString(std::move(E)));
+      break;
+    }
+  for (auto [Rule, Has] : zip(*Strategy.Replicate.Feed, HasFeed))
+    if (!Has)
+      All.error("", "--feed: no function has an argument '" +
+                        StringRef(Rule).split('=').first.str() + "'");
+  if (All.hasErrors())
+    return false;
+  if (Spread.empty()) {
+    All.error("", "no function of this SavedModel has rows to split: " +
+                      join(Left, ", "));
+    return false;
+  }
+  say();
+  replaceFunctions(M.graph(), Bodies);
+  M.OnlyFunctions = true;
+  return true;
+}
+
+} // namespace
+
+bool runFunctions(Module &M, const ToolOptions &O, StringRef File,
+                  std::string &Shown, Summary &Made, DiagnosticEngine &All) {
+  FunctionRuns Runs(M, O, File, All);
+  bool Good = Runs.run();
+  Shown = std::move(Runs.Shown);
+  Made = Runs.Made;
+  return Good;
+}
+
+} // namespace graft
