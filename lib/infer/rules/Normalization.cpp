@@ -213,7 +213,7 @@ constexpr OpRule LastAxis = {
     .Sizes = sizes::same, .Type = types::lastAxis, .Is = KeepsRows};
 constexpr OpRule Xent = {.Type = types::xent,
                          .Is = ComparesLengths,
-                         .ComparedOperands = AllOperands};
+                         .ComparedOperands = operands(0, 1)};
 
 } // namespace
 
