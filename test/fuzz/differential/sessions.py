@@ -88,12 +88,13 @@ class Running:
 
 
 def on_one_machine(graph_def, each: int):
-    """Devices of tasks become those of one process; `each`: replicas of a task."""
+    """Devices of tasks become those of one process; `each`: replicas of a task. Any device of a task is its first."""
     for node in graph_def.node:
-        match = re.fullmatch(r"/job:worker/(?:replica:0/)?task:(\d+)/device:CPU:(\d+)", node.device)
+        match = re.fullmatch(r"/job:worker/(?:replica:0/)?task:(\d+)(?:/device:CPU:(\d+|\*))?", node.device)
         if match:
-            assert int(match[2]) < each, f"{node.name}: {node.device}"
-            node.device = f"/device:CPU:{int(match[1]) * each + int(match[2])}"
+            number = int((match[2] or "*").replace("*", "0"))
+            assert number < each, f"{node.name}: {node.device}"
+            node.device = f"/device:CPU:{int(match[1]) * each + number}"
 
 
 def fold(graph_defs):
