@@ -347,6 +347,8 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
   const OpRule &Rule = ruleAt(N);
   if (!Rule.Inputs.empty())
     return comparesUnknownRows(N);
+  if (G.opName(N).starts_with(op::BatchMatMul))
+    return comparesUnknownLead(N);
   bool Aligned = Rule.Is & trait::Elementwise;
   uint16_t Mask = Aligned ? AllOperands : Rule.ComparedOperands;
   const DimTable &Table = Facts.Dims.table();
@@ -420,12 +422,31 @@ bool LocalRuns::comparesUnknownRows(NodeId N) const {
   return Any && Others;
 }
 
+/// The same of products of matrices: of the axes before these, which go
+/// together from the last one on.
+bool LocalRuns::comparesUnknownLead(NodeId N) const {
+  auto X = Facts.Dims.shape(G.input(N, 0)), Y = Facts.Dims.shape(G.input(N, 1));
+  if (!X || !Y || X->size() < 2 || Y->size() < 2)
+    return comparesAnyUnknown(N);
+  const DimTable &Table = Facts.Dims.table();
+  return any_of(zip(reverse(X->drop_back(2)), reverse(Y->drop_back(2))),
+                [&](auto Pair) {
+                  auto [A, B] = Pair;
+                  auto S = Table.sym(A), T = Table.sym(B);
+                  bool Any = (S && S->isLocal()) || (T && T->isLocal());
+                  return Any && !Table.isOne(A) && !Table.isOne(B) &&
+                         (!S || !T || !(*S == *T));
+                });
+}
+
 /// The same of an op of which nobody says which axes it compares: a size that
 /// is not known, and that no operand with the rows of one replica has too. Of
 /// what takes the rows of all replicas, any size.
 bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
-  bool OfAll = ruleAt(N).SizeOperands == AnyInteger;
+  // So it is of axes without a letter of their own.
+  bool OfAll = ruleAt(N).SizeOperands == AnyInteger ||
+               G.stringAttr(N, "equation").value_or("").contains("...");
   auto Operands = G.dataInputs(N);
   DenseSet<DimId> Of;
   bool Any = sizeOperands(N) & OwnSize;
@@ -438,17 +459,17 @@ bool LocalRuns::comparesAnyUnknown(NodeId N) const {
         Of.insert(Table.find(D));
   }
   return Any && any_of(seq(0u, unsigned(Operands.size())), [&](unsigned I) {
-           if (in(N, I) & (OfRows | OwnSize | OwnNumber | AllSize))
+           if (in(N, I) & (OwnSize | OwnNumber | AllSize))
              return false;
+           bool MayHave = in(N, I) & OfRows;
            auto Shape = Facts.Dims.shape(Operands[I]);
-           return Shape ? any_of(*Shape,
-                                 [&](DimId D) {
-                                   return OfAll
-                                              ? !Table.isOne(D)
-                                              : !Table.sym(D) &&
-                                                    !Of.contains(Table.find(D));
-                                 })
-                        : OfAll;
+           if (!Shape)
+             return OfAll && !MayHave;
+           return any_of(*Shape, [&](DimId D) {
+             bool Open = !Table.sym(D);
+             return OfAll ? !Table.isOne(D) && !(Open && MayHave)
+                          : Open && !MayHave && !Of.contains(Table.find(D));
+           });
          });
 }
 

@@ -113,6 +113,7 @@ private:
   uint8_t comparedSizes(NodeId N) const;
   bool comparesUnknown(NodeId N) const;
   bool comparesUnknownRows(NodeId N) const;
+  bool comparesUnknownLead(NodeId N) const;
   bool comparesAnyUnknown(NodeId N) const;
   bool comparesLengths(NodeId N) const;
 

@@ -325,14 +325,15 @@ def disturbing(op) -> bool:
 
 def probes(graph) -> List[str]:
     """Tensors that can be fetched with feeds alone, in the order of the graph."""
-    clean, found = {}, []
+    clean, pure, found = {}, {}, []
     for op in graph.get_operations():
         operands = [t.op for t in op.inputs] + list(op.control_inputs)
         flow = op._get_control_flow_context() is not None or op.type in ("Switch", "RefSwitch", "Enter", "Exit")
-        good = not disturbing(op) and not flow
-        # A conditional as a whole has values; a branch of it has not.
-        if op.type == "Merge" and op._get_control_flow_context() is None:
-            good = True
+        pure[op.name] = not disturbing(op) and all(pure.get(o.name, True) for o in operands)
+        good = pure[op.name] and not flow
+        # A conditional as a whole has values, if it writes nothing; a branch of it has not.
+        if good and op.type == "Merge":
+            pass
         elif good:
             good = all(clean.get(o.name, False) for o in operands)
         clean[op.name] = good
