@@ -185,7 +185,10 @@ bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
     Work.pop_back();
     if (!Seen.insert(N).second)
       continue;
-    if (N == Proxied || binary_search(C.Reads, N))
+    // A read that waits for something is one, too.
+    bool IsRead = G->isOp(N, op::ReadVariableOp) || G->isOp(N, op::Identity);
+    if (N == Proxied ||
+        (IsRead && N != Update && G->input(N, 0).Node == C.Var))
       return true;
     for (Endpoint E : G->inputs(N))
       Work.push_back(E.Node);

@@ -202,6 +202,19 @@ std::vector<bool> Fetches::findLost() const {
   return Lost;
 }
 
+/// Whether \p N gives the value of a variable that a policy lets differ: a read
+/// of it, or of all of its parts.
+bool Fetches::readsState(NodeId N) const {
+  if (Facts.Types.usesState(N))
+    return true;
+  if (!G.isOp(N, op::Identity))
+    return false;
+  NodeId Parts = G.input(N, 0).Node;
+  return G.isOp(Parts, op::ConcatV2) &&
+         all_of(G.dataInputs(Parts).drop_back(),
+                [&](Endpoint E) { return Facts.Types.usesState(E.Node); });
+}
+
 void Fetches::addSinks() {
   std::vector<bool> IsLost = findLost();
   for (NodeId N : Facts.Order) {
@@ -215,7 +228,7 @@ void Fetches::addSinks() {
       // Who asks for the variable, as a VariableDef does, means all copies. And
       // a scalar over all rows, such as a loss to which a penalty is added, is
       // what people fetch. Merged, it costs nothing unless they do.
-      if ((Facts.Types.usesState(N) && Aggregates) ||
+      if ((readsState(N) && Aggregates) ||
           (sumsUpBatch({N, 0}) && Facts.Dims.numOutputs(N) == 1 &&
            G.outputType(N, 0) != DT_VARIANT))
         Found.try_emplace({N, 0}, false);

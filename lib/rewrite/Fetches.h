@@ -79,6 +79,7 @@ private:
   bool isWorthPicking(NodeId N) const;
   bool hasStaticBatch() const;
   std::vector<bool> findLost() const;
+  bool readsState(NodeId N) const;
   bool isResult(Endpoint E) const;
   bool hasValue(NodeId N) const;
   bool mayBeState(NodeId N) const;

@@ -18,6 +18,7 @@
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/infer/facts/Needs.h"
 #include "lib/infer/facts/NumberSets.h"
+#include "lib/infer/graph/Conditions.h"
 #include "lib/ops/Ops.h"
 #include "lib/support/InternalError.h"
 
@@ -39,6 +40,7 @@ private:
   bool isInserted(NodeId N) const { return C.InputOf[N] == NoNode; }
   NodeId nameOf(NodeId N) const;
   NodeId variableOf(NodeId N, unsigned I, Endpoint E) const;
+  void addRead(uint32_t &Set, NodeId N, NodeId Var);
   bool readsAny(NodeId N) const;
   bool isForeign(NodeId N) const {
     return IsNeed[G.node(N).Op] && !formOf(G.node(N).Kind).IsUnseen;
@@ -81,8 +83,10 @@ private:
   const InputGraph &In;
   const Graph &G;
   std::vector<bool> IsNeed; ///< By op of the program.
-  std::vector<NodeId> New;  ///< What was inserted, in order.
-  std::vector<bool> IsCut;  ///< By node of the input; empty: there is none.
+  /// Of the program, which has all edges of the input.
+  std::optional<Conditions> When;
+  std::vector<NodeId> New; ///< What was inserted, in order.
+  std::vector<bool> IsCut; ///< By node of the input; empty: there is none.
   /// By inserted node: the one tensor or node of the input that it leads to.
   std::vector<Endpoint> Front;
   std::vector<bool> IsExtra; ///< By node of the program that has a name.
@@ -93,6 +97,9 @@ private:
   std::vector<NodeId> NodeOf;
   uint32_t NumForeign = 0;
   std::vector<uint32_t> NumberOf; ///< By node of the input.
+  /// By node of the input: that of a variable that must have a value if a
+  /// branch is taken. Empty: nothing is read in a branch.
+  std::vector<uint32_t> BranchNumberOf;
   DenseMap<NodeId, uint32_t> ForeignNumbers;
   DenseMap<std::pair<NodeId, uint32_t>, uint32_t> CutNumbers;
   std::optional<NumberSets> Sets;
@@ -114,6 +121,16 @@ RunsApart::RunsApart(Comparison &C, const ProgramFacts &Facts)
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     IsNeed.push_back(isNeed(G.opNameOf(Op), G.opDefOf(Op)) &&
                      (G.opDefOf(Op) || !G.opNameOf(Op).starts_with("_")));
+}
+
+/// Adds that \p N takes a value of \p Var, a variable of the input. Who takes
+/// it in a branch needs one only if the branch is taken, which who takes it
+/// anyway needs as well.
+void RunsApart::addRead(uint32_t &Set, NodeId N, NodeId Var) {
+  if (When)
+    add(Set, BranchNumberOf[Var]);
+  if (!When || When->of(N).empty())
+    add(Set, NumberOf[Var]);
 }
 
 /// The node of the input whose name \p N has in the output, or NoNode.
@@ -336,6 +353,10 @@ void RunsApart::number() {
       Later.push_back(C.InputOf[Var]);
   for (NodeId I : Later)
     NumberOf[I] = addNumber(I);
+  BranchNumberOf.assign(When ? In.size() : 0, NoNumber);
+  for (NodeId Var : Facts.Vars.variables())
+    if (When && !isInserted(Var))
+      BranchNumberOf[C.InputOf[Var]] = addNumber(C.InputOf[Var]);
   for (auto &[Of, Number] : CutNumbers)
     Number = addNumber(Of.first);
   Sets.emplace(NodeOf.size());
@@ -373,7 +394,7 @@ uint32_t RunsApart::inputNeeds(NodeId I) {
       continue;
     NodeId Var = variableOf(N, K, {C.ProgramOf[E.Node], E.Port});
     if (Var != NoNode)
-      add(Set, NumberOf[Var]);
+      addRead(Set, N, Var);
   }
   if (IsBelow[N] && IsNeed[G.node(N).Op])
     add(Set, NumberOf[I]);
@@ -420,7 +441,7 @@ uint32_t RunsApart::programNeeds(NodeId N) {
     return Set;
   for (unsigned I = 0; I < G.node(N).NumData; ++I)
     if (NodeId Var = variableOf(N, I, G.input(N, I)); Var != NoNode)
-      add(Set, NumberOf[Var]);
+      addRead(Set, N, Var);
   if (auto It = ForeignNumbers.find(N); It != ForeignNumbers.end())
     add(Set, It->second);
   return Set;
@@ -495,6 +516,8 @@ void RunsApart::report() {
 void RunsApart::run() {
   if (!findExtra())
     return;
+  if (Conditions::any(G))
+    When.emplace(G, Facts.Order);
   auto Solve = [&] {
     number();
     solveInput();

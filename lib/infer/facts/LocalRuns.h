@@ -84,6 +84,7 @@ private:
   bool ofDims(llvm::ArrayRef<DimId> List, uint8_t &Result) const;
   bool sweep();
   uint8_t infer(NodeId N, unsigned Port) const;
+  bool isOfAllRows(NodeId N, uint8_t In) const;
   const OpRule &ruleAt(NodeId N) const { return Ops[G.node(N).Op].Rule; }
   uint8_t sizeOperands(NodeId N) const;
   uint8_t lengths(NodeId N) const;
@@ -100,12 +101,20 @@ private:
   bool fitsInto(NodeId N, unsigned Axis, int64_t Begin, int64_t Size) const;
   std::string fault(NodeId N) const;
   std::string faultOfLookup(NodeId N) const;
+  std::optional<int64_t> numberOf(NodeId N, unsigned I) const;
+  bool divides(Endpoint E, unsigned Axis, int64_t Parts) const;
+  std::string faultOfSplit(NodeId N) const;
   std::string faultOfPart(NodeId N) const;
+  bool isOther(DimId Size, DimId Wanted) const;
+  std::string faultOfUpdate(NodeId N) const;
   bool fillsRows(Endpoint E, llvm::ArrayRef<DimId> Target) const;
   std::string faultOfShape(NodeId N) const;
   bool takesListOfAll(NodeId N) const;
   uint8_t comparedSizes(NodeId N) const;
   bool comparesUnknown(NodeId N) const;
+  bool comparesUnknownRows(NodeId N) const;
+  bool comparesUnknownLead(NodeId N) const;
+  bool comparesAnyUnknown(NodeId N) const;
   bool comparesLengths(NodeId N) const;
 
   const Graph &G;

@@ -6,6 +6,7 @@
 
 #include "lib/infer/facts/Needs.h"
 
+#include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/Proxy.h"
@@ -71,11 +72,16 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
     return E;
   };
   DenseMap<NodeId, SmallVector<uint32_t, 1>> Fed; ///< Ports, by node.
+  std::optional<Conditions> When;
+  if (Conditions::any(G))
+    When.emplace(G, Facts.Order);
   DenseMap<NodeId, NodeId> Proxies;
   for (NodeId Var : Facts.Vars.variables()) {
     if (G.node(Var).Kind != Inserted::No)
       continue;
     Number({Var, 0});
+    if (When)
+      Number({Var, 1});
     if (NodeId Proxy = proxyOf(G, Var); Proxy != NoNode)
       Proxies[Proxy] = Var;
   }
@@ -98,7 +104,11 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
       return;
     if (auto It = Proxies.find(Var); It != Proxies.end())
       Var = It->second;
-    if (G.node(Var).Kind == Inserted::No)
+    if (G.node(Var).Kind != Inserted::No)
+      return;
+    if (When)
+      Set = Sets.unite(Set, Sets.single(Number({Var, 1})));
+    if (!When || When->of(N).empty())
       Set = Sets.unite(Set, Sets.single(Number({Var, 0})));
   };
   SetOf.assign(G.size(), NumberSets::None);

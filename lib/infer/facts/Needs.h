@@ -13,6 +13,9 @@
 //     y ───────┘
 //     z ──────────── du     needs {z}             may not
 //
+// A variable that is read in a branch must have a value only if the branch is
+// taken: that is a need of its own, which who reads it anyway has as well.
+//
 // What is not in a set: arrays and stacks, which belong to one run; a variable
 // that is only assigned or asked for a value, as it need not have one; what was
 // inserted, but for reads, and that of a proxy is one of its variable. What a
@@ -49,7 +52,8 @@ public:
 
   /// The set of \p N: a number that nodes with the same needs share.
   uint32_t of(NodeId N) const { return SetOf[N]; }
-  /// Whether to run \p N the variable \p Var of the input must have a value.
+  /// Whether to run \p N the variable \p Var of the input must have a value,
+  /// whatever branches are taken.
   bool hasVariable(NodeId N, NodeId Var) {
     return Sets.contains(SetOf[N], Sets.single(NumberOf.lookup({Var, 0})));
   }
@@ -57,7 +61,9 @@ public:
 private:
   using Numbers = llvm::DenseMap<std::pair<NodeId, uint32_t>, uint32_t>;
 
-  Numbers NumberOf; ///< By tensor, or output 0 of what a run takes or does.
+  /// By tensor, or output 0 of what a run takes or does; output 1 of a variable
+  /// is its value where a branch is taken.
+  Numbers NumberOf;
   NumberSets Sets{0};
   std::vector<uint32_t> SetOf; ///< By node.
 };

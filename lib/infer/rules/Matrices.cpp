@@ -47,11 +47,14 @@ static void sameVectors(SizeContext &C) { sameLead(C, mixedAxes(C.G, C.N)); }
 namespace {
 
 constexpr OpRule PerMatrix = {.Rows = sizes::sameLead<2>,
-                              .Type = types::perMatrix};
+                              .Type = types::perMatrix,
+                              .ComparedOperands = operands(0, 1)};
 constexpr OpRule PerVector = {.Rows = sizes::sameVectors,
-                              .Type = types::perVector};
+                              .Type = types::perVector,
+                              .ComparedOperands = operands(0, 1)};
 constexpr OpRule PerVolume = {.Rows = sizes::sameLead<3>,
-                              .Type = types::perVolume};
+                              .Type = types::perVolume,
+                              .ComparedOperands = operands(0, 1)};
 
 } // namespace
 

@@ -125,7 +125,10 @@ static void batchNorm(TypeContext &C) {
   if (!X.isSharded() || X.Axis != 0 || !all_of(drop_begin(In), IsReplicated))
     return C.setAll(C.varying("normalizes along the batch axis"));
   if (!Training) {
-    C.setAll(ReplicationType::replicated());
+    // Of no rows TensorFlow gives none of the statistics that it was given.
+    C.setAll(C.D.isUneven(C.input(0), 0)
+                 ? C.varying("normalizes a data-dependent number of rows")
+                 : ReplicationType::replicated());
     C.set(0, ReplicationType::sharded(0));
     return;
   }
@@ -213,7 +216,7 @@ constexpr OpRule LastAxis = {
     .Sizes = sizes::same, .Type = types::lastAxis, .Is = KeepsRows};
 constexpr OpRule Xent = {.Type = types::xent,
                          .Is = ComparesLengths,
-                         .ComparedOperands = AllOperands};
+                         .ComparedOperands = operands(0, 1)};
 
 } // namespace
 

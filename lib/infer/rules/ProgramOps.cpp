@@ -192,11 +192,17 @@ ReplicationType combinedType(TypeContext &C, ReplicationType X,
                              StringRef Combine, int Power) {
   if (X.isVarying())
     return C.varyingLike(X);
+  // Zeros have every scale.
+  auto Replicated = [&](int K) {
+    ReplicationType Result = ReplicationType::replicated(X.Zero ? 0 : K);
+    Result.Zero = X.Zero;
+    return Result;
+  };
   // N equal terms are a sum, too.
   if (X.isReplicated() && Combine == combine::Sum)
-    return ReplicationType::replicated(X.K + 1 + Power);
+    return Replicated(X.K + 1 + Power);
   if (X.isPartial() && Combine == combineName(X.Op))
-    return ReplicationType::replicated(X.K + Power);
+    return Replicated(X.K + Power);
   return C.varying("reduces a value that is not partial by that operation");
 }
 
@@ -242,13 +248,9 @@ ReplicationType takenType(TypeContext &C) {
                      "applies of the replicas");
   ReplicationType X = C.Types.type(C.G.input(Put, 2));
   C.Assumes |= X.Assumes;
-  if (X.isVarying())
-    return C.varyingLike(X);
-  if (X.isReplicated())
-    return ReplicationType::replicated(X.K + 1);
-  return X.isPartial() && X.Op == Combine::Sum
-             ? ReplicationType::replicated(X.K)
-             : C.varying("sums a value that is not a partial sum");
+  return X.isPartial() && X.Op != Combine::Sum
+             ? C.varying("sums a value that is not a partial sum")
+             : combinedType(C, X, combine::Sum, 0);
 }
 
 } // namespace
@@ -366,7 +368,7 @@ ArrayRef<OpRule> families::programOps() {
        .Sizes = sizes::same,
        .Values = values::shared,
        .Type = types::reduce,
-       .Is = NotOfTrue},
+       .Is = KeepsZeros | NotOfTrue},
       entry(GatherOp, GatherReplicas),
       {.Op = ScaleOp,
        .Sizes = sizes::same,
@@ -377,7 +379,7 @@ ArrayRef<OpRule> families::programOps() {
        .Sizes = sizes::same,
        .Values = values::shared,
        .Type = types::collectiveReduce,
-       .Is = NotOfTrue},
+       .Is = KeepsZeros | NotOfTrue},
       entry(op::CollectiveGather, GatherReplicas),
       {.Op = op::AccumulatorApplyGradient,
        .Type = types::accumulatorPut,
@@ -386,7 +388,7 @@ ArrayRef<OpRule> families::programOps() {
        .Sizes = sizes::accumulated,
        .Type = types::accumulatorTake,
        .IsReady = types::isPutReady,
-       .Is = NotOfTrue},
+       .Is = KeepsZeros | NotOfTrue},
   };
   return Rules;
 }

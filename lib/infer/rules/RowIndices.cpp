@@ -306,7 +306,8 @@ ArrayRef<OpRule> families::rowIndices() {
       {.Op = op::ParallelDynamicStitch,
        .Sizes = sizes::stitch,
        .Type = types::whole,
-       .LocalIndices = types::stitchIndices},
+       .LocalIndices = types::stitchIndices,
+       .ComparedOperands = AllOperands},
 
       // What needs the rows of all replicas: they are gathered.
       {.Op = op::Where,

@@ -184,6 +184,7 @@ inline constexpr OpRule Pass = {
 /// What needs the rows of all replicas: they are gathered.
 inline constexpr OpRule Whole = {.Type = types::whole,
                                  .LocalIndices = types::wholeIndices,
+                                 .Is = trait::ComparesWithSizes,
                                  .SizeOperands = AnyInteger,
                                  .ComparedOperands = AllOperands};
 

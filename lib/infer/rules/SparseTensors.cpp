@@ -34,7 +34,7 @@ ArrayRef<OpRule> families::sparseTensors() {
       entry(op::SparseDenseCwiseAdd, Whole),
       entry(op::SparseDenseCwiseDiv, Whole),
       entry(op::SparseDenseCwiseMul, Whole),
-      entry(op::SparseFillEmptyRowsGrad, Whole),
+      entry(op::SparseFillEmptyRowsGrad, Whole, {.Looks = indexes(0, 1)}),
       entry(op::SparseReduceMax, Whole),
       entry(op::SparseReduceMaxSparse, Whole),
       entry(op::SparseReduceSum, Whole),

@@ -60,8 +60,9 @@ def work(start: int, stop: int):
             line.update(kind=verdict.kind, detail=verdict.detail, where=verdict.where, warnings=list(verdict.warnings))
         print(json.dumps(line), flush=True)
 
-    import families, training  # noqa: F401, E401 (they register genes)
+    import genes
 
+    genes.register_all()
     # What was imported stays: nobody looks through it for garbage again.
     gc.collect()
     gc.freeze()
@@ -217,8 +218,9 @@ def repeat(text: str) -> int:
             print(describe(line))
             bad |= verdict.kind in ("wrong", "fails", "drift", "crash", "hang")
 
-    import families, training  # noqa: F401, E401
+    import genes
 
+    genes.register_all()
     cases(int(seed), [int(number)] if number else range(DRAWS), report)
     return int(bad)
 

@@ -11,6 +11,7 @@ use it. So a plan that fails is made smaller by leaving out genes.
 
 import dataclasses
 import hashlib
+import importlib
 import json
 import random
 from typing import Callable, Dict, List, Optional, Tuple
@@ -54,6 +55,8 @@ class Item:
         return int(np.prod(self.shape))
 
 
+# The files with genes. Those that come later change no graph of a seed but by being drawn.
+FILES = ("families", "training", "images", "recurrent", "lookups", "precision", "habits")
 KINDS: Dict[str, Callable] = {}  # name: function(context, gene)
 WEIGHTS: Dict[str, Dict[str, float]] = {"feed": {}, "op": {}, "loss": {}, "train": {}}
 
@@ -65,6 +68,11 @@ def gene(stage: str, weight: float = 1.0):
         return function
 
     return register
+
+
+def register_all():
+    for name in FILES:
+        importlib.import_module(name)
 
 
 @dataclasses.dataclass
@@ -110,12 +118,15 @@ class Plan:
             "shuffle": rng.random() < 0.1,
             "scope": rng.choice([""] * 9 + ["model"]),
             "wild": rng.random() < 0.35,  # genes that relate rows with other rows
+            "half": "",  # the type of numbers with half of the bits, if there are any
         }
+        if rng.random() < 0.06:
+            head["half"] = rng.choice(["float16", "bfloat16"])
         genes, number = [], 0
 
         def add(stage, count):
             nonlocal number
-            kinds = list(WEIGHTS[stage])
+            kinds = [k for k in WEIGHTS[stage] if head["half"] or not k.startswith("half")]
             weights = [WEIGHTS[stage][k] for k in kinds]
             for kind in rng.choices(kinds, weights, k=count):
                 genes.append((number, kind, rng.randrange(1 << 30)))
@@ -123,12 +134,16 @@ class Plan:
 
         genes.append((number, "rows_feed", rng.randrange(1 << 30)))
         number += 1
-        for kind, likely in (("label_feed", 0.5), ("image_feed", 0.25), ("series_feed", 0.3), ("mask_feed", 0.2)):
+        for kind, likely in (("label_feed", 0.5), ("image_feed", 0.25), ("series_feed", 0.3), ("mask_feed", 0.2),
+                             ("long_label_feed", 0.12)):  # fmt: skip
             if rng.random() < likely:
                 genes.append((number, kind, rng.randrange(1 << 30)))
                 number += 1
         add("feed", rng.choice([0, 1, 1, 2, 3]))
         add("op", rng.choice([1, 2, 3, 4, 5, 6, 8, 10]))
+        if head["half"]:
+            genes.append((number, "half_layer", rng.randrange(1 << 30)))
+            number += 1
         add("loss", rng.choice([1, 1, 1, 2, 3]))
         add("train", rng.choice([1, 1, 2, 2, 3]))
         if not any(kind.startswith("optimize") for _, kind, _ in genes):
@@ -310,14 +325,15 @@ def disturbing(op) -> bool:
 
 def probes(graph) -> List[str]:
     """Tensors that can be fetched with feeds alone, in the order of the graph."""
-    clean, found = {}, []
+    clean, pure, found = {}, {}, []
     for op in graph.get_operations():
         operands = [t.op for t in op.inputs] + list(op.control_inputs)
         flow = op._get_control_flow_context() is not None or op.type in ("Switch", "RefSwitch", "Enter", "Exit")
-        good = not disturbing(op) and not flow
-        # A conditional as a whole has values; a branch of it has not.
-        if op.type == "Merge" and op._get_control_flow_context() is None:
-            good = True
+        pure[op.name] = not disturbing(op) and all(pure.get(o.name, True) for o in operands)
+        good = pure[op.name] and not flow
+        # A conditional as a whole has values, if it writes nothing; a branch of it has not.
+        if good and op.type == "Merge":
+            pass
         elif good:
             good = all(clean.get(o.name, False) for o in operands)
         clean[op.name] = good
@@ -368,8 +384,10 @@ def build(plan: Plan, times: int = 1) -> Built:
         random.Random(plan.seed).shuffle(nodes)
         del meta.graph_def.node[:]
         meta.graph_def.node.extend(nodes)
-    # What goes through float32 is as exact as that.
-    narrowed = any(n.op == "Cast" and n.attr["SrcT"].type == 2 and n.attr["DstT"].type == 1 for n in meta.graph_def.node)
+    # What goes through float32, or half, is as exact as that.
+    casts = {(n.attr["SrcT"].type, n.attr["DstT"].type) for n in meta.graph_def.node if n.op == "Cast"}
+    halved = any(kind in (14, 19) for _, kind in casts)
+    exact = "half" if halved else "float32" if (2, 1) in casts else plan.head["dtype"]
     feeds = []
     for step in range(STEPS):
         feeds.append(
@@ -384,7 +402,7 @@ def build(plan: Plan, times: int = 1) -> Built:
     axes = {t.tensor.name: t.batch for t in context.pool if t.kind == "float" and t.tensor.name in clean}
     return Built(
         meta, feeds, context.split, variables, names, usable, context.fused, plan.head["source"], saved,
-        context.skipped, context.replicas, "float32" if narrowed else plan.head["dtype"], context.random, axes,
+        context.skipped, context.replicas, exact, context.random, axes,
         len(getattr(context, "starts", [])), context.static, context.wild, plan,
     )
 

@@ -11,13 +11,11 @@ import shlex
 import tempfile
 import time
 
-import families  # noqa: F401 (registers genes)
 import genes
 import numpy as np
 import options
 import running
 import tensorflow.compat.v2 as tf
-import training  # noqa: F401
 from google.protobuf import text_format
 from running import tf1
 
@@ -65,8 +63,8 @@ def small_plan(plan, flags, failure, say):
             if failure.of_plan(less, flags):
                 plan, changed = less, True
         for key, value in (("shuffle", False), ("scope", ""), ("source", "feed"), ("variables", "resource"),
-                           ("static", False), ("sizes", "any"), ("dtype", "float64"), ("rows", 1), ("rows", 2)):  # fmt: skip
-            if plan.head[key] != value and not (key == "rows" and plan.head["rows"] < value):
+                           ("static", False), ("sizes", "any"), ("half", ""), ("dtype", "float64"), ("rows", 1), ("rows", 2)):  # fmt: skip
+            if plan.head.get(key, value) != value and not (key == "rows" and plan.head["rows"] < value):
                 plainer = dataclasses.replace(plan, head={**plan.head, key: value})
                 if failure.of_plan(plainer, flags):
                     plan, changed = plainer, True
@@ -351,6 +349,7 @@ def small(plan, flags, kind, folder, change=None, say=print):
 
 def main(text, found) -> int:
     seed, _, number = text.partition(":")
+    genes.register_all()
     plan = genes.Plan.draw(int(seed))
     built = genes.build(plan)
     flags = options.draw(built, int(seed), int(number))

@@ -88,14 +88,14 @@ class Running:
 
 
 def on_one_machine(graph_def, each: int):
-    """Devices of tasks become those of one process; `each`: replicas of a task."""
+    """Devices of tasks become those of one process; `each`: replicas of a task. Any device of a task is its first."""
     for node in graph_def.node:
-        match = re.fullmatch(r"/job:worker/(?:replica:0/)?task:(\d+)(?:/device:CPU:(\d+))?", node.device)
+        match = re.fullmatch(r"/job:worker/(?:replica:0/)?task:(\d+)(?:/device:CPU:(\d+|\*))?", node.device)
         if match:
             # A task without a device: TensorFlow takes its first one, or what the node is colocated with.
-            device = int(match[2] or 0)
-            assert device < each, f"{node.name}: {node.device}"
-            node.device = f"/device:CPU:{int(match[1]) * each + device}" if match[2] else ""
+            number = int((match[2] or "0").replace("*", "0"))
+            assert number < each, f"{node.name}: {node.device}"
+            node.device = f"/device:CPU:{int(match[1]) * each + number}" if match[2] else ""
 
 
 def fold(graph_defs):

@@ -1,0 +1,579 @@
+//===- lib/infer/facts/LocalFaults.cpp - what replicas cannot do alone ----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which of the nodes that no rule relates may fail on a replica: by what
+// LocalRuns.cpp says of sizes and numbers, op by op. That what is let run does
+// run is asked of TensorFlow for every op that has a rule
+// (test/conformance/exhaust).
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/facts/LocalRuns.h"
+#include "lib/infer/rules/Rules.h"
+#include "lib/ops/Ops.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// The size along \p Axis if it is known.
+std::optional<Sym> LocalRuns::size(Endpoint E, unsigned Axis) const {
+  auto Shape = Facts.Dims.shape(E);
+  return Shape && Axis < Shape->size() ? Facts.Dims.table().sym((*Shape)[Axis])
+                                       : std::nullopt;
+}
+
+/// How many rows a replica has along \p Axis, if the graph says so.
+int64_t LocalRuns::knownRows(Endpoint E, unsigned Axis) const {
+  auto Shape = Facts.Dims.shape(E);
+  return IsStatic && Shape && Axis < Shape->size()
+             ? Facts.Dims.localNumber((*Shape)[Axis])
+             : UnknownSize;
+}
+
+/// Whether axis \p Axis of \p E, or one that is not known (-1), may be as long
+/// as the rows of one replica.
+bool LocalRuns::hasOwnAxis(Endpoint E, int Axis) const {
+  if (auto Shape = Facts.Dims.shape(E); Shape && Axis >= 0) {
+    uint8_t Known = 0;
+    if (static_cast<size_t>(Axis) >= Shape->size())
+      return false;
+    if (ofDims((*Shape)[Axis], Known))
+      return Known & OwnSize;
+  }
+  return hasOwnSize(E);
+}
+
+/// Whether \p Index finds elements along \p Axis of \p Table on every replica
+/// if it does so in the single-device step.
+bool LocalRuns::isOfRows(Endpoint Index, Endpoint Table, int Axis) const {
+  if (!hasOwnAxis(Table, Axis) || Facts.Types.type(Index).Zero)
+    return true;
+  if (auto Numbers = Facts.Dims.numbers(Index)) {
+    int64_t Known =
+        Axis < 0 ? UnknownSize : knownRows(Table, static_cast<unsigned>(Axis));
+    return all_of(*Numbers, [&](int64_t I) {
+      return I == 0 || (Known != UnknownSize && I > 0 && I < Known);
+    });
+  }
+  return (bits(Index) & (OwnNumber | AllNumber)) == OwnNumber;
+}
+
+/// Lookups, and what goes to rows by number.
+std::string LocalRuns::faultOfLookup(NodeId N) const {
+  const IndexUse &Use = ruleAt(N).Looks;
+  if (Use.Index < 0 || G.intAttr(N, "batch_dims").value_or(0) != 0)
+    return "";
+  auto Input = [&](unsigned I) { return G.input(N, I); };
+  // Along the first axes, as many as the indices have columns.
+  auto IsOfAll = [&](Endpoint Index, Endpoint Table) {
+    auto Shape = Facts.Dims.shape(Index);
+    auto Depth = Shape && !Shape->empty()
+                     ? Facts.Dims.table().sym(Shape->back())
+                     : std::nullopt;
+    if (!Depth || !Depth->isNumber())
+      return isOfRows(Index, Table, -1);
+    for (int Axis = 0; Axis < Depth->C; ++Axis)
+      if (!isOfRows(Index, Table, Axis))
+        return false;
+    return true;
+  };
+  auto Axis = [&](Endpoint Table) {
+    auto Shape = Facts.Dims.shape(Table);
+    if (Use.By == IndexUse::LastAxis)
+      return Shape ? static_cast<int>(Shape->size()) - 1 : -1;
+    if (!G.isOp(N, op::GatherV2))
+      return 0;
+    auto V = Facts.Dims.numbers(Input(2));
+    int At = V && V->size() == 1 ? static_cast<int>(V->front()) : -1;
+    return V && At < 0 && Shape ? At + static_cast<int>(Shape->size()) : At;
+  };
+  Endpoint Index = Input(static_cast<unsigned>(Use.Index)),
+           Table = Use.Table < 0 ? Endpoint{N, 0}
+                                 : Input(static_cast<unsigned>(Use.Table));
+  bool Fits = Use.By == IndexUse::Columns ? IsOfAll(Index, Table)
+                                          : isOfRows(Index, Table, Axis(Table));
+  return Fits ? ""
+              : "looks up rows in a per-replica shard by indices that may be "
+                "out of its range at run time";
+}
+
+/// Whether elements \p Begin to \p Begin + \p Size are there along an axis of
+/// what \p N takes, as many rows as one replica has.
+bool LocalRuns::fitsInto(NodeId N, unsigned Axis, int64_t Begin,
+                         int64_t Size) const {
+  int64_t Known = knownRows(G.input(N, 0), Axis);
+  return Known == UnknownSize ? Begin + Size <= 1 : Begin + Size <= Known;
+}
+
+constexpr StringRef Uneven =
+    "splits a per-replica shard, whose rows may not be a multiple of the "
+    "number of parts";
+constexpr StringRef TooShort =
+    "takes a fixed number of rows, and a replica may have fewer";
+
+/// The one element of input \p I of \p N, if it is known.
+std::optional<int64_t> LocalRuns::numberOf(NodeId N, unsigned I) const {
+  auto V = Facts.Dims.numbers(G.input(N, I));
+  return V && V->size() == 1 ? std::optional(V->front()) : std::nullopt;
+}
+
+/// Whether \p Parts parts that are equally long, of \p E along \p Axis, are
+/// parts of the rows of one replica, too.
+bool LocalRuns::divides(Endpoint E, unsigned Axis, int64_t Parts) const {
+  int64_t Known = knownRows(E, Axis);
+  if (Parts <= 0 || (Known != UnknownSize && Known % Parts == 0))
+    return true;
+  auto S = size(E, Axis);
+  // Rows are along the first axis of what nothing else is known of.
+  if (!S)
+    return Axis != 0 || !hasOwnAxis(E, 0);
+  return !S->isLocal() || S->C % Parts == 0;
+}
+
+/// What cuts rows into parts.
+std::string LocalRuns::faultOfSplit(NodeId N) const {
+  // (operand, axis) of what is cut.
+  bool Even = G.isOp(N, op::Split), Parted = G.isOp(N, op::SplitV);
+  Endpoint X = G.input(N, Even ? 1 : 0);
+  if (G.isOp(N, op::BatchToSpace) || G.isOp(N, op::BatchToSpaceND)) {
+    int64_t Parts = G.intAttr(N, "block_size").value_or(1);
+    Parts *= Parts;
+    if (auto Block = G.isOp(N, op::BatchToSpaceND)
+                         ? Facts.Dims.numbers(G.input(N, 1))
+                         : std::nullopt)
+      for (int64_t Each : *Block)
+        Parts *= Each;
+    return divides(X, 0, Parts) ? "" : Uneven.str();
+  }
+  if (!Even && !Parted && !G.isOp(N, op::Unpack))
+    return "";
+  auto At = Even     ? numberOf(N, 0)
+            : Parted ? numberOf(N, 2)
+                     : std::optional(G.intAttr(N, "axis").value_or(0));
+  auto Shape = Facts.Dims.shape(X);
+  if (At && *At < 0 && Shape)
+    *At += int64_t(Shape->size());
+  if (!At || *At < 0)
+    return "";
+  auto Axis = static_cast<unsigned>(*At);
+  auto Parts = static_cast<int64_t>(Facts.Dims.numOutputs(N));
+  if (Even)
+    return divides(X, Axis, Parts) ? "" : Uneven.str();
+  auto S = size(X, Axis);
+  if (S ? !S->isLocal() : Axis != 0 || !hasOwnAxis(X, 0))
+    return "";
+  int64_t Known = knownRows(X, Axis);
+  if (!Parted)
+    return Known == Parts ? "" : Uneven.str();
+  // Parts that are numbers take what is there, all but one of any size.
+  auto Sizes = Facts.Dims.value(G.input(N, 1));
+  if (!Sizes)
+    return "";
+  int64_t Sum = 0;
+  bool Open = false;
+  for (DimId D : *Sizes) {
+    auto Part = Facts.Dims.table().sym(D);
+    if (!Part || Part->isLocal())
+      return "";
+    if (Part->C < 0)
+      Open = true;
+    else
+      Sum += Part->C;
+  }
+  bool Fits = Open ? Known != UnknownSize && Known >= Sum : Known == Sum;
+  return Fits ? "" : TooShort.str();
+}
+
+/// Parts of rows.
+std::string LocalRuns::faultOfPart(NodeId N) const {
+  const DimTable &Table = Facts.Dims.table();
+  auto Shape = Facts.Dims.shape(G.input(N, 0));
+  if (!Shape)
+    return "";
+  // As many elements along the last axes as they say.
+  if (auto Lengths = G.opName(N).contains("RFFT")
+                         ? Facts.Dims.numbers(G.input(N, 1))
+                         : std::nullopt;
+      Lengths && Lengths->size() <= Shape->size())
+    for (unsigned I = 0; I < Lengths->size(); ++I) {
+      auto Axis = static_cast<unsigned>(Shape->size() - Lengths->size() + I);
+      if (auto S = size(G.input(N, 0), Axis);
+          S && S->isLocal() && !fitsInto(N, Axis, 0, (*Lengths)[I]))
+        return TooShort.str();
+    }
+  if (G.isOp(N, op::Slice)) {
+    auto Begin = Facts.Dims.value(G.input(N, 1)),
+         Size = Facts.Dims.value(G.input(N, 2));
+    for (unsigned I = 0; I < Shape->size() && Size && I < Size->size(); ++I) {
+      auto Dim = Table.sym((*Shape)[I]), Count = Table.sym((*Size)[I]);
+      if (!Dim || !Dim->isLocal() || !Count || !Count->isNumber())
+        continue;
+      auto From =
+          Begin && I < Begin->size() ? Table.sym((*Begin)[I]) : std::nullopt;
+      if (From && !From->isNumber())
+        continue;
+      int64_t First = From ? From->C : 0;
+      if (Count->C == -1 ? First > 0 && !fitsInto(N, I, First, 0)
+                         : !fitsInto(N, I, First, Count->C))
+        return TooShort.str();
+    }
+  }
+  if (G.isOp(N, op::StridedSlice) &&
+      G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
+      G.intAttr(N, "new_axis_mask").value_or(0) == 0) {
+    int64_t Shrink = G.intAttr(N, "shrink_axis_mask").value_or(0);
+    auto Begin = Facts.Dims.value(G.input(N, 1));
+    for (unsigned I = 0; I < Shape->size() && Begin && I < Begin->size(); ++I) {
+      auto Dim = Table.sym((*Shape)[I]), From = Table.sym((*Begin)[I]);
+      if (!(Shrink >> I & 1) || !Dim || !Dim->isLocal() || !From ||
+          !From->isNumber())
+        continue;
+      if (!fitsInto(N, I, 0, From->C < 0 ? -From->C : From->C + 1))
+        return TooShort.str();
+    }
+  }
+  return "";
+}
+
+/// Whether what a replica has of \p E may be whole rows of \p Target, one size
+/// of which is open.
+bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
+  auto Shape = Facts.Dims.shape(E);
+  // Rows of rows are fewer by more than the number of replicas.
+  if (Shape && count_if(*Shape, [&](DimId D) {
+                 auto S = Facts.Dims.table().sym(D);
+                 return S && S->isLocal();
+               }) > 1)
+    return false;
+  int64_t Elements = 1, Row = 1;
+  for (DimId D : Shape ? *Shape : ArrayRef<DimId>())
+    if (int64_t Size = Facts.Dims.localNumber(D);
+        Size < 0 || MulOverflow(Elements, Size, Elements))
+      return true;
+  for (DimId D : Target)
+    if (int64_t Size = Facts.Dims.localNumber(D);
+        Size != -1 && (Size <= 0 || MulOverflow(Row, Size, Row)))
+      return true;
+  return !Shape || Elements % Row == 0;
+}
+
+/// Sizes that are given beside a tensor that must have them.
+std::string LocalRuns::faultOfShape(NodeId N) const {
+  const DimTable &Table = Facts.Dims.table();
+  constexpr StringRef Fixed = "applies a size that does not scale with the "
+                              "batch to a per-replica shard";
+  if (IsStatic && takesListOfAll(N))
+    return Fixed.str();
+  if (G.isOp(N, op::Reshape) || G.isOp(N, op::BroadcastTo)) {
+    auto Target = Facts.Dims.value(G.input(N, 1));
+    bool Open = Target &&
+                any_of(*Target, [&](DimId D) { return Table.number(D) == -1; });
+    uint8_t To = in(N, 1) & (OwnNumber | AllNumber);
+    // A vector that is not tracked may have a -1.
+    if (in(N, 0) & Rows && Target && To == 0 &&
+        (!Open || !fillsRows(G.input(N, 0), *Target)))
+      return Fixed.str();
+    // Axes that are repeated have one element.
+    auto X = Facts.Dims.shape(G.input(N, 0));
+    if (G.isOp(N, op::BroadcastTo) && Target && X &&
+        X->size() <= Target->size() &&
+        any_of(zip(*X, Target->take_back(X->size())), [&](auto Pair) {
+          auto [Has, Wants] = Pair;
+          auto S = Table.sym(Wants);
+          return S && S->isLocal() && !Table.isOne(Has) && isOther(Has, Wants);
+        }))
+      return Fixed.str();
+  }
+  // What gives the sizes of the rows in its last operand.
+  if (ruleAt(N).Is & trait::SizesOfRows) {
+    auto Sizes = Facts.Dims.value(G.input(N, 0));
+    Endpoint Rows = G.input(N, G.node(N).NumData - 1);
+    auto Dy = size(Rows, 0);
+    auto Batch =
+        Sizes && !Sizes->empty() ? Table.sym(Sizes->front()) : std::nullopt;
+    // Of rows that nothing is known of: whether they may be those of a replica.
+    if (!Dy && Batch && Batch->isLocal() != hasOwnAxis(Rows, 0) &&
+        (!Batch->isLocal() || !(bits(Rows) & OfRows)))
+      return Fixed.str();
+    if (Dy && Batch && !(*Dy == *Batch) && (Dy->isLocal() || Batch->isLocal()))
+      return Fixed.str();
+  }
+  return "";
+}
+
+/// Whether \p N, a loop or the begin of one, fills an empty list whose elements
+/// have a fixed size, which may be that of a static batch.
+bool LocalRuns::takesListOfAll(NodeId N) const {
+  if (ruleAt(N).Type && !G.isOp(N, op::Merge))
+    return false;
+  return any_of(G.dataInputs(N), [&](Endpoint E) {
+    while (G.isOp(E.Node, op::Enter) || G.isOp(E.Node, op::Identity))
+      E = G.input(E.Node, 0);
+    if (!G.isOp(E.Node, op::EmptyTensorList) &&
+        !G.isOp(E.Node, op::TensorListReserve))
+      return false;
+    auto Element = Facts.Dims.numbers(G.input(E.Node, 0));
+    return Element && any_of(*Element, [&](int64_t Size) {
+             return is_contained(Batches, Size);
+           });
+  });
+}
+
+/// What sizes follow that \p N compares with each other.
+uint8_t LocalRuns::comparedSizes(NodeId N) const {
+  const OpRule &Rule = ruleAt(N);
+  bool OfAll = !Rule.Type || Rule.Is & trait::Elementwise;
+  uint16_t Mask = OfAll ? AllOperands : Rule.ComparedOperands;
+  bool WithSizes = Rule.Is & trait::ComparesWithSizes;
+  if (Mask == AllOperands && !WithSizes && G.node(N).NumData < 2)
+    return 0;
+  uint8_t Result = WithSizes ? sizeOperands(N) : 0;
+  for (unsigned I = 0; I < G.node(N).NumData; ++I)
+    if (isOperand(Mask, I))
+      Result |= in(N, I) & (OwnSize | AllSize);
+  return Result;
+}
+
+/// Whether \p N compares the rows of one replica with a size of a tensor that
+/// is not made of any.
+bool LocalRuns::comparesUnknown(NodeId N) const {
+  const OpRule &Rule = ruleAt(N);
+  if (!Rule.Inputs.empty())
+    return comparesUnknownRows(N);
+  if (G.opName(N).starts_with(op::BatchMatMul))
+    return comparesUnknownLead(N);
+  bool Aligned = Rule.Is & trait::Elementwise;
+  uint16_t Mask = Aligned ? AllOperands : Rule.ComparedOperands;
+  const DimTable &Table = Facts.Dims.table();
+  auto Operands = G.dataInputs(N);
+  // All sizes but those that are added up.
+  std::optional<int64_t> Joined;
+  if (Rule.Is & trait::JoinsRows && !G.isOp(N, op::Pack)) {
+    unsigned Axis = G.isOp(N, op::Concat) ? 0 : G.node(N).NumData - 1;
+    if (auto V = Facts.Dims.numbers(Operands[Axis]); V && V->size() == 1)
+      Joined = V->front();
+  } else if (Mask == AllOperands && !Aligned) {
+    return comparesAnyUnknown(N);
+  }
+  auto IsOther = [&](unsigned I, size_t Rank, size_t Axis, const Sym &Rows) {
+    if (!isOperand(Mask, I) || in(N, I) & AllSize)
+      return false;
+    auto Shape = Facts.Dims.shape(Operands[I]);
+    if (!Shape)
+      return !(in(N, I) & OfRows);
+    // The last axes go together.
+    size_t At = Aligned ? Axis + Shape->size() - Rank : Axis;
+    if (At >= Shape->size())
+      return false;
+    // What is made of rows may have them, but for a number; where nothing is
+    // broadcast, but for rows that another condition selects.
+    auto Size = Table.sym((*Shape)[At]);
+    return Size ? (Size->isNumber() ? Size->C != 1
+                                    : !Aligned && !(*Size == Rows))
+                : !(in(N, I) & OfRows);
+  };
+  for (unsigned I = 0; I < Operands.size(); ++I) {
+    auto Shape = isOperand(Mask, I) && in(N, I) & OwnSize
+                     ? Facts.Dims.shape(Operands[I])
+                     : std::nullopt;
+    for (size_t Axis = 0; Shape && Axis < Shape->size(); ++Axis) {
+      uint8_t Known = 0;
+      bool IsJoined =
+          Joined &&
+          int64_t(Axis) ==
+              (*Joined < 0 ? *Joined + int64_t(Shape->size()) : *Joined);
+      if (IsJoined || !ofDims((*Shape)[Axis], Known) || !(Known & OwnSize))
+        continue;
+      for (unsigned J = 0; J < Operands.size(); ++J)
+        if (IsOther(J, Shape->size(), Axis, *Table.sym((*Shape)[Axis])))
+          return true;
+    }
+  }
+  return false;
+}
+
+/// The same of what works on rows one by one, as its letters say.
+bool LocalRuns::comparesUnknownRows(NodeId N) const {
+  bool Any = false, Others = false;
+  std::optional<Sym> Rows;
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    char Letter = letterOf(ruleAt(N).Inputs, I).first;
+    if (Letter == 'p')
+      continue;
+    Endpoint E = G.input(N, I);
+    int Axis = Letter == 't' || Letter == 'm' ? 1 : 0;
+    auto Size = size(E, static_cast<unsigned>(Axis));
+    if (hasOwnAxis(E, Axis)) {
+      Any = true;
+      // Such as rows that two conditions select.
+      Others |= Rows && Size && !(*Rows == *Size);
+      Rows = Size ? Size : Rows;
+      continue;
+    }
+    Others |= (Size && Size->isNumber()) || !(bits(E) & (OfRows | AllSize));
+  }
+  return Any && Others;
+}
+
+/// The same of products of matrices: of the axes before these, which go
+/// together from the last one on.
+bool LocalRuns::comparesUnknownLead(NodeId N) const {
+  auto X = Facts.Dims.shape(G.input(N, 0)), Y = Facts.Dims.shape(G.input(N, 1));
+  if (!X || !Y || X->size() < 2 || Y->size() < 2)
+    return comparesAnyUnknown(N);
+  const DimTable &Table = Facts.Dims.table();
+  return any_of(zip(reverse(X->drop_back(2)), reverse(Y->drop_back(2))),
+                [&](auto Pair) {
+                  auto [A, B] = Pair;
+                  auto S = Table.sym(A), T = Table.sym(B);
+                  bool Any = (S && S->isLocal()) || (T && T->isLocal());
+                  return Any && !Table.isOne(A) && !Table.isOne(B) &&
+                         (!S || !T || !(*S == *T));
+                });
+}
+
+/// The same of an op of which nobody says which axes it compares: a size that
+/// is not known, and that no operand with the rows of one replica has too. Of
+/// what takes the rows of all replicas, any size.
+bool LocalRuns::comparesAnyUnknown(NodeId N) const {
+  const DimTable &Table = Facts.Dims.table();
+  // So it is of axes without a letter of their own.
+  bool OfAll = ruleAt(N).SizeOperands == AnyInteger ||
+               G.stringAttr(N, "equation").value_or("").contains("...");
+  auto Operands = G.dataInputs(N);
+  DenseSet<DimId> Of;
+  bool Any = sizeOperands(N) & OwnSize;
+  for (unsigned I = 0; I < Operands.size(); ++I) {
+    if (!(in(N, I) & OwnSize))
+      continue;
+    Any = true;
+    if (auto Shape = Facts.Dims.shape(Operands[I]))
+      for (DimId D : *Shape)
+        Of.insert(Table.find(D));
+  }
+  return Any && any_of(seq(0u, unsigned(Operands.size())), [&](unsigned I) {
+           if (in(N, I) & (OwnSize | OwnNumber | AllSize))
+             return false;
+           bool MayHave = in(N, I) & OfRows;
+           auto Shape = Facts.Dims.shape(Operands[I]);
+           if (!Shape)
+             return OfAll && !MayHave;
+           return any_of(*Shape, [&](DimId D) {
+             bool Open = !Table.sym(D);
+             return OfAll ? !Table.isOne(D) && !(Open && MayHave)
+                          : Open && !MayHave && !Of.contains(Table.find(D));
+           });
+         });
+}
+
+/// Whether \p N works element by element on a tensor with a size that follows
+/// the values of one replica, and on one with other sizes.
+bool LocalRuns::comparesLengths(NodeId N) const {
+  if (!(ruleAt(N).Is & (trait::Elementwise | trait::ComparesLengths)))
+    return false;
+  bool Any = false, Others = false;
+  for (Endpoint E : G.dataInputs(N)) {
+    if (bits(E) & Length) {
+      Any = true;
+      continue;
+    }
+    // A scalar, or a parameter that is broadcast.
+    auto Shape = Facts.Dims.shape(E);
+    Others |= !Shape || any_of(*Shape, [&](DimId D) {
+      auto S = Facts.Dims.table().sym(D);
+      return !S || !S->isNumber();
+    });
+  }
+  return Any && Others;
+}
+
+/// Whether \p Size, which has to be \p Wanted, is the rows of one replica where
+/// that is not, or another number.
+bool LocalRuns::isOther(DimId Size, DimId Wanted) const {
+  int64_t Number = Facts.Dims.localNumber(Size),
+          Other = Facts.Dims.localNumber(Wanted);
+  if (Number != UnknownSize && Other != UnknownSize)
+    return Number != Other;
+  const DimTable &Table = Facts.Dims.table();
+  auto S = Table.sym(Size), T = Table.sym(Wanted);
+  return S && T && S->isLocal() != T->isLocal();
+}
+
+/// What is written has to have the sizes of the variable, or of rows of it that
+/// indices say.
+std::string LocalRuns::faultOfUpdate(NodeId N) const {
+  UpdateDef U = Facts.Vars.update(G, N);
+  auto Var = Facts.Dims.shape(G.input(N, 0));
+  auto Indices =
+      U.Indices < 0
+          ? std::nullopt
+          : Facts.Dims.shape(G.input(N, static_cast<unsigned>(U.Indices)));
+  if (!Var || (U.Indices >= 0 && (!Indices || Var->empty())))
+    return "";
+  for (int I = U.NumVars; I < int(G.node(N).NumData); ++I) {
+    if (U.Indices >= 0 ? I != U.Grad : I == U.Indices)
+      continue;
+    SmallVector<DimId, 4> Wanted;
+    if (Indices)
+      Wanted.assign(Indices->begin(), Indices->end());
+    append_range(Wanted, Indices ? Var->drop_front() : *Var);
+    auto Shape = Facts.Dims.shape(G.input(N, static_cast<unsigned>(I)));
+    if (Shape && Shape->size() == Wanted.size() &&
+        any_of(zip(*Shape, Wanted), [&](auto Pair) {
+          return isOther(std::get<0>(Pair), std::get<1>(Pair));
+        }))
+      return "writes what has another size on each replica than in the "
+             "single-device step";
+  }
+  return "";
+}
+
+std::string LocalRuns::fault(NodeId N) const {
+  if (Facts.Vars.isUpdate(G, N))
+    return faultOfUpdate(N);
+  if (G.node(N).Kind != Inserted::No || !isUnproved(N))
+    return "";
+  if (comparedSizes(N) == (OwnSize | AllSize))
+    return "mixes a per-replica shard with rows of the whole batch, whose "
+           "number differs";
+  if (comparesUnknown(N))
+    return "mixes a per-replica shard with a tensor that may have the rows of "
+           "the whole batch";
+  if (comparesLengths(N))
+    return "mixes a number of elements that depends on the values of one "
+           "replica with a number that is equal on all replicas";
+  if (std::string Why = faultOfLookup(N); !Why.empty())
+    return Why;
+  if (std::string Why = faultOfSplit(N); !Why.empty())
+    return Why;
+  if (std::string Why = faultOfPart(N); !Why.empty())
+    return Why;
+  return faultOfShape(N);
+}
+
+std::vector<LocalRuns::Fault> LocalRuns::faults() const {
+  std::vector<Fault> Result;
+  if (Bits.empty())
+    return Result;
+  std::vector<bool> Fails(G.size());
+  for (NodeId N : Facts.Order) {
+    if (any_of(G.inputs(N), [&](Endpoint E) { return Fails[E.Node]; })) {
+      Fails[N] = true;
+      continue;
+    }
+    if (std::string Why = fault(N); !Why.empty()) {
+      Fails[N] = true;
+      Result.push_back({N, std::move(Why)});
+    }
+  }
+  return Result;
+}
+
+} // namespace graft
