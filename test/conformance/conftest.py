@@ -10,13 +10,16 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 
 import cases
 import harness
+import pytest
 import summary
+from mutation_score import Score
 
 # These fork, and a child of a process in which TensorFlow has threads may wait for these for ever: each is run alone, by its
 # name.
 collect_ignore = ["test_damage.py", "test_exhaust.py"]
 
 RESULTS = collections.defaultdict(lambda: [0, 0])  # a case's text: checks passed, checks made
+SCORE = Score()  # of all mutants
 
 
 def pytest_addoption(parser):
@@ -40,10 +43,21 @@ def pytest_report_header(config):
     return f"graft-opt: {harness.graft_opt()}{found}, --exhaust-seed={config.getoption('--exhaust-seed')}"
 
 
-def pytest_runtest_logreport(report):
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
     if report.when == "call" or report.failed:
-        summary.finish(report.passed, hasattr(report, "wasxfail"))
-    case = dict(report.user_properties).get("case")
+        report.user_properties.append(("noted", summary.taken()))
+    return report
+
+
+def pytest_runtest_logreport(report):
+    """In the process that the report goes to: with -n, another one than where the test ran."""
+    said = dict(report.user_properties)
+    if report.when == "call" or report.failed:
+        summary.finish(said.get("noted", []), report.passed, hasattr(report, "wasxfail"))
+        SCORE.add_rows(said.get("mutants", []))
+    case = said.get("case")
     if case and (report.when == "call" or report.failed):
         RESULTS[case][0] += report.passed
         RESULTS[case][1] += 1
@@ -60,7 +74,6 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("models, strategies, replicas")
         for line in summary.table():
             terminalreporter.write_line(line)
-    mutation_tests = sys.modules.get("test_mutations")
-    if mutation_tests is not None and mutation_tests.SCORE.counts:
+    if SCORE.counts:
         terminalreporter.section("mutation score")
-        terminalreporter.write_line(mutation_tests.SCORE.table())
+        terminalreporter.write_line(SCORE.table())

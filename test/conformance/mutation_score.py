@@ -321,12 +321,15 @@ class Score:
         row = self.counts.setdefault((level, kind), [0] * len(VERDICTS))
         row[VERDICTS.index(verdict)] += 1
 
-    def merge(self, other: "Score"):
-        for (level, kind), row in other.counts.items():
+    def rows(self) -> List[Tuple[str, str, List[int]]]:
+        """The counts, as a process can tell them to another."""
+        return [(level, kind, row) for (level, kind), row in self.counts.items()]
+
+    def add_rows(self, rows: List[Tuple[str, str, List[int]]]):
+        for level, kind, row in rows:
             mine = self.counts.setdefault((level, kind), [0] * len(VERDICTS))
             for i, count in enumerate(row):
                 mine[i] += count
-        self.holes += other.holes
 
     def table(self) -> str:
         lines = [f"{'':7} {'mutation':44} {'made':>6} " + " ".join(f"{v:>11}" for v in VERDICTS) + f" {'score':>6}"]
@@ -407,7 +410,8 @@ def main():
                 print(f"{subject} {level}: {len(chosen)} of {len(every)} mutants, {len(score.holes)} holes", flush=True)
                 for hole in score.holes:
                     print("  HOLE " + hole, flush=True)
-                total.merge(score)
+                total.add_rows(score.rows())
+                total.holes += score.holes
     print(total.table())
     sys.exit(1 if total.holes else 0)
 

@@ -10,20 +10,26 @@ from typing import Dict, List, Tuple
 
 Key = Tuple[str, str, int]  # model, strategy, replicas
 OUTCOMES = ("pass", "refused", "warned", "known", "failed")
-NOTED: List[Tuple[Key, str]] = []  # by the test that runs now
+NOTED: List[Tuple[str, str, int, str]] = []  # by the test that runs now: a key and what was said
 RESULTS: Dict[Key, Dict[str, int]] = collections.defaultdict(lambda: dict.fromkeys(OUTCOMES, 0))
 
 
 def note(model: str, strategy: str, replicas: int, said: str, status: int):
     """graft-opt ran on a model."""
-    NOTED.append(((model, strategy, replicas), "refused" if status else "warned" if "warning: " in said else "pass"))
+    NOTED.append((model, strategy, replicas, "refused" if status else "warned" if "warning: " in said else "pass"))
 
 
-def finish(passed: bool, expected_to_fail: bool):
-    """The test that runs now has ended."""
-    for key, outcome in set(NOTED):
-        RESULTS[key]["known" if expected_to_fail else outcome if passed else "failed"] += 1
+def taken() -> List[Tuple[str, str, int, str]]:
+    """What was noted since the last call, once each."""
+    noted = sorted(set(NOTED))
     NOTED.clear()
+    return noted
+
+
+def finish(noted: List[Tuple[str, str, int, str]], passed: bool, expected_to_fail: bool):
+    """A test that noted this has ended."""
+    for model, strategy, replicas, outcome in noted:
+        RESULTS[model, strategy, replicas]["known" if expected_to_fail else outcome if passed else "failed"] += 1
 
 
 def table() -> List[str]:

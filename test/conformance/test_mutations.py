@@ -11,11 +11,10 @@ import mutation_score
 import mutations
 import pytest
 from harness import Options
-from mutation_score import WAYS, Score, Subject
+from mutation_score import WAYS, Subject
 
 MOST, NUMERIC = 2, 1  # mutants of one kind and graph; of kinds that TensorFlow has to judge
 SLICES = 2  # of the kinds of a graph, in a default run: each is tried on half of the models
-SCORE = Score()  # of the whole run
 
 
 def pytest_generate_tests(metafunc):
@@ -28,7 +27,7 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.mark.parametrize("level", ["program", "lowered"])
-def test_score(subject_way, level, request):
+def test_score(subject_way, level, request, record_property):
     """What is not broken is accepted; every mutant is refused, or is listed and changes no number."""
     model, index, turn = subject_way
     subject = Subject(mutation_score.spec_of(model, *WAYS[index]), Options(mutation_score.REPLICAS, *WAYS[index]))
@@ -43,7 +42,7 @@ def test_score(subject_way, level, request):
         kinds = {k for i, k in enumerate(kinds) if (i + place) % SLICES == 0}
         chosen = mutation_score.choose(level, [m for m in every if m.category in kinds], MOST, NUMERIC)
     score = mutation_score.judge_all(subject, level, chosen)
-    SCORE.merge(score)
+    record_property("mutants", score.rows())
     assert score.counts, "no mutation applies"
     assert not score.holes, f"{len(score.holes)} of {len(chosen)} mutants survive:\n  " + "\n  ".join(score.holes)
 
