@@ -52,7 +52,7 @@ function(check Package PackageDir)
 
   run(Log "${CMAKE_COMMAND}" -S "${Source}" -B "${Tree}" -G "${GENERATOR}"
     "-Dgraft_DIR=${PackageDir}")
-  build("${Tree}" 3 "${Package}, first build")
+  build("${Tree}" 4 "${Package}, first build")
   build("${Tree}" 0 "${Package}, nothing changed")
   if(NOT EXISTS "${Tree}/graphs/model.x2/variables/variables.index")
     message(FATAL_ERROR "the folder of a SavedModel lacks a file")

@@ -14,17 +14,22 @@ _graft() {
     flag=$before
   fi
   case $1:$flag in
+  *graft-opt:--capture) words='' files= ;;
   *graft-opt:-d) words='' files=1 ;;
   *graft-opt:--emit) words='pb pbtxt summary dot types none' files= ;;
+  *graft-opt:--function) words='' files= ;;
   *graft-opt:--input-kind) words='auto graph metagraph savedmodel graphitem' files= ;;
   *graft-opt:-o) words='' files=1 ;;
   *graft-opt:--shard-size) words='' files= ;;
+  *graft-opt:--tags) words='' files= ;;
   *graft-opt:--threads) words='' files= ;;
   *graft-opt:--batch) words='global per-replica' files= ;;
   *graft-opt:--batch-norm) words='local exact sync' files= ;;
   *graft-opt:--bucket-bytes) words='' files= ;;
   *graft-opt:--cluster) words='' files=1 ;;
+  *graft-opt:--collective-timeout) words='' files= ;;
   *graft-opt:--compressor) words='none fp16 fp16-ef bf16 bf16-ef' files= ;;
+  *graft-opt:--device-map) words='' files= ;;
   *graft-opt:--device-type) words='' files= ;;
   *graft-opt:--devices) words='' files= ;;
   *graft-opt:--emit-strategy) words='' files=1 ;;
@@ -61,6 +66,16 @@ _graft() {
   *graft-launch:--quiet) words='' files= ;;
   *graft-launch:--restart) words='' files= ;;
   *graft-launch:--timeout) words='' files= ;;
+  *graft-extract:--around) words='' files= ;;
+  *graft-extract:--fetches) words='' files= ;;
+  *graft-extract:--nodes) words='' files= ;;
+  *graft-extract:-o) words='' files=1 ;;
+  *graft-reduce:-j) words='' files= ;;
+  *graft-reduce:-o) words='' files=1 ;;
+  *graft-reduce:--python) words='' files= ;;
+  *graft-reduce:--test) words='' files= ;;
+  *graft-reduce:--timeout) words='' files= ;;
+  *graft-reduce:--warns) words='' files= ;;
   *) flag= ;;
   esac
   if [[ -n $flag ]]; then
@@ -73,8 +88,11 @@ _graft() {
   fi
   if [[ $current == -* ]]; then
     case $1 in
-    *graft-opt) words='-S -d --emit= -f --in-place --input-kind= -o --shard-size= --threads= --write-if-changed --async --batch= --batch-norm= --bucket-bytes= --check-copies --cluster= --compressor= --device-type= --devices= --emit-strategy= --fallback= --feed= --fetch= --grad= --group-size= --local-replication --max-shards= --min-shard-size= --min-spread= --mode= --plan --reduction= --replicas= --resources= --seed= --spec= --staleness= --strategy= --variable= --worker= --workers= --help-pass= --list-passes --passes= --print-pipeline-passes --explain= --no-verify-output --remarks --remarks-format= --strict --verify-output --pass-statistics --print-after= --print-after-all --print-before= --print-before-all --print-changed --split-input-file --time-passes --verify-diagnostics --verify-each --help --version' ;;
+    *graft-opt) words='-S --capture= -d --emit= -f --force --function= --in-place --input-kind= --link -o --shard-size= --signatures-only --tags= --threads= --write-if-changed --async --batch= --batch-norm= --bucket-bytes= --check-copies --cluster= --collective-timeout= --compressor= --device-map= --device-type= --devices= --emit-strategy= --fallback= --feed= --fetch= --grad= --group-size= --local-replication --max-shards= --min-shard-size= --min-spread= --mode= --plan --reduction= --replicas= --resources= --seed= --spec= --staleness= --strategy= --variable= --worker= --workers= --help-pass= --list-passes --passes= --print-pipeline-passes --explain= --no-verify-output --quiet --remarks --remarks-format= --strict --verify-output --pass-statistics --print-after= --print-after-all --print-before= --print-before-all --print-changed --split-input-file --time-passes --verify-diagnostics --verify-each --help --version' ;;
     *graft-launch) words='--grace= --port-base= --quiet= --restart= --timeout= --help --version' ;;
+    *graft-diff) words='--format --names -q --color --help --version' ;;
+    *graft-extract) words='-S --around= -f --fetches= --nodes= -o --help --version' ;;
+    *graft-reduce) words='--differs --fails -j -o --python= --test= --text --timeout= --warns= --help --version' ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
@@ -83,4 +101,4 @@ _graft() {
   compopt -o filenames 2>/dev/null
   mapfile -t COMPREPLY < <(compgen -f -- "$current")
 }
-complete -F _graft graft-opt graft-launch
+complete -F _graft graft-opt graft-launch graft-diff graft-extract graft-reduce
