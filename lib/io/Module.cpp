@@ -94,6 +94,12 @@ void Module::setCollection(StringRef Key, const tensorflow::CollectionDef &C) {
   Replace(Enclosing.back().After, true);
 }
 
+void Module::setMetaGraph(tensorflow::MetaGraphDef New) {
+  Buffers.push_back(MemoryBuffer::getMemBufferCopy(serialize(New)));
+  Enclosing.back() = {Buffers.back()->getBuffer(), {}};
+  *Meta = std::move(New);
+}
+
 uint64_t NodeWriter::size() const {
   uint64_t Total = 0;
   sizes([&](uint64_t Bytes, uint64_t Times) { Total += Bytes * Times; });

@@ -123,6 +123,9 @@ public:
   /// Gives the MetaGraphDef the collection \p Key, in the place of the one that
   /// it has under this key. Everything else stays byte for byte.
   void setCollection(llvm::StringRef Key, const tensorflow::CollectionDef &C);
+  /// Puts \p Meta, a MetaGraphDef without a graph, around the graph, in the
+  /// place of the one that is there.
+  void setMetaGraph(tensorflow::MetaGraphDef Meta);
 
   /// The tags of each MetaGraphDef of a SavedModel, and which one this is.
   std::vector<std::string> MetaGraphTags;

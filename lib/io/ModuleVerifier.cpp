@@ -415,6 +415,62 @@ bool holdsVariables(StringRef Collection) {
   return bytesKind(Collection) == BytesKind::Variable;
 }
 
+void dropDangling(Module &M) {
+  if (!M.metaGraph())
+    return;
+  auto IsWhole = [&](const tensorflow::MetaGraphDef &Part) {
+    bool All = true;
+    NameWalk(Part, [&](const Place &, StringRef Name) {
+      All = All && resolves(M, Name, "");
+    }).run();
+    return All;
+  };
+  // Each entry is looked at in a message of its own.
+  tensorflow::MetaGraphDef Left = *M.metaGraph();
+  if (Left.has_saver_def()) {
+    tensorflow::MetaGraphDef Part;
+    *Part.mutable_saver_def() = Left.saver_def();
+    if (!IsWhole(Part))
+      Left.clear_saver_def();
+  }
+  Left.clear_collection_def();
+  for (const auto &[Key, Collection] : M.metaGraph()->collection_def()) {
+    tensorflow::CollectionDef Entries = Collection;
+    Entries.mutable_node_list()->clear_value();
+    Entries.mutable_bytes_list()->clear_value();
+    auto Keep = [&, Key = Key](const tensorflow::CollectionDef &Entry) {
+      tensorflow::MetaGraphDef Part;
+      (*Part.mutable_collection_def())[Key] = Entry;
+      if (IsWhole(Part))
+        Entries.MergeFrom(Entry);
+    };
+    if (Collection.has_node_list())
+      for (const std::string &Name : Collection.node_list().value()) {
+        tensorflow::CollectionDef Entry;
+        Entry.mutable_node_list()->add_value(Name);
+        Keep(Entry);
+      }
+    else if (Collection.has_bytes_list())
+      for (const std::string &Bytes : Collection.bytes_list().value()) {
+        tensorflow::CollectionDef Entry;
+        Entry.mutable_bytes_list()->add_value(Bytes);
+        Keep(Entry);
+      }
+    else
+      Entries = Collection;
+    if (Entries.ByteSizeLong() > 2) // More than the kind of a list.
+      (*Left.mutable_collection_def())[Key] = Entries;
+  }
+  Left.clear_signature_def();
+  for (const auto &[Key, Signature] : M.metaGraph()->signature_def()) {
+    tensorflow::MetaGraphDef Part;
+    (*Part.mutable_signature_def())[Key] = Signature;
+    if (IsWhole(Part))
+      Left.MergeFrom(Part);
+  }
+  M.setMetaGraph(std::move(Left));
+}
+
 StringSet<> findDanglingNames(const Module &M) {
   StringSet<> Result;
   std::string Word = copyWordOf(M.graph());

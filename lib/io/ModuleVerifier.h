@@ -30,6 +30,10 @@ bool verifyImport(const Module &M, DiagnosticEngine &Diags);
 /// Whether the entries of \p Collection are VariableDefs.
 bool holdsVariables(llvm::StringRef Collection);
 
+/// Drops from what is around the graph of \p M each entry that names what the
+/// graph does not have: of collections and signatures, and the saver.
+void dropDangling(Module &M);
+
 /// The collection entries of \p M that name nothing in its graph.
 llvm::StringSet<> findDanglingNames(const Module &M);
 

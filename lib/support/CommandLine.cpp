@@ -6,9 +6,15 @@
 
 #include "lib/support/CommandLine.h"
 
+#include "lib/support/Diagnostics.h"
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
 
 using namespace llvm;
 
@@ -90,6 +96,26 @@ void printOptionsJson(raw_ostream &OS, const ProgramHelp &Help) {
   });
   J.objectEnd();
   OS << '\n';
+}
+
+void parseProgram(int Argc, char **Argv, const ProgramHelp &Help) {
+  cl::HideUnrelatedOptions(Help.Categories);
+  // Its positional arguments may be required.
+  if (Argc == 2 && StringRef(Argv[1]) == "--print-options-json") {
+    printOptionsJson(outs(), Help);
+    std::exit(ExitGood);
+  }
+  if (!cl::ParseCommandLineOptions(Argc, Argv, Help.Overview, &errs()))
+    std::exit(ExitUsage);
+  if (Error E = checkRepeated(Help.Categories))
+    std::exit(
+        failProgram(sys::path::filename(Argv[0]), std::move(E), ExitUsage));
+}
+
+int failProgram(StringRef Program, Error E, int Status) {
+  errs() << Program << ": error: " << escapeControls(toString(std::move(E)))
+         << '\n';
+  return Status;
 }
 
 } // namespace graft

@@ -63,6 +63,14 @@ struct ProgramHelp {
 /// completions of shells are made.
 void printOptionsJson(llvm::raw_ostream &OS, const ProgramHelp &Help);
 
+/// Parses the command line of a program whose only files are its positional
+/// arguments: ends it for --print-options-json, with the list of its options,
+/// and with ExitUsage for what is wrong.
+void parseProgram(int Argc, char **Argv, const ProgramHelp &Help);
+
+/// `PROGRAM: error: ...` on stderr; returns \p Status.
+int failProgram(llvm::StringRef Program, llvm::Error E, int Status = ExitInput);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_SUPPORT_COMMANDLINE_H

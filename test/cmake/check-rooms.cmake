@@ -105,6 +105,20 @@ room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 room(lib/launch lib/support lib/strategy)
 room(tools/graft-launch lib/support lib/strategy lib/launch)
 
+# The program that compares two graphs.
+room(lib/diff ${Base} lib/io lib/io/write lib/program lib/infer/graph
+  lib/certify/fold)
+room(tools/graft-diff lib/support lib/io/read lib/diff)
+
+# The program that makes a graph of a part of a graph.
+room(lib/extract ${Base} lib/io lib/infer/graph)
+room(tools/graft-extract ${Base} lib/io/read lib/io/write lib/extract)
+
+# The program that makes small test cases.
+room(lib/reduce ${Base} lib/io lib/io/read lib/io/write lib/infer/graph
+  lib/extract)
+room(tools/graft-reduce lib/support lib/io/write lib/reduce)
+
 #===------------------------------------------------------------------------===#
 # Known debts
 #===------------------------------------------------------------------------===#

@@ -42,8 +42,8 @@ dpkg_here() {
 dpkg_here --install "$package"
 
 "$here/usr/bin/graft-opt" "$root/test/inputs/mlp.pb" -o "$work/out.pb" --replicas=2 --device-type=CPU
-"$here/usr/bin/graft-launch" --version >/dev/null
-for page in graft-opt graft-launch; do
+for page in graft-opt graft-launch graft-diff graft-extract graft-reduce; do
+  "$here/usr/bin/$page" --version >/dev/null
   man --warnings -l "$here/usr/share/man/man1/$page.1.gz" 2>"$work/man.log" >"$work/$page.txt" ||
     man --warnings -l "$here/usr/share/man/man1/$page.1" 2>"$work/man.log" >"$work/$page.txt"
   [[ ! -s $work/man.log ]] || fail "$(cat "$work/man.log")"

@@ -28,7 +28,8 @@ wheel=$(ls "$output"/graft_tf-*.whl)
 
 # The tags promise glibc 2.17 or musl 1.1: programs without shared libraries.
 "$python" -m zipfile --extract "$wheel" "$work/wheel"
-for program in graft-opt graft-launch; do
+programs=(graft-opt graft-launch graft-diff graft-extract graft-reduce)
+for program in "${programs[@]}"; do
   if readelf --dynamic "$work/wheel/graft/bin/$program" | grep -q NEEDED; then
     fail "$program takes shared libraries"
   fi
@@ -70,7 +71,11 @@ for interpreter in "$@"; do
     "$work/empty/bin/graft-opt" "$root/test/inputs/cnn_bn.meta" -o command.meta --replicas=2 --device-type=CPU
     "$work/empty/bin/python" -m graft command.meta --emit=none
     cmp out.meta command.meta
-    "$work/empty/bin/graft-launch" --version >/dev/null
+    for program in "${programs[@]}"; do
+      "$work/empty/bin/$program" --version >/dev/null
+    done
+    "$work/empty/bin/graft-reduce" command.meta --fails -o none.pbtxt -- --no-such-flag 2>/dev/null ||
+      fail "graft-reduce does not find its tests"
     status=0
     "$work/empty/bin/graft-opt" --no-such-flag 2>/dev/null || status=$?
     [[ $status -eq 2 ]] || fail "the console script ends with $status"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts graft-opt and graft-launch into the wheel, and says where they run.
+"""Puts the programs into the wheel, and says where they run.
 
 The programs are linked statically (the CMake targets `static-programs`): they need a Linux kernel and nothing else, so
 the wheel has the oldest tags that every pip of Python 3.7 knows. GRAFT_PROGRAMS names a folder that has them already.
@@ -13,7 +13,7 @@ import tempfile
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = ("graft-opt", "graft-launch")
+PROGRAMS = ("graft-opt", "graft-launch", "graft-diff", "graft-extract", "graft-reduce")
 # `uname -m` and the tags of wheels say the same.
 TAGS = "manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
 
@@ -28,6 +28,9 @@ class Programs(BuildHookInterface):
             os.chmod(to, 0o755)
             subprocess.run(["strip", to], check=True)
             build_data["force_include"][to] = f"graft/bin/{program}"
+        tests = os.path.join(ROOT, "tools", "scripts", "reduce")
+        for name in os.listdir(tests):
+            build_data["force_include"][os.path.join(tests, name)] = f"graft/share/graft/reduce/{name}"
         for name in ("LICENSE", "NOTICE"):
             build_data["force_include"][os.path.join(ROOT, name)] = f"graft/{name}"
         build_data["pure_python"] = False

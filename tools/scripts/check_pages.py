@@ -5,7 +5,7 @@
     tools/scripts/check_pages.py GRAFT_OPT            fails where a page says what is not so
     tools/scripts/check_pages.py GRAFT_OPT --write    puts what the commands print now into the pages
 
-- A block that begins with `$ graft-opt ...` is what this command prints, run at the root of the repository. Those of pages that
+- A block that begins with `$ graft-opt ...`, or another program, is what this command prints, run at the root of the repository. Those of pages that
   are played in a folder of their own are test/pages/run_page.py's.
 - A link leads to a file that is there, and a path in backticks that begins with a folder of the repository is one; so is
   a test_*.py in test/conformance.
@@ -23,7 +23,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLAYED = {"docs/Tutorial.md", "docs/Troubleshooting.md", "docs/Python.md"}
 FORMAT = os.path.join("docs", "ProgramFormat.md")
-BLOCK = re.compile(r"^```[a-z]*\n\$ (graft-opt [^\n]*)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```[a-z]*\n\$ (graft-[a-z]+ [^\n]*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 TEST = re.compile(r"\b(test_\w+\.py)")
 KIND = re.compile(r'^GRAFT_INSERTED\(\w+, ("\w+"),\s+((?:"[^"]*"\s*)+),\s+((?:"[^"]*"\s*)+)\)$', re.M)

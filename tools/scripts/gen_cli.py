@@ -5,7 +5,7 @@
     tools/scripts/gen_cli.py BIN            writes docs/Cli.md, docs/man/*.1, tools/completion/*
     tools/scripts/gen_cli.py BIN --check    fails where one of these is out of date
 
-BIN is the folder of graft-opt and graft-launch, which print their options with --print-options-json.
+BIN is the folder of the programs, which print their options with --print-options-json.
 """
 
 import json
@@ -15,14 +15,20 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = ("graft-opt", "graft-launch")
+PROGRAMS = ("graft-opt", "graft-launch", "graft-diff", "graft-extract", "graft-reduce")
 SUMMARY = {
     "graft-opt": "rewrites a TensorFlow training graph for many devices",
     "graft-launch": "runs a command for each task of a cluster, to try it out",
+    "graft-diff": "says what is different about two graphs",
+    "graft-extract": "makes a graph of a part of a graph",
+    "graft-reduce": "makes the smallest graph that is still of interest",
 }
 SYNOPSIS = {
     "graft-opt": "graft-opt [options] INPUT [-o OUTPUT]",
     "graft-launch": "graft-launch [options] CLUSTER -- COMMAND...",
+    "graft-diff": "graft-diff [options] GRAPH GRAPH",
+    "graft-extract": "graft-extract [options] GRAPH [-o OUTPUT]",
+    "graft-reduce": "graft-reduce [options] GRAPH [-- ARGUMENT...]",
 }
 # Values that are names of files, by what an option calls its value.
 FILES = {"file", "name|file"}
@@ -133,8 +139,8 @@ def manual(program, table):
     lines.append(".SH EXIT STATUS")
     for row in table["exits"]:
         lines += [".TP", f".B {row['status']}", roff(row["meaning"]) + "."]
-    others = ", ".join(f".BR {other} (1)" for other in PROGRAMS if other != program)
-    lines += [".SH SEE ALSO", others, ".PP", roff("The pages in /usr/share/doc/graft, the first of which is README.md.")]
+    others = [other for other in PROGRAMS if other != program]
+    lines += [".SH SEE ALSO", *(f".BR {other} (1){',' if other != others[-1] else ''}" for other in others), ".PP", roff("The pages in /usr/share/doc/graft, the first of which is README.md.")]
     return "\n".join(lines) + "\n"
 
 
@@ -184,7 +190,7 @@ _graft() {
   compopt -o filenames 2>/dev/null
   mapfile -t COMPREPLY < <(compgen -f -- "$current")
 }
-complete -F _graft graft-opt graft-launch
+complete -F _graft @PROGRAMS@
 """
 
 
@@ -199,13 +205,15 @@ def bash(tables):
             if option.get("value"):
                 cases.append(f"  *{program}:{name}) words='{' '.join(words)}' files={'1' if files else ''} ;;")
         flags.append(f"    *{program}) words='{' '.join(names)}' ;;")
-    return BASH.replace("@CASES@", "\n".join(cases)).replace("@FLAGS@", "\n".join(flags))
+    return BASH.replace("@CASES@", "\n".join(cases)).replace("@FLAGS@", "\n".join(flags)).replace(
+        "@PROGRAMS@", " ".join(PROGRAMS)
+    )
 
 
 def zsh(tables):
-    """_arguments of both programs."""
+    """_arguments of all programs."""
     lines = [
-        "#compdef graft-opt graft-launch",
+        "#compdef " + " ".join(PROGRAMS),
         "# Made by tools/scripts/gen_cli.py; SPDX-License-Identifier: Apache-2.0",
         "",
         "case $service in",
@@ -228,10 +236,10 @@ def zsh(tables):
                     action = f'_alternative "words\\:word\\:({" ".join(words)})" "files\\:file\\:_files"'
                 spec += f"{':' if not option['optional'] else '::'}{value.replace(':', ' ')}:{action}"
             lines.append(f"    '{spec}' \\")
-        if program == "graft-opt":
-            lines.append("    ':graph file or SavedModel:_files'")
-        else:
-            lines += ["    ':cluster file:_files' \\", "    '*:: :_normal'"]
+        lines += {
+            "graft-opt": ["    ':graph file or SavedModel:_files'"],
+            "graft-launch": ["    ':cluster file:_files' \\", "    '*:: :_normal'"],
+        }.get(program, ["    '*:graph file:_files'"])
         lines.append("  ;;")
     return "\n".join([*lines, "esac", ""])
 

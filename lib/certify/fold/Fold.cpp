@@ -41,7 +41,15 @@ public:
       : L(L), In(In), Diags(Diags), Replicas(Replicas), Word(copyWordOf(L, In)),
         File(L, In, Word) {}
 
-  std::unique_ptr<Graph> run();
+  /// Null after an error.
+  std::unique_ptr<Graph> fold();
+  /// The same, and checks what the program does not show.
+  std::unique_ptr<Graph> run() {
+    std::unique_ptr<Graph> Result = fold();
+    return Result && checkCopies(L, In, *Result, Groups, Diags)
+               ? std::move(Result)
+               : nullptr;
+  }
 
 private:
   using Group = CopyGroup;
@@ -535,7 +543,7 @@ bool Folder::gathersRows(const Group &Gr) {
                            "not that of the replicas");
 }
 
-std::unique_ptr<Graph> Folder::run() {
+std::unique_ptr<Graph> Folder::fold() {
   if (!group())
     return nullptr;
   NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
@@ -561,8 +569,6 @@ std::unique_ptr<Graph> Folder::run() {
     connect(Gr);
     gathersRows(Gr);
   }
-  if (Errors == 0 && !checkCopies(L, In, *P, Groups, Diags))
-    ++Errors;
   return Errors == 0 ? std::move(P) : nullptr;
 }
 
@@ -592,6 +598,43 @@ unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
 std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
                                     DiagnosticEngine &Diags) {
   return Folder(Lowered, Input, countReplicas(Lowered, Input), Diags).run();
+}
+
+std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
+  if (stampedReplicas(Lowered) < 2)
+    return nullptr;
+  // The input had the names of all that is no copy, but for what has a stamp
+  // and what belongs to that, and those of which there is a copy 0.
+  std::string Word = copyWordOf(Lowered);
+  const Graph None;
+  Graph Likely;
+  for (NodeId N = 0; N < Lowered.size(); ++N) {
+    CopyName Name = copyNameIn(None, Word, Lowered.name(N));
+    auto IsStamped = [&](NodeId M) { return Lowered.hasAttr(M, StampAttr); };
+    bool IsPart = Lowered.dataInputs(N).empty() && Lowered.hasUses(N) &&
+                  !Lowered.anyUse(N, [&](Use U) { return !IsStamped(U.User); });
+    if (Name.Replica <= 0 && !IsPart && !IsStamped(N) &&
+        Likely.find(Name.Base) == NoNode)
+      Likely.addNode(Name.Base, Lowered.opName(N), {}, NoNode);
+  }
+  DiagnosticEngine Ignored;
+  std::unique_ptr<Graph> P =
+      Folder(Lowered, Likely, stampedReplicas(Lowered), Ignored).fold();
+  if (!P)
+    return nullptr;
+  // What says how many replicas there are goes: it is no part of the program.
+  P->remove(readMesh(*P).Node);
+  for (NodeId N = 0; N < P->size(); ++N) {
+    if (!P->isLive(N))
+      continue;
+    StringRef Op = P->opName(N);
+    for (StringRef Key : {"N", "num_split", "group_size"})
+      if (Op == FromReplicasOp || Op == ToReplicasOp ||
+          Op.starts_with("Collective"))
+        P->removeAttr(N, Key);
+    P->removeAttr(N, StampAttr);
+  }
+  return P;
 }
 
 /// Nothing in \p Lowered speaks of a second replica.

@@ -32,6 +32,11 @@ unsigned countReplicas(const Graph &Lowered, const Graph &Input);
 std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
                                     DiagnosticEngine &Diags);
 
+/// The same without the input, as far as names of copies and stamps tell: what
+/// was inserted is not known, and what a program does not show is not checked.
+/// Null for a graph of fewer than two replicas, or one that does not fold.
+std::unique_ptr<Graph> foldAlone(const Graph &Lowered);
+
 /// Folds \p Lowered and certifies the result against \p Input.
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
                     DiagnosticEngine &Diags);

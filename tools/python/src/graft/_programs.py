@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def program(name: str) -> str:
-    """The path of `graft-opt` or `graft-launch`: that of the wheel, or of the environment variable GRAFT_OPT or GRAFT_LAUNCH."""
+    """The path of `graft-opt` or another: that of the wheel, or of the environment variable GRAFT_OPT, GRAFT_LAUNCH and so on."""
     other = os.environ.get(name.upper().replace("-", "_"))
     return other or os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
 
@@ -26,3 +26,18 @@ def graft_opt() -> NoReturn:
 def graft_launch() -> NoReturn:
     """The console script `graft-launch`."""
     _become("graft-launch")
+
+
+def graft_diff() -> NoReturn:
+    """The console script `graft-diff`."""
+    _become("graft-diff")
+
+
+def graft_extract() -> NoReturn:
+    """The console script `graft-extract`."""
+    _become("graft-extract")
+
+
+def graft_reduce() -> NoReturn:
+    """The console script `graft-reduce`."""
+    _become("graft-reduce")
