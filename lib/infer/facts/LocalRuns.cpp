@@ -202,7 +202,9 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
                   G.stringAttr(N, CombineAttr) == StringRef(combine::Concat));
   if (Gathers && Known & OwnSize)
     Known = AllSize;
-  if ((This.Kind == Inserted::Reduce || This.Kind == Inserted::Scale ||
+  // A share of a size that is fed is known to be that of one replica.
+  if (!Complete &&
+      (This.Kind == Inserted::Reduce || This.Kind == Inserted::Scale ||
        (This.Kind == Inserted::Merge && !Gathers && !Type.isVarying())) &&
       Elements & OwnNumber)
     Elements = AllNumber;

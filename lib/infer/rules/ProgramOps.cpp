@@ -288,7 +288,7 @@ static void scale(TypeContext &C) {
   if (X.isVarying())
     X = C.varyingLike(X);
   else
-    X.setPower(X.K + powerOf(C));
+    X.setPower(X.Zero ? 0 : X.K + powerOf(C));
   // A share of a size is a size of one replica, which as a number is that.
   auto Powers =
       X.isReplicated() && X.K != 0 ? C.Types.sizePowers(C.out()) : std::nullopt;
