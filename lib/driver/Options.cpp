@@ -35,8 +35,8 @@ using Text = cl::opt<std::string>;
 using TextList = cl::list<std::string>;
 using Flag = cl::opt<bool>;
 
-Text Input(cl::Positional, cl::init("-"), cl::cat(Files),
-           cl::desc("<graph file or SavedModel directory>"));
+TextList Inputs(cl::Positional, cl::cat(Files),
+                cl::desc("<graph file or SavedModel directory>"));
 Text Output("o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
             cl::desc("Output; text when it ends in .pbtxt. Of a SavedModel "
                      "only the graph file is written. Default: stdout"));
@@ -83,6 +83,11 @@ Flag VerifyOutput("verify-output", cl::cat(Checking),
                            "that are replicated"));
 Flag NoVerifyOutput("no-verify-output", cl::cat(Checking),
                     cl::desc("Do not read the written file again"));
+Flag Certify("certify", cl::cat(Checking),
+             cl::desc("Check that a file, or the files of all workers in any "
+                      "order, are the step of --against=FILE"));
+Text Against("against", cl::value_desc("file"), cl::cat(Checking),
+             cl::desc("The single-device graph of --certify"));
 TextList Explain("explain", cl::value_desc("node"), cl::cat(Checking),
                  cl::desc("Say how the replication type of a node, or of all "
                           "that have such names, follows from the feeds that "
@@ -228,7 +233,22 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
       "Without --replicas, --devices, --strategy or --passes the output is the "
       "input.\n");
   ToolOptions O;
-  O.Input = Input;
+  if (Certify != given(Against))
+    return failure("--certify and --against: give both");
+  if (Certify) {
+    if (Inputs.empty())
+      return failure("--certify needs the name of a file");
+    if (given(Output) || given(Passes) || given(Emit) || AsText)
+      return failure("--certify writes nothing: give it without -o, -S, --emit "
+                     "and --passes");
+    O.Certified.assign(Inputs.begin(), Inputs.end());
+    O.Against = Against;
+  } else if (Inputs.size() > 1) {
+    return failure("'" + Inputs[1] +
+                   "': there is one input; give --certify to "
+                   "check several files");
+  }
+  O.Input = Inputs.empty() ? "-" : Inputs[0];
   O.Output = Output;
   O.Depfile = Depfile;
   O.Write.Force = Force;
@@ -275,6 +295,9 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         O.Format == OutputFormat::Types, Output})
               .moveInto(O.Passes))
     return E;
+  if (Certify && !O.Passes.empty())
+    return failure("--certify does not go with flags of a strategy: what was "
+                   "done is read off the files");
   O.VerifyIfSmall =
       !NoVerifyOutput && Output != "-" && !SplitInput &&
       (O.Format == OutputFormat::Binary || O.Format == OutputFormat::Text) &&
