@@ -556,6 +556,19 @@ bool WorkersChecker::checkDevices() {
     if (auto Task = taskOf(Files[F].Own))
       if (!WorkerOf.try_emplace(*Task, F).second)
         return error(F, Files[F].Number, "two workers have the task " + *Task);
+  // Whoever writes a variable does so where it is.
+  for (auto [F, File] : enumerate(Files))
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      if (!File.G.isLive(N) || !File.Vars.isUpdate(File.G, N))
+        continue;
+      NodeId Var = File.Vars.variableOf(File.G.input(N, 0));
+      auto Its = Var == NoNode ? std::nullopt : taskOf(File.G.device(Var)),
+           Here = taskOf(File.G.device(N));
+      if (Its && Here && *Its != *Here)
+        Good = error(F, N,
+                     "is on another device than the variable '" +
+                         File.G.name(Var) + "'");
+    }
   // The chief writes variables of all, wherever they are.
   for (unsigned F = 1; F < Files.size(); ++F) {
     const WorkerFile &File = Files[F];
