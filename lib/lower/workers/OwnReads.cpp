@@ -89,6 +89,7 @@ void Cutter::readAfterBegin() {
     return;
   std::vector<bool> InRun(G.size()), Again(G.size());
   std::vector<NodeId> Work;
+  Work.reserve(Names.size());
   for (const RunName &R : Names)
     Work.push_back(R.Run);
   while (!Work.empty()) {
