@@ -145,8 +145,9 @@ PassResult AssignStrategy::run(Module &M, DiagnosticEngine &Diags) {
     Diags.error(std::move(E));
     return PassResult::Failure;
   }
-  Synchronizer Default =
-      defaultSynchronizer(Record, Machines.hostDevices().front());
+  Synchronizer Default = defaultSynchronizer(
+      Record, Options.Servers->empty() ? Machines.hostDevices().front()
+                                       : Options.Servers->front());
   Policy DefaultPolicy =
       Default.Kind == Synchronizer::PS ? Policy::Shared : Policy::Mirrored;
   uint64_t Revision = G.revision();

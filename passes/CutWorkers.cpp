@@ -23,9 +23,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/AttrRun.h"
 #include "lib/io/ControlContexts.h"
 #include "lib/io/Module.h"
 #include "lib/lower/workers/Cut.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/forms/WorkerParts.h"
+#include "lib/rewrite/LocalInit.h"
 #include "passes/Options.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -69,6 +73,22 @@ void pruneCollections(Module &M, const StringSet<> &Had) {
     M.setCollection(Key, Collection);
 }
 
+/// Adds what prepares a session of this worker, to be cut with the rest.
+NodeId addLocalInit(Module &M) {
+  // Of a bare GraphDef nobody knows what is run.
+  auto Runs = M.metaGraph() ? localInit(M) : std::nullopt;
+  if (!Runs)
+    return NoNode;
+  SmallVector<Endpoint, 8> Waits;
+  for (NodeId N : *Runs)
+    Waits.push_back({N, ControlPort});
+  NodeId Init =
+      M.graph().insertNode("graft/local_init_op", op::NoOp, Waits, NoNode,
+                           AttrRun().string(PartAttr, part::LocalInit));
+  setLocalInit(M, Init);
+  return Init;
+}
+
 PassResult CutWorkers::run(Module &M, DiagnosticEngine &Diags) {
   CutPlan Plan;
   Plan.Tasks = *Options.Tasks;
@@ -97,6 +117,7 @@ PassResult CutWorkers::run(Module &M, DiagnosticEngine &Diags) {
                         ": the workers are counted from 0");
     return PassResult::Failure;
   }
+  Plan.LocalInit = addLocalInit(M);
   StringSet<> Had;
   for (const auto &Name : M.declaredNames())
     if (M.graph().find(Name.getKey()) != NoNode)

@@ -54,6 +54,9 @@ struct AssignStrategyOptions : PassOptions {
   Option<bool> LocalReplication{
       *this, "local-replication",
       "Replicas read local copies (proxies) of variables on servers"};
+  Option<Strings> Servers{*this, "servers",
+                          "The devices of parameter servers; else the hosts of "
+                          "the replicas"};
   Option<std::string> Emit{*this, "emit",
                            "Write what the strategy decides of each variable "
                            "to this file; text when it ends in .pbtxt"};
@@ -73,8 +76,8 @@ struct AssignStrategyOptions : PassOptions {
   }
 
   BuilderOptions forBuilder() const {
-    return {Seed,      MinShardSize, MaxShards, LocalReplication,
-            GroupSize, Spec,         Compressor};
+    return {Seed,      MinShardSize, MaxShards,  LocalReplication,
+            GroupSize, Spec,         Compressor, Servers};
   }
 };
 

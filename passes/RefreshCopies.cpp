@@ -34,6 +34,7 @@
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Proxy.h"
+#include "lib/rewrite/LocalInit.h"
 
 #include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -63,19 +64,6 @@ private:
 };
 
 constexpr StringLiteral RefreshName = "graft/refresh_copies";
-constexpr StringLiteral LocalInitKey = "local_init_op";
-
-/// Calls \p F(VariableDef) for each variable of a collection.
-template <typename Fn> void forEachVariable(Module &M, StringRef Key, Fn F) {
-  auto It = M.metaGraph()->collection_def().find(Key.str());
-  if (It == M.metaGraph()->collection_def().end())
-    return;
-  for (const std::string &Bytes : It->second.bytes_list().value()) {
-    tensorflow::VariableDef V;
-    if (V.ParseFromString(Bytes))
-      F(V);
-  }
-}
 
 /// A tensor that is the value of \p Var whenever it is asked for: the declared
 /// one if it is that.
@@ -132,39 +120,15 @@ NodeId RefreshCopies::group(StringRef Name, ArrayRef<Endpoint> Waits) {
 }
 
 void RefreshCopies::addToLocalInit(Module &M, NodeId All) {
-  const auto &Collections = M.metaGraph()->collection_def();
-  tensorflow::CollectionDef Collection;
-  if (auto It = Collections.find(LocalInitKey.str()); It != Collections.end())
-    Collection = It->second;
-  auto *Names = Collection.mutable_node_list();
+  std::optional<SmallVector<NodeId, 8>> Runs = localInit(M);
   // If there are several, TensorFlow asks the user to choose.
-  if (Names->value_size() > 1) {
-    Names->add_value(G->name(All).str());
-    M.setCollection(LocalInitKey, Collection);
-    return;
-  }
+  if (!Runs)
+    return addLocalInit(M, All);
   SmallVector<Endpoint, 8> Waits;
-  auto Wait = [&](StringRef Name) {
-    auto E = G->findEndpoint(Name);
-    if (E && !is_contained(Waits, Endpoint{E->Node, ControlPort}))
-      Waits.push_back({E->Node, ControlPort});
-  };
-  if (Names->value_size() == 1) {
-    Wait(Names->value(0));
-  } else {
-    forEachVariable(
-        M, "local_variables",
-        [&](const tensorflow::VariableDef &V) { Wait(V.initializer_name()); });
-    if (auto It = Collections.find("table_initializer");
-        It != Collections.end())
-      for (const std::string &Name : It->second.node_list().value())
-        Wait(Name);
-  }
+  for (NodeId N : *Runs)
+    Waits.push_back({N, ControlPort});
   Waits.push_back({All, ControlPort});
-  NodeId Init = group("graft/local_init_op", Waits);
-  Names->clear_value();
-  Names->add_value(G->name(Init).str());
-  M.setCollection(LocalInitKey, Collection);
+  setLocalInit(M, group("graft/local_init_op", Waits));
 }
 
 PassResult RefreshCopies::run(Module &M, DiagnosticEngine &Diags) {

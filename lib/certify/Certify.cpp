@@ -10,8 +10,14 @@
 #include "lib/certify/fold/Fold.h"
 #include "lib/certify/partition/PartitionCheck.h"
 #include "lib/certify/partition/PartitionLike.h"
+#include "lib/certify/workers/WorkersCheck.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/program/Program.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
 
 namespace graft::certify {
 
@@ -30,6 +36,29 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
     return checkPartition(InputGraph(G), Output, Diags);
   return partitionLike(Input, Output, Diags) &&
          certifyLowered(G, Output, Diags);
+}
+
+bool check(Module &Input, ArrayRef<const Graph *> Outputs,
+           DiagnosticEngine &Diags) {
+  if (Outputs.size() == 1) {
+    int64_t Workers = workersOf(*Outputs.front());
+    if (Workers <= 1)
+      return check(Input, *Outputs.front(), Diags);
+    Diags.error("", formatv("there is 1 file, and it is of one of {0} "
+                            "workers: give all of them",
+                            Workers));
+    return false;
+  }
+  Graph &G = Input.graph();
+  StringSet<> Ends;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (!G.hasUses(N))
+      Ends.insert(G.name(N));
+  inlineCalls(G, {.Kept = {}, .Like = Outputs.front()});
+  if (!partitionLike(Input, *Outputs.front(), Diags))
+    return false;
+  std::unique_ptr<Graph> All = joinWorkers(G, Ends, Outputs, Diags);
+  return All && certifyLowered(G, *All, Diags);
 }
 
 bool check(const InputGraph &Input, const Graph &Output,

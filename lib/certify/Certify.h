@@ -29,6 +29,11 @@ enum class Claim : uint8_t {
 bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
            Claim What = Claim::Step);
 
+/// The same of several files, which are those of all workers, in any order:
+/// together they are the step.
+bool check(Module &Input, llvm::ArrayRef<const Graph *> Outputs,
+           DiagnosticEngine &Diags);
+
 /// The same of a graph in memory, and a picture of what it was made of.
 ///
 /// A picture that was taken before the first edit is as good as reading the

@@ -82,6 +82,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   bool HasRecord = Assign.forAll() == Policy::None;
   if (HasRecord)
     Assign.Devices = O.devices(OnGpus);
+  if (HasRecord && !O.Share.Servers->empty())
+    Assign.Servers = *O.Share.Servers;
   P.add(createAssignStrategyPass(Assign));
   // A file may say anything.
   if (HasRecord && (!O.Builder || O.Builder->Cuts))

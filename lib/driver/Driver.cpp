@@ -6,6 +6,7 @@
 
 #include "lib/driver/Driver.h"
 
+#include "lib/driver/CertifyFiles.h"
 #include "lib/driver/Distribution.h"
 #include "lib/driver/Report.h"
 #include "lib/driver/Run.h"
@@ -77,6 +78,8 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
     return fail(Printed.takeError());
   if (*Printed)
     return flushed();
+  if (!O.Certified.empty())
+    return certifyFiles(O);
 
   Expected<std::unique_ptr<MemoryBuffer>> Buffer = openInput(O.Input);
   if (!Buffer) {

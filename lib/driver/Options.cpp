@@ -37,8 +37,8 @@ using Text = cl::opt<std::string>;
 using TextList = cl::list<std::string>;
 using Flag = cl::opt<bool>;
 
-Text Input(cl::Positional, cl::init("-"), cl::cat(Files),
-           cl::desc("<graph file, SavedModel directory or - for stdin>"));
+TextList Inputs(cl::Positional, cl::cat(Files),
+                cl::desc("<graph file, SavedModel directory or - for stdin>"));
 Text Output("o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
             cl::desc("Output; text when it ends in .pbtxt. Of the folder of a "
                      "SavedModel a whole folder, or the graph alone when it "
@@ -115,6 +115,11 @@ Flag VerifyOutput("verify-output", cl::cat(Checking),
                            "that are replicated"));
 Flag NoVerifyOutput("no-verify-output", cl::cat(Checking),
                     cl::desc("Do not read the written file again"));
+Flag Certify("certify", cl::cat(Checking),
+             cl::desc("Check that a file, or the files of all workers in any "
+                      "order, are the step of --against=FILE"));
+Text Against("against", cl::value_desc("file"), cl::cat(Checking),
+             cl::desc("The single-device graph of --certify"));
 TextList Explain("explain", cl::value_desc("node"), cl::cat(Checking),
                  cl::desc("Say how the replication type of a node, or of all "
                           "that have such names, follows from the feeds that "
@@ -291,7 +296,7 @@ void printOptionsJson(raw_ostream &OS) {
       {"70", "a fault of graft, which one line on stderr tells; an output that "
              "was there is as it was"}};
   auto Ours = categories();
-  printOptionsJson(OS, {Overview, Input, Ours, Exits});
+  printOptionsJson(OS, {Overview, Inputs, Ours, Exits});
 }
 
 Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
@@ -303,7 +308,22 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   if (Error E = checkRepeated(Ours))
     return E;
   ToolOptions O;
-  O.Input = Input;
+  if (Certify != given(Against))
+    return failure("--certify and --against: give both");
+  if (Certify) {
+    if (Inputs.empty())
+      return failure("--certify needs the name of a file");
+    if (given(Output) || given(Passes) || given(Emit) || AsText)
+      return failure("--certify writes nothing: give it without -o, -S, --emit "
+                     "and --passes");
+    O.Certified.assign(Inputs.begin(), Inputs.end());
+    O.Against = Against;
+  } else if (Inputs.size() > 1) {
+    return failure("'" + Inputs[1] +
+                   "': there is one input; give --certify to "
+                   "check several files");
+  }
+  O.Input = Inputs.empty() ? "-" : Inputs[0];
   O.Output = Output;
   O.Depfile = Depfile;
   O.Write.Force = Force;
@@ -360,6 +380,9 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         O.Format == OutputFormat::Types, Output})
               .moveInto(O.Passes))
     return E;
+  if (Certify && !O.Passes.empty())
+    return failure("--certify does not go with flags of a strategy: what was "
+                   "done is read off the files");
   O.VerifyIfSmall =
       !NoVerifyOutput && Output != "-" && !SplitInput &&
       (O.Format == OutputFormat::Binary || O.Format == OutputFormat::Text) &&

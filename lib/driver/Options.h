@@ -20,6 +20,9 @@ namespace graft {
 /// What the command line asks for, checked.
 struct ToolOptions {
   std::string Input;
+  /// The files of --certify, which must be the step of \p Against.
+  std::vector<std::string> Certified;
+  std::string Against;
   std::string Output;
   InputKind Kind = InputKind::Auto;
   std::vector<std::string> Tags; ///< Of the MetaGraphDef; empty: the first.

@@ -43,14 +43,52 @@ Error checkWritten(const Module &M, ArrayRef<std::string> Files,
   return checkMessage(M, std::move(Bytes), Format, Diags);
 }
 
-Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
-                   OutputFormat Format, DiagnosticEngine &Diags) {
+static Expected<Module> readWritten(const Module &M,
+                                    std::unique_ptr<MemoryBuffer> Bytes,
+                                    OutputFormat Format) {
   using Encoding = ReadOptions::Encoding;
   bool IsText = Format == OutputFormat::Text;
-  Expected<Module> Written = readModule(
-      std::move(Bytes), {.Kind = M.Kind,
-                         .Form = IsText ? Encoding::Text : Encoding::Binary,
-                         .MetaGraph = M.MetaGraphIndex});
+  return readModule(std::move(Bytes),
+                    {.Kind = M.Kind,
+                     .Form = IsText ? Encoding::Text : Encoding::Binary,
+                     .MetaGraph = M.MetaGraphIndex});
+}
+
+static Error verdict(bool Good) {
+  if (Good)
+    return Error::success();
+  return createStringError(inconvertibleErrorCode(),
+                           "the output does not verify and is not kept");
+}
+
+Error checkWorkers(const Module &M, ArrayRef<std::string> Graphs,
+                   OutputFormat Format, DiagnosticEngine &Diags) {
+  Diags.setPass("verify-output");
+  std::vector<Module> Written;
+  std::vector<const Graph *> Outputs;
+  bool Good = true;
+  for (const std::string &Text : Graphs) {
+    Expected<Module> One = readWritten(
+        M, MemoryBuffer::getMemBuffer(Text, M.FileName, false), Format);
+    if (!One)
+      return One.takeError();
+    Good &= verifyModule(*One, Diags) && verifyImport(*One, Diags);
+    Written.push_back(std::move(*One));
+  }
+  Outputs.reserve(Written.size());
+  for (const Module &One : Written)
+    Outputs.push_back(&One.graph());
+  Module Input;
+  if (Error E = Input.graph().parse(M.graphBytes()))
+    return E;
+  Good = Good && certify::check(Input, Outputs, Diags);
+  Diags.setPass("");
+  return verdict(Good);
+}
+
+Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
+                   OutputFormat Format, DiagnosticEngine &Diags) {
+  Expected<Module> Written = readWritten(M, std::move(Bytes), Format);
   if (!Written)
     return Written.takeError();
   Diags.setPass("verify-output");
@@ -69,10 +107,7 @@ Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
                                     : certify::Claim::Parts);
   }
   Diags.setPass("");
-  if (Good)
-    return Error::success();
-  return createStringError(inconvertibleErrorCode(),
-                           "the output does not verify and is not kept");
+  return verdict(Good);
 }
 
 } // namespace graft

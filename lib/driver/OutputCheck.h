@@ -28,6 +28,10 @@ llvm::Error checkMessage(const Module &M,
                          std::unique_ptr<llvm::MemoryBuffer> Bytes,
                          OutputFormat Format, DiagnosticEngine &Diags);
 
+/// The same of \p Graphs, the files of all workers.
+llvm::Error checkWorkers(const Module &M, llvm::ArrayRef<std::string> Graphs,
+                         OutputFormat Format, DiagnosticEngine &Diags);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_DRIVER_OUTPUTCHECK_H

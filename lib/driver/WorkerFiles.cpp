@@ -27,8 +27,8 @@ std::string workerPath(StringRef Output, unsigned Worker) {
 }
 
 /// What can be run of the step: what no op reads, what collections and
-/// signatures name, and what is asked for.
-static std::vector<std::string> namesOf(const Module &M,
+/// signatures name, and what is asked for, of the names of the input.
+static std::vector<std::string> namesOf(const Module &M, const Graph &Input,
                                         const StrategyOptions &S) {
   const Graph &G = M.graph();
   StringSet<> Named = M.declaredNames();
@@ -37,6 +37,7 @@ static std::vector<std::string> namesOf(const Module &M,
   std::vector<std::string> Names;
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && (!G.isPerReplica(N) || G.node(N).Kind == Inserted::No) &&
+        Input.find(G.name(N)) != NoNode &&
         (!G.hasUses(N) || Named.contains(G.name(N))))
       Names.push_back(G.name(N).str());
   return Names;
@@ -97,12 +98,15 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
   auto Bytes = [&] {
     return MemoryBuffer::getMemBuffer(All.Text, M.FileName, false);
   };
-  if (Verify)
+  if (Verify && S.Async)
     if (Error E = checkMessage(M, Bytes(), OutputFormat::Binary, Diags))
       return E;
   CutWorkersOptions Cut;
   Cut.Tasks = S.Tasks;
-  Cut.Names = namesOf(M, S);
+  Graph Input;
+  if (Error E = Input.parse(M.graphBytes()))
+    return E;
+  Cut.Names = namesOf(M, Input, S);
   Cut.Refreshes = refreshesOf(M.graph());
   Mesh Replicas = readMesh(M.graph());
   Cut.Devices = Replicas.Devices;
@@ -131,6 +135,18 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
           formatv("there is no graph for worker {0}", Worker));
     return writeModule(*Part, Options.Format, Sink);
   };
+  // One file says nothing without the others.
+  if (Verify && !S.Async) {
+    std::vector<std::string> Texts;
+    for (unsigned I = 0; I < S.Tasks.size(); ++I) {
+      StringSink Text;
+      if (Error E = Write(I, Text))
+        return E;
+      Texts.push_back(std::move(Text.Text));
+    }
+    if (Error E = checkWorkers(M, Texts, Options.Format, Diags))
+      return E;
+  }
   if (Output == "-" || Options.Format == OutputFormat::None)
     return writeFile(Output, Options, [&](ByteSink &Sink) {
       return Write(Workers.front(), Sink);

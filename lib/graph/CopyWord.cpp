@@ -32,7 +32,9 @@ std::string copyWordOf(const Graph &G) {
   return UsualCopyWord.str();
 }
 
-std::optional<unsigned> numberOfCopy(StringRef Name, StringRef Word) {
+/// Where in \p Name the word and the number of a replica stand, and that.
+static std::optional<std::pair<size_t, unsigned>> findCopy(StringRef Name,
+                                                           StringRef Word) {
   for (size_t At = Name.find(Word); At != StringRef::npos;
        At = Name.find(Word, At + 1)) {
     StringRef Digits = Name.substr(At + Word.size());
@@ -42,9 +44,28 @@ std::optional<unsigned> numberOfCopy(StringRef Name, StringRef Word) {
         At + Word.size() + Digits.size() != (At == 0 ? Name.size() : 0) &&
         !Digits.empty() && all_of(Digits, isDigit) &&
         !Digits.getAsInteger(10, Number))
-      return Number;
+      return std::pair(At, Number);
   }
   return std::nullopt;
+}
+
+std::optional<unsigned> numberOfCopy(StringRef Name, StringRef Word) {
+  auto Found = findCopy(Name, Word);
+  return Found ? std::optional(Found->second) : std::nullopt;
+}
+
+std::string originOfCopy(StringRef Name, StringRef Word) {
+  auto Found = findCopy(Name, Word);
+  if (!Found)
+    return Name.str();
+  StringRef Before = Name.take_front(Found->first),
+            Behind = Name.substr(Found->first + Word.size());
+  Behind = Behind.drop_while(isDigit);
+  if (Before.empty())
+    Behind.consume_front("/");
+  else
+    Before.consume_back("/");
+  return (Before + Behind).str();
 }
 
 /// Whether \p Part, between slashes, is the scope of \p Word, or the word and a

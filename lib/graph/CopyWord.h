@@ -43,6 +43,10 @@ std::string copyWordOf(const Graph &G);
 std::optional<unsigned> numberOfCopy(llvm::StringRef Name,
                                      llvm::StringRef Word);
 
+/// The name of what a node called \p Name is a copy of, for a replica that the
+/// name says; else \p Name.
+std::string originOfCopy(llvm::StringRef Name, llvm::StringRef Word);
+
 /// The first word, `replica_` or another, that no name of \p G begins with or
 /// has behind a `/` before digits, nor the scope of it as a scope.
 std::string freeCopyWord(const Graph &G);

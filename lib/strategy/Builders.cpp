@@ -90,7 +90,11 @@ enum class Shards : uint8_t { Even, Uneven };
 class Build {
 public:
   Build(const ResourceSpec &Spec, const BuilderOptions &O)
-      : O(O), Servers(Spec.hostDevices()), Random(O.Seed) {}
+      : O(O), Servers(O.Servers.empty() ? Spec.hostDevices() : O.Servers),
+        Random(O.Seed) {}
+
+  /// Whether there are machines that do nothing but serve variables.
+  bool hasJob() const { return !O.Servers.empty(); }
 
   /// On the server with the fewest bytes, or on the first one.
   void onServer(const VariableRow &Row, bool Greedy, VariableStrategy &V) {
@@ -226,7 +230,7 @@ struct Builder {
 };
 
 void ps(Build &B, const VariableRow &Row, VariableStrategy &V) {
-  B.onServer(Row, /*Greedy=*/false, V);
+  B.onServer(Row, /*Greedy=*/B.hasJob(), V);
 }
 
 void psLoadBalancing(Build &B, const VariableRow &Row, VariableStrategy &V) {

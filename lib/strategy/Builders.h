@@ -23,6 +23,8 @@ struct BuilderOptions {
   unsigned GroupSize = 128;      ///< Variables of an all-reduce group.
   Synchronizer::SpecType Spec = Synchronizer::Auto;
   Synchronizer::CompressorType Compressor = Synchronizer::None;
+  /// The devices of parameter servers; empty: the hosts of the replicas.
+  std::vector<std::string> Servers;
 };
 
 /// What is known of a strategy before it sees a variable.

@@ -85,9 +85,12 @@ room(lib/certify/forms ${Base} ${Program} ${Infer})
 room(lib/certify/compare ${Base} ${Program} ${Infer} lib/certify/forms)
 room(lib/certify/fold ${Base} ${Program} lib/infer/graph lib/infer/rules
   lib/certify/forms lib/certify/compare)
+room(lib/certify/workers ${Base} lib/program lib/program/forms lib/infer/graph
+  lib/infer/facts lib/certify/forms)
 room(lib/certify/partition ${Base} lib/io lib/program lib/rewrite/partition)
 room(lib/certify ${Base} lib/io lib/io/inline lib/program
-  lib/certify/compare lib/certify/fold lib/certify/partition)
+  lib/certify/compare lib/certify/fold lib/certify/partition
+  lib/certify/workers)
 
 set(Passes ${Base} lib/io lib/io/inline lib/pass ${Program} ${Infer}
   lib/strategy lib/rewrite lib/rewrite/partition

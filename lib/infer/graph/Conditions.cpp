@@ -85,10 +85,8 @@ uint32_t Conditions::setAt(Endpoint E) {
              : unite(Base, intern({2 * P + (E.Port & 1)}));
 }
 
-/// The number of the predicate of the Switch \p N. Identities, and what was
-/// inserted, do not make another one of it.
-uint32_t Conditions::addSwitch(NodeId N) {
-  Endpoint E = G.input(N, 1);
+/// Identities, and what was inserted, do not make another predicate of one.
+Endpoint Conditions::source(Endpoint E) const {
   for (;;) {
     const Node &This = G.node(E.Node);
     bool Passes = This.Kind != Inserted::No || G.isOp(E.Node, op::Identity);
@@ -96,6 +94,14 @@ uint32_t Conditions::addSwitch(NodeId N) {
       break;
     E = G.input(E.Node, 0);
   }
+  if (auto It = SameAs.find(E.Node); It != SameAs.end())
+    E.Node = It->second;
+  return E;
+}
+
+/// The number of the predicate of the Switch \p N.
+uint32_t Conditions::addSwitch(NodeId N) {
+  Endpoint E = source(G.input(N, 1));
   if (G.isOp(E.Node, op::LoopCond))
     return ~0u;
   auto [It, New] = Predicates.try_emplace(
@@ -122,7 +128,9 @@ uint32_t Conditions::addPredicate() {
   return static_cast<uint32_t>(Tensors.size() - 1);
 }
 
-Conditions::Conditions(const Graph &G, ArrayRef<NodeId> Order) : G(G) {
+Conditions::Conditions(const Graph &G, ArrayRef<NodeId> Order,
+                       DenseMap<NodeId, NodeId> SameAs)
+    : G(G), SameAs(std::move(SameAs)) {
   enum : uint8_t { Other, Chooses, Joins, Returns };
   std::vector<uint8_t> Roles;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {

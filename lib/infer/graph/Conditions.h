@@ -37,8 +37,11 @@ public:
   static bool any(const Graph &G);
 
   /// \p Order is topologicalOrder(G). The predicates of loops are none of
-  /// these.
-  Conditions(const Graph &G, llvm::ArrayRef<NodeId> Order);
+  /// these. \p SameAs are nodes with the values of others: a predicate that is
+  /// one of them is the other.
+  Conditions(
+      const Graph &G, llvm::ArrayRef<NodeId> Order,
+      llvm::DenseMap<NodeId, NodeId> SameAs = llvm::DenseMap<NodeId, NodeId>());
 
   /// A predicate that stands for more of them than are told apart.
   static constexpr uint32_t Many = 0;
@@ -49,6 +52,11 @@ public:
   /// The tensors that Switch nodes take for predicate \p P, of those that are
   /// one by definition the first; none for Many.
   llvm::ArrayRef<Endpoint> tensors(uint32_t P) const { return Tensors[P]; }
+  /// The choices under which \p E is there: twice the number of a predicate,
+  /// plus the side.
+  llvm::ArrayRef<uint32_t> choices(Endpoint E) { return Sets[setAt(E)]; }
+  /// The tensor that \p E, which a Switch takes, passes on.
+  Endpoint source(Endpoint E) const;
   bool isMany(NodeId N) const { return SetOf[N] == ManySet; }
   /// The nodes that run under predicate \p P.
   llvm::ArrayRef<NodeId> members(uint32_t P) const { return Members[P]; }
@@ -70,6 +78,7 @@ private:
 
   static constexpr uint32_t ManySet = 1; ///< The set of Many.
   const Graph &G;
+  llvm::DenseMap<NodeId, NodeId> SameAs;
   std::map<Set, uint32_t> Ids;
   std::vector<Set> Sets;                    ///< By id; 0 is empty.
   std::vector<std::vector<uint32_t>> Under; ///< By id of a set: predicates.

@@ -1,0 +1,938 @@
+//===- lib/certify/workers/Join.cpp - the graph of all workers ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/workers/Join.h"
+
+#include "lib/certify/forms/LoweredFile.h"
+#include "lib/graph/AttrRun.h"
+#include "lib/graph/CopyWord.h"
+#include "lib/graph/DeviceName.h"
+#include "lib/infer/facts/Needs.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/forms/WorkerParts.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <functional>
+#include <set>
+
+using namespace llvm;
+
+namespace graft {
+
+bool WorkersJoin::error(unsigned File, NodeId N, const Twine &Message) {
+  if (++Errors <= 12)
+    Diags.error(
+        Files[File].G.name(N),
+        ("in the file of worker " + Twine(File) + ": " + Message).str());
+  return false;
+}
+
+/// Of the stamps of a worker's graph, which the graph for all does not have.
+static bool isOfWorker(StringRef Key) {
+  return Key == PartAttr || Key == RowsAttr || Key == IndexAttr ||
+         Key == WorkerAttr || Key == WorkersAttr || Key == InputAttr;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// Each queue has one file that puts and one that takes, of which one is the
+/// chief's, and is the same in both.
+bool WorkersJoin::matchMessages() {
+  llvm::StringMap<MessageEnd> GetOf;
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    for (auto [I, M] : enumerate(Files[F].Puts))
+      if (!PutOf.try_emplace(M.Queue.Name, MessageEnd{F, unsigned(I)}).second)
+        return error(F, M.Node, "a message that is sent twice");
+    for (auto [I, M] : enumerate(Files[F].Gets))
+      if (!GetOf.try_emplace(M.Queue.Name, MessageEnd{F, unsigned(I)}).second)
+        return error(F, M.Node, "a message that is taken twice");
+  }
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    for (const auto &M : Files[F].Puts)
+      if (!GetOf.contains(M.Queue.Name))
+        return error(F, M.Node, "nobody takes this message");
+    for (const auto &M : Files[F].Gets) {
+      auto It = PutOf.find(M.Queue.Name);
+      if (It == PutOf.end())
+        return error(F, M.Node, "nobody sends this message");
+      const WorkerFile &From = Files[It->second.File];
+      const WorkerFile::Message &Put = From.Puts[It->second.Index];
+      if ((It->second.File == 0) == (F == 0))
+        return error(F, M.Node, "a message that is not from or to the chief");
+      if (Put.Queue.Device != M.Queue.Device ||
+          Put.Queue.Types != M.Queue.Types)
+        return error(F, M.Node,
+                     "takes from another queue than worker " +
+                         Twine(It->second.File) + " puts into");
+      unsigned Data = From.G.node(Put.Node).NumData;
+      if (Data != M.Queue.Types.size() + 2)
+        return error(It->second.File, Put.Node,
+                     "does not send as many values as the queue has");
+      for (unsigned I = 2; I < Data; ++I) {
+        unsigned Type = From.G.outputType(From.G.input(Put.Node, I));
+        if (Type != DT_INVALID &&
+            Type != static_cast<unsigned char>(M.Queue.Types[I - 2]))
+          return error(It->second.File, Put.Node,
+                       "sends a value of another type than the queue has");
+      }
+    }
+  }
+  return true;
+}
+
+std::pair<unsigned, NodeId> WorkersJoin::waitsFor(unsigned File,
+                                                  NodeId N) const {
+  for (unsigned Steps = 0; Steps < 8 && Files[File].is(N, Role::End); ++Steps) {
+    const WorkerFile &F = Files[File];
+    if (F.G.node(N).NumInputs != 1)
+      break;
+    NodeId Get = F.G.input(N, 0).Node;
+    auto It = find_if(F.Gets, [&](const auto &M) { return M.Node == Get; });
+    auto Index = static_cast<uint64_t>(F.G.intAttr(N, IndexAttr).value_or(-1));
+    if (It == F.Gets.end())
+      break;
+    unsigned From = 0;
+    NodeId Put = sender(*It, From).Node;
+    ArrayRef<Endpoint> Controls = Files[From].G.controlInputs(Put);
+    if (Index >= Controls.size())
+      break;
+    File = From;
+    N = Controls[Index].Node;
+  }
+  return {File, N};
+}
+
+//===----------------------------------------------------------------------===//
+// Feeds
+//===----------------------------------------------------------------------===//
+
+/// Whether \p N splits the rows of a feed among the replicas of one worker.
+bool WorkersJoin::isLocalSplit(unsigned File, NodeId N) const {
+  const Graph &G = Files[File].G;
+  return G.isOp(N, op::Split) && G.node(N).Flags & NF_MayHaveGraft &&
+         G.hasAttr(N, StampAttr) && G.node(N).NumData == 2 &&
+         isFeed(File, G.input(N, 1).Node);
+}
+
+/// Whether \p N has the rows of its worker for who fetches them.
+bool WorkersJoin::isRows(unsigned File, NodeId N) const {
+  const Graph &G = Files[File].G;
+  return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, RowsAttr) &&
+         !G.opName(N).starts_with(op::Placeholder);
+}
+
+bool WorkersJoin::findFeeds() {
+  for (const WorkerFile &F : Files) {
+    const Graph &G = F.G;
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N) && G.node(N).Flags & NF_MayHaveGraft &&
+          G.hasAttr(N, RowsAttr) && G.opName(N).starts_with(op::Placeholder))
+        Feeds[G.name(N)].Axis = G.intAttr(N, RowsAttr).value_or(-1);
+  }
+  for (auto &Entry : Feeds) {
+    Feed &Its = Entry.second;
+    Its.Local.resize(Files.size(), NoNode);
+    Its.First.push_back(0);
+    for (unsigned F = 0; F < Files.size(); ++F) {
+      const Graph &G = Files[F].G;
+      NodeId N = Files[F].find(Entry.getKey());
+      if (N == NoNode || G.intAttr(N, RowsAttr) != Its.Axis) {
+        Diags.error(Entry.getKey(),
+                    formatv("worker {0} is not fed rows as others are", F));
+        return false;
+      }
+      unsigned Parts = 1;
+      G.forEachUse(N, [&](Use U) {
+        if (G.isData(U) && isLocalSplit(F, U.User))
+          Its.Local[F] = U.User;
+      });
+      if (NodeId Split = Its.Local[F]; Split != NoNode) {
+        auto Axis = constScalar(G, G.input(Split, 0).Node);
+        if (!Axis || *Axis != static_cast<double>(Its.Axis))
+          return error(F, Split, "splits along another axis than it is fed");
+        Parts =
+            static_cast<unsigned>(G.intAttr(Split, "num_split").value_or(0));
+      }
+      Its.First.push_back(Its.First.back() + Parts);
+    }
+    if (Replicas != 0 && Replicas != Its.First.back()) {
+      Diags.error(Entry.getKey(), "is split for another number of replicas "
+                                  "than another feed");
+      return false;
+    }
+    Replicas = Its.First.back();
+    for (unsigned F = 0; F < Files.size(); ++F)
+      if (!checkFeedShape(F, Files[F].find(Entry.getKey()), Its))
+        return false;
+  }
+  return true;
+}
+
+/// A worker is fed its share of the rows, if the input says how many there are.
+bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
+  const Graph &G = Files[File].G;
+  NodeId I = In.find(G.name(N));
+  auto Was = I == NoNode ? std::nullopt : In.shapeAttr(I, "shape");
+  auto Is = G.shapeAttr(N, "shape");
+  if (Was && !Was->UnknownRank && F.Axis >= 0 &&
+      F.Axis < static_cast<int64_t>(Was->Dims.size()) &&
+      Was->Dims[F.Axis] > 0) {
+    int64_t &Rows = Was->Dims[F.Axis];
+    if (Rows % Replicas != 0)
+      return error(File, N, "has rows that replicas cannot share");
+    Rows = Rows / Replicas * (F.First[File + 1] - F.First[File]);
+  }
+  bool Same =
+      Was.has_value() == Is.has_value() &&
+      (!Was || (Was->UnknownRank == Is->UnknownRank && Was->Dims == Is->Dims));
+  // Without the attribute, it is what the input has.
+  return Same || (!Is && !Was) ||
+         error(File, N, "is not fed its share of the rows");
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+NodeId WorkersJoin::addConst(const Twine &Name, int64_t Value,
+                             StringRef Device) {
+  AttrRun Attrs;
+  Attrs.type("dtype", DT_INT32)
+      .raw("value", encodeIntTensor(DT_INT32, {}, Value));
+  NodeId N = L->insertNode(Name.str(), op::Const, {}, NoNode, Attrs);
+  L->setDevice(N, Device);
+  return N;
+}
+
+/// Gives \p N the stamps of what joins or splits replicas.
+void WorkersJoin::stamp(NodeId N, NodeId Like, unsigned File) {
+  const Graph &G = Files[File].G;
+  L->setIntAttr(N, StampAttr, Replicas);
+  std::string Word = Like != NoNode ? copyWordOn(G, Like) : copyWordOf(G);
+  if (Word != UsualCopyWord)
+    L->setStringAttr(N, CopyWordAttr, Word);
+}
+
+/// Splits, which stand between feeds and what each replica reads of them.
+bool WorkersJoin::makeSplits() {
+  for (auto &Entry : Feeds) {
+    StringRef Name = Entry.getKey();
+    Feed &Its = Entry.second;
+    NodeId Feed = NodeOf.lookup(Name);
+    const std::string &Host = Files.front().Home;
+    NodeId Axis = addConst(Name + "/split/split_dim", Its.Axis, Host);
+    AttrRun Attrs;
+    Attrs.integer("num_split", Replicas).type("T", L->outputType(Feed, 0));
+    Its.Split = L->insertNode((Name + "/split").str(), op::Split,
+                              {{Axis, 0}, {Feed, 0}}, NoNode, Attrs);
+    L->setDevice(Its.Split, Host);
+    stamp(Its.Split, NoNode, 0);
+  }
+  return true;
+}
+
+/// Whether the graph for all has no node of its own for \p N: a feed's split of
+/// one worker.
+bool WorkersJoin::makeNodes() {
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      if (!File.G.isLive(N) ||
+          !(File.is(N, Role::Payload) || File.is(N, Role::Branch)) ||
+          isLocalSplit(F, N))
+        continue;
+      StringRef Name = File.originName(N);
+      ++Counts[Name];
+      if (NodeOf.contains(Name))
+        continue;
+      NodeId To = L->addNode(Name, File.G.opName(N), {}, NoNode);
+      NodeOf[Name] = To;
+      L->setDevice(To, File.G.device(N).str());
+      for (const AttrEntry &A : File.G.attrs(N))
+        if (!isOfWorker(A.Key))
+          L->setAttr(To, A.Key, A.Value);
+      if (File.is(N, Role::Branch))
+        Branches.push_back(To);
+      if (isPart(File.G, N, part::Outside)) {
+        L->setOp(To, op::ReadVariableOp);
+        L->removeAttr(To, "T");
+        L->setTypeAttr(To, "dtype", File.G.typeAttr(N, "T").value_or(0));
+      }
+      if (isFeed(F, N)) {
+        NodeId I = In.find(Name);
+        if (auto Shape = I == NoNode ? std::nullopt : In.attr(I, "shape"))
+          L->setAttr(To, "shape", *Shape);
+      }
+      if (isRows(F, N)) {
+        L->setOp(To, op::ConcatV2);
+        L->setIntAttr(To, "N", Replicas);
+        L->setTypeAttr(To, "Tidx", DT_INT32);
+      }
+    }
+  }
+  return true;
+}
+
+/// Whether \p N of a file is on the device that the node \p With of the graph
+/// for all has, or as far from its worker as that from the chief.
+bool WorkersJoin::sameDevice(unsigned File, NodeId N, NodeId With) const {
+  const Graph &G = Files[File].G;
+  if (G.device(N) == L->device(With))
+    return true;
+  const OpDef *Def = G.opDef(N);
+  auto Is = DeviceName::parse(G.device(N)),
+       Was = DeviceName::parse(L->device(With)),
+       Own = DeviceName::parse(Files[File].Own),
+       Home = DeviceName::parse(Files[File].Home);
+  if (!Is || !Was || !Own || !Home || !G.dataInputs(N).empty() || !Def ||
+      (Def->isStateful() && !G.opName(N).starts_with(op::Placeholder)))
+    return false;
+  return Is->Job == Own->Job && Is->Task == Own->Task &&
+         Was->Job == Home->Job && Was->Task == Home->Task &&
+         Is->Type == Was->Type && Is->Index == Was->Index;
+}
+
+/// Whether \p N of a file is the node \p With of the graph for all but for its
+/// inputs.
+bool WorkersJoin::compare(unsigned File, NodeId N, NodeId With) {
+  const Graph &G = Files[File].G;
+  bool Rows = isRows(File, N), Outside = isPart(G, N, part::Outside);
+  if (!Rows && !Outside && G.opName(N) != L->opName(With))
+    return error(File, N, "is another op than in another file");
+  if (!Rows && !sameDevice(File, N, With))
+    return error(File, N,
+                 "is on another device than in another file: " +
+                     L->device(With));
+  bool Again = Files[File].is(N, Role::Own);
+  auto IsOpen = [&](StringRef Key) {
+    return isOfWorker(Key) || Key == "_class" || Key == "_output_shapes" ||
+           (Again && Key == "frame_name") ||
+           (isFeed(File, N) && Key == "shape");
+  };
+  if (Rows || Outside)
+    return true;
+  for (const AttrEntry &A : G.attrs(N))
+    if (!IsOpen(A.Key) && L->attr(With, A.Key) != A.Value)
+      return error(File, N,
+                   "attribute '" + A.Key + "' is not that of another file");
+  for (const AttrEntry &A : L->attrs(With))
+    if (!IsOpen(A.Key) && !G.hasAttr(N, A.Key))
+      return error(File, N, "attribute '" + A.Key + "' is not in this file");
+  if (Again && G.hasAttr(N, "frame_name") &&
+      G.stringAttr(N, "frame_name") ==
+          StringRef(L->stringAttr(With, "frame_name").value_or("")))
+    return error(File, N, "enters the loop of the node that it repeats");
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Edges
+//===----------------------------------------------------------------------===//
+
+/// What \p E, which \p User of a file reads, is in the graph for all.
+bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
+                         Endpoint &Result, unsigned Depth) {
+  const WorkerFile &F = Files[File];
+  if (Depth > 64)
+    return error(File, User, "reads what is passed on in a circle");
+  auto Next = [&](unsigned Of, NodeId N, unsigned I) {
+    if (I >= Files[Of].G.node(N).NumData)
+      return error(Of, N, "lacks an input");
+    return source(Of, N, Files[Of].G.input(N, I), Result, Depth + 1);
+  };
+  switch (F.Roles[E.Node]) {
+  case Role::Payload:
+    if (isLocalSplit(File, E.Node) || isFeed(File, E.Node)) {
+      NodeId Rows = isFeed(File, E.Node) ? E.Node : F.G.input(E.Node, 1).Node;
+      const Feed &Its = Feeds.find(F.G.name(Rows))->second;
+      // With a split of its own nobody reads all that the worker is fed.
+      if (Rows == E.Node && Its.Local[File] != NoNode)
+        return error(File, User, "reads the rows of several replicas");
+      Result = {Its.Split, Its.First[File] + E.Port};
+      return true;
+    }
+    Result = {NodeOf.lookup(F.originName(E.Node)), E.Port};
+    return true;
+  case Role::Own: {
+    auto It = NodeOf.find(F.originName(E.Node));
+    if (It == NodeOf.end())
+      return error(File, E.Node, "repeats a node that is not there");
+    Result = {It->second, E.Port};
+    return true;
+  }
+  case Role::Branch:
+    Result = {NodeOf.lookup(F.originName(E.Node)), E.Port};
+    return true;
+  case Role::Taken:
+  case Role::Given:
+    if (!F.G.isOp(E.Node, op::Identity))
+      return error(File, E.Node, "does not pass on a value");
+    return Next(File, E.Node, 0);
+  case Role::Whole: {
+    if (!whole(File, E.Node))
+      return false;
+    Endpoint Part;
+    if (!source(File, E.Node, F.G.input(E.Node, 0), Part, Depth + 1))
+      return false;
+    Result = L->input(Part.Node, 1);
+    return true;
+  }
+  case Role::Get: {
+    auto It = find_if(F.Gets, [&](const auto &M) { return M.Node == E.Node; });
+    unsigned From = 0;
+    NodeId Put = sender(*It, From).Node;
+    return Next(From, Put, E.Port + 2);
+  }
+  default:
+    return error(File, User,
+                 "reads '" + F.G.name(E.Node) + "', which has no value");
+  }
+}
+
+/// Whether \p N joins the parts of a feed that all replicas have.
+bool WorkersJoin::whole(unsigned File, NodeId N) {
+  const Graph &G = Files[File].G;
+  auto Fails = [&] {
+    return error(File, N, "does not join the rows of a feed in order");
+  };
+  if (!G.isOp(N, op::ConcatV2) || G.node(N).NumData != Replicas + 1)
+    return Fails();
+  NodeId Split = NoNode;
+  for (unsigned R = 0; R < Replicas; ++R) {
+    Endpoint Part;
+    if (!source(File, N, G.input(N, R), Part))
+      return false;
+    if (R == 0)
+      Split = Part.Node;
+    if (Part.Node != Split || Part.Port != R || !L->isOp(Split, op::Split))
+      return Fails();
+  }
+  auto Its =
+      find_if(Feeds, [&](const auto &F) { return F.second.Split == Split; });
+  auto Axis = constScalar(G, G.input(N, Replicas).Node);
+  return (Its != Feeds.end() && Axis &&
+          *Axis == static_cast<double>(Its->second.Axis)) ||
+         Fails();
+}
+
+/// Adds what \p User waits for by its control input \p N, unless that is for
+/// the order of writes only.
+bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
+                          std::vector<Endpoint> &Result) {
+  auto [Of, To] = waitsFor(File, N);
+  const WorkerFile &F = Files[Of];
+  switch (F.Roles[To]) {
+  case Role::Payload:
+    if (isLocalSplit(Of, To)) {
+      Result.push_back(
+          {Feeds.find(F.G.name(F.G.input(To, 1).Node))->second.Split,
+           ControlPort});
+      return true;
+    }
+    [[fallthrough]];
+  case Role::Own:
+  case Role::Branch: {
+    auto It = NodeOf.find(F.originName(To));
+    if (It == NodeOf.end())
+      return error(Of, To, "repeats a node that is not there");
+    Result.push_back({It->second, ControlPort});
+    return true;
+  }
+  case Role::AllGiven:
+  case Role::Reads:
+    return true;
+  default:
+    // The number of the run, and what rows that are fetched wait for.
+    if (To == F.Number || isRows(File, User))
+      return true;
+    return error(File, User,
+                 "waits for '" + F.G.name(To) + "', which is no part of it");
+  }
+}
+
+/// What a read inside of a loop read before it was made outside.
+bool WorkersJoin::outside(unsigned File, NodeId N,
+                          std::vector<Endpoint> &Result) {
+  const WorkerFile &F = Files[File];
+  const Graph &G = F.G;
+  auto Fails = [&] {
+    return error(File, N, "is no read of a variable that a loop enters with");
+  };
+  auto Was = G.findEndpoint(G.stringAttr(N, InputAttr).value_or(""));
+  if (!G.isOp(N, op::Identity) || !Was || Was->isControl() ||
+      G.node(N).NumData != 1)
+    return Fails();
+  // Both come from outside by the same frames, one as a handle.
+  Endpoint Value = G.input(N, 0), Handle = *Was;
+  while (F.is(Value.Node, Role::Outside) && G.isOp(Value.Node, op::Enter)) {
+    while (G.isOp(Handle.Node, op::Identity))
+      Handle = G.input(Handle.Node, 0);
+    if (!G.isOp(Handle.Node, op::Enter) ||
+        G.stringAttr(Handle.Node, "frame_name") !=
+            G.stringAttr(Value.Node, "frame_name") ||
+        G.boolAttr(Handle.Node, "is_constant") != true ||
+        G.boolAttr(Value.Node, "is_constant") != true)
+      return Fails();
+    Handle = G.input(Handle.Node, 0);
+    Value = G.input(Value.Node, 0);
+  }
+  if (!F.is(Value.Node, Role::Outside) ||
+      !G.isOp(Value.Node, op::ReadVariableOp) ||
+      G.input(Value.Node, 0) != Handle)
+    return Fails();
+  // What the loop itself writes it would not see.
+  NodeId Var = F.Vars.variableOf(Handle);
+  if (Var == NoNode)
+    return Fails();
+  bool Written = false;
+  F.Vars.forEachUse(G, Var, [&](Use U) {
+    Written |= F.Vars.isUpdate(G, U.User) && G.input(U).Node != Handle.Node &&
+               !isVariableOp(G.opName(G.input(U).Node));
+  });
+  if (Written)
+    return error(File, N, "reads a variable before a loop that writes it");
+  Endpoint To;
+  if (!source(File, N, *Was, To))
+    return false;
+  Result.push_back(To);
+  return true;
+}
+
+/// The inputs of \p N of a file in the graph for all.
+bool WorkersJoin::inputs(unsigned File, NodeId N,
+                         std::vector<Endpoint> &Result) {
+  const Graph &G = Files[File].G;
+  if (isPart(G, N, part::Outside)) {
+    if (!outside(File, N, Result))
+      return false;
+  } else {
+    for (Endpoint E : G.dataInputs(N)) {
+      Endpoint To;
+      if (!source(File, N, E, To))
+        return false;
+      Result.push_back(To);
+    }
+  }
+  return all_of(G.controlInputs(N),
+                [&](Endpoint E) { return control(File, N, E.Node, Result); });
+}
+
+/// The rows of all workers, one after the other.
+bool WorkersJoin::rows(StringRef Name) {
+  NodeId To = NodeOf.lookup(Name);
+  std::vector<Endpoint> Inputs, Controls;
+  std::optional<int64_t> Axis;
+  unsigned Model = 0;
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const Graph &G = Files[F].G;
+    NodeId N = Files[F].find(Name);
+    bool Joins = G.isOp(N, op::ConcatV2);
+    if (!isRows(F, N) || !(Joins || G.isOp(N, op::Identity)) ||
+        (Axis && G.intAttr(N, RowsAttr) != Axis))
+      return error(F, N, "does not give the rows that others give");
+    Axis = G.intAttr(N, RowsAttr).value_or(-1);
+    if (Joins) {
+      auto Its = constScalar(G, G.dataInputs(N).back().Node);
+      if (!Its || *Its != static_cast<double>(*Axis))
+        return error(F, N, "joins rows along another axis");
+    }
+    for (Endpoint E : Joins ? G.dataInputs(N).drop_back() : G.dataInputs(N)) {
+      Endpoint Part;
+      if (!source(F, N, E, Part))
+        return false;
+      Inputs.push_back(Part);
+    }
+    for (Endpoint E : G.controlInputs(N))
+      if (!control(F, N, E.Node, Controls))
+        return false;
+    Model = F;
+  }
+  if (!Controls.empty())
+    return error(0, Files.front().find(Name), "waits for something else");
+  Inputs.push_back({addConst(Name + "/axis", *Axis, L->device(To)), 0});
+  L->setInputs(To, Inputs);
+  stamp(To, Files[Model].find(Name), Model);
+  return true;
+}
+
+/// Finds the copies of each node of the graph for all that has some.
+void WorkersJoin::findGroups() {
+  for (NodeId N = 0; N < L->size(); ++N)
+    if (CopyName Name = copyNameIn(In, Word, L->name(N)); Name.Replica >= 0)
+      Groups[Name.Base].push_back({Name.Replica, N});
+  for (auto &Entry : Groups) {
+    if (NodeId N = L->find(Entry.getKey());
+        N != NoNode &&
+        none_of(Entry.second, [](const auto &C) { return C.first == 0; }))
+      Entry.second.push_back({0, N});
+    llvm::sort(Entry.second);
+    for (auto [Replica, N] : Entry.second)
+      GroupOf[N] = &Entry.second;
+  }
+}
+
+/// Adds to \p Inputs, of which the first \p Data are values, what another file
+/// has \p To wait for, \p Its. Copies stand in order.
+void WorkersJoin::addWaits(NodeId To, unsigned Data,
+                           std::vector<Endpoint> &Inputs,
+                           ArrayRef<Endpoint> Its) {
+  std::vector<Endpoint> Was(Inputs.begin() + Data, Inputs.end());
+  if (ArrayRef(Was) == Its)
+    return;
+  for (Endpoint E : Was)
+    if (!is_contained(Its, E))
+      OpenWaits.push_back({To, E.Node});
+  for (Endpoint E : Its) {
+    if (is_contained(Was, E))
+      continue;
+    OpenWaits.push_back({To, E.Node});
+    const Group *Of = GroupOf.lookup(E.Node);
+    auto At = Inputs.end();
+    for (auto I = Inputs.begin() + Data; Of && I != Inputs.end(); ++I)
+      if (GroupOf.lookup(I->Node) == Of &&
+          find_if(*Of, [&](auto &C) { return C.second == I->Node; }) <
+              find_if(*Of, [&](auto &C) { return C.second == E.Node; }))
+        At = std::next(I);
+    Inputs.insert(At, E);
+  }
+}
+
+/// A worker does not wait for copies of others that have no effect and are
+/// always there: nobody can tell. What exists once waits for all.
+bool WorkersJoin::completeWaits() {
+  VariableIndex Vars(*L);
+  std::vector<NodeId> Order = topologicalOrder(*L);
+  Conditions When(*L, Order);
+  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*L, Order);
+  std::vector<bool> HasEffect(L->size());
+  for (NodeId N : Order)
+    HasEffect[N] =
+        Vars.isUpdate(*L, N) ||
+        (isNeed(L->opName(N), L->opDef(N)) &&
+         !L->opName(N).starts_with(op::Placeholder)) ||
+        any_of(L->inputs(N), [&](Endpoint E) { return HasEffect[E.Node]; });
+  auto IsOpen = [&](NodeId N) {
+    return !HasEffect[N] && !When.isMany(N) &&
+           When.choices({N, ControlPort}).empty() &&
+           !(Loops && Loops->isInLoop(N));
+  };
+  bool Good = true;
+  for (auto [N, For] : OpenWaits)
+    if (!IsOpen(For)) {
+      Diags.error(L->name(N), ("does not wait for '" + L->name(For) +
+                               "' in the files of all workers")
+                                  .str());
+      Good = false;
+    }
+  for (NodeId N : Order) {
+    if (GroupOf.count(N) || none_of(L->controlInputs(N), [&](Endpoint E) {
+          return GroupOf.count(E.Node);
+        }))
+      continue;
+    SmallVector<Endpoint, 8> Inputs(L->dataInputs(N));
+    for (Endpoint E : L->controlInputs(N)) {
+      const Group *Of = GroupOf.lookup(E.Node);
+      if (Of && all_of(*Of, [&](auto &C) { return IsOpen(C.second); })) {
+        for (auto [Replica, Copy] : *Of)
+          if (!is_contained(Inputs, Endpoint{Copy, ControlPort}))
+            Inputs.push_back({Copy, ControlPort});
+      } else if (!is_contained(Inputs, E)) {
+        Inputs.push_back(E);
+      }
+    }
+    if (ArrayRef(Inputs) != L->inputs(N))
+      L->setInputs(N, Inputs);
+  }
+  return Good;
+}
+
+/// Leaves what was erased without a trace.
+void WorkersJoin::compact() {
+  auto Compact = std::make_unique<Graph>();
+  std::vector<NodeId> Now(L->size(), NoNode);
+  for (NodeId N = 0; N < L->size(); ++N) {
+    if (!L->isLive(N))
+      continue;
+    Now[N] = Compact->addNode(L->name(N), L->opName(N), {}, NoNode);
+    Compact->setDevice(Now[N], L->device(N));
+    for (const AttrEntry &A : L->attrs(N))
+      Compact->setAttr(Now[N], A.Key, A.Value);
+  }
+  for (NodeId N = 0; N < L->size(); ++N) {
+    if (!L->isLive(N))
+      continue;
+    SmallVector<Endpoint, 8> Inputs(L->inputs(N));
+    for (Endpoint &E : Inputs)
+      E.Node = Now[E.Node];
+    Compact->setInputs(Now[N], Inputs);
+  }
+  L = std::move(Compact);
+}
+
+bool WorkersJoin::connect() {
+  findGroups();
+  std::vector<std::optional<std::vector<Endpoint>>> Inputs(L->size());
+  bool Good = true;
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      bool IsNode = File.is(N, Role::Payload) || File.is(N, Role::Branch) ||
+                    File.is(N, Role::Own);
+      if (!File.G.isLive(N) || !IsNode || isLocalSplit(F, N) || isRows(F, N))
+        continue;
+      auto It = NodeOf.find(File.originName(N));
+      if (It == NodeOf.end())
+        return error(F, N, "repeats a node that is not there");
+      NodeId To = It->second;
+      std::vector<Endpoint> Its;
+      if (!compare(F, N, To) || !inputs(F, N, Its)) {
+        Good = false;
+        continue;
+      }
+      unsigned Data =
+          isPart(File.G, N, part::Outside) ? 1 : File.G.node(N).NumData;
+      if (!Inputs[To]) {
+        Inputs[To] = std::move(Its);
+        continue;
+      }
+      ArrayRef<Endpoint> Was(*Inputs[To]), Is(Its);
+      if (Was.size() < Data || Was.take_front(Data) != Is.take_front(Data))
+        Good = error(F, N, "has other inputs than in another file");
+      else
+        addWaits(To, Data, *Inputs[To], Is.drop_front(Data));
+    }
+  }
+  if (!Good)
+    return false;
+  for (NodeId N = 0; N < Inputs.size(); ++N)
+    if (Inputs[N])
+      L->setInputs(N, *Inputs[N]);
+  for (const auto &Entry : Counts) {
+    NodeId N = Files.front().find(Entry.getKey());
+    if (N != NoNode && isRows(0, N) && !rows(Entry.getKey()))
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// Whether what the file takes by \p Get is sent when \p N has run.
+bool WorkersJoin::tellsEnd(unsigned File, NodeId Get, NodeId N) {
+  auto It =
+      find_if(Files[File].Gets, [&](const auto &M) { return M.Node == Get; });
+  unsigned From = 0;
+  NodeId Put = sender(*It, From).Node;
+  return any_of(Files[From].G.controlInputs(Put), [&](Endpoint E) {
+    std::vector<Endpoint> To;
+    return control(From, Put, E.Node, To) && !To.empty() &&
+           behindBranch(To.front()).Node == N;
+  });
+}
+
+/// A name runs the node that it had; where that is another worker's, it has
+/// that value, or zeros if a branch that has it is not taken.
+bool WorkersJoin::checkName(unsigned File, NodeId N) {
+  const WorkerFile &F = Files[File];
+  const Graph &G = F.G;
+  auto It = NodeOf.find(G.name(N));
+  if (It == NodeOf.end())
+    return error(File, N, "stands for a node that is not there");
+  if (G.hasUses(N))
+    return error(File, N, "is read by another node");
+  unsigned Outputs = L->numOutputs(It->second).value_or(0);
+  StringRef Op = Outputs == 0   ? op::NoOp
+                 : Outputs == 1 ? op::Identity
+                                : op::IdentityN;
+  if (G.opName(N) != Op || G.node(N).NumData != Outputs)
+    return error(File, N, "does not have the values of the node it stands for");
+  for (unsigned Port = 0; Port < Outputs; ++Port) {
+    Endpoint E;
+    if (!source(File, N, G.input(N, Port), E))
+      return false;
+    if (behindBranch(E) != Endpoint{It->second, Port})
+      return error(File, N,
+                   "does not have the values of the node it stands for");
+  }
+  bool Runs = File != 0 || Outputs != 0;
+  for (Endpoint E : G.controlInputs(N)) {
+    if (F.is(E.Node, Role::Put) || F.is(E.Node, Role::Get) ||
+        F.is(E.Node, Role::Wire))
+      continue;
+    if (!F.is(E.Node, Role::Payload) || F.originName(E.Node) != G.name(N))
+      return error(File, N, "runs '" + G.name(E.Node) + "' as well");
+    Runs = true;
+  }
+  // Of what has no value another worker is told that it has ended.
+  if (Outputs == 0 && File != 0)
+    Runs = any_of(G.controlInputs(N), [&](Endpoint E) {
+      return F.is(E.Node, Role::Get) && tellsEnd(File, E.Node, It->second);
+    });
+  return Runs || error(File, N, "does not run the node that it stands for");
+}
+
+bool WorkersJoin::checkNames() {
+  bool Good = true;
+  for (unsigned F = 0; F < Files.size(); ++F)
+    for (NodeId N : Files[F].Names) {
+      Good &= checkName(F, N);
+      for (unsigned Other = 0; Other < Files.size(); ++Other)
+        if (NodeId Its = Files[Other].G.find(Files[F].G.name(N));
+            Its == NoNode || !Files[Other].is(Its, Role::Name))
+          Good = error(F, N, "cannot be run by worker " + Twine(Other));
+    }
+  return Good;
+}
+
+//===----------------------------------------------------------------------===//
+// Branches
+//===----------------------------------------------------------------------===//
+
+/// What goes into a conditional that \p E, a node that was added, gives.
+Endpoint WorkersJoin::behindBranch(Endpoint E) const {
+  auto IsBranch = [&](NodeId N) { return binary_search(Branches, N); };
+  bool IsControl = E.isControl();
+  for (unsigned Steps = 0; Steps < 256 && IsBranch(E.Node); ++Steps) {
+    StringRef Op = L->opName(E.Node);
+    if (L->node(E.Node).NumData != 0 &&
+        (Op == op::Switch || Op == op::Merge || Op == op::Identity)) {
+      E = L->input(E.Node, 0);
+    } else if (Op == op::Const && L->controlInputs(E.Node).size() == 1) {
+      E = L->controlInputs(E.Node)[0];
+    } else {
+      break;
+    }
+  }
+  if (IsControl)
+    E.Port = ControlPort;
+  return E;
+}
+
+/// Whether \p E, which left a branch and entered it again, is \p To there:
+///
+///     a = Merge(to, Zero ^(not p))           a is always there
+///     e = Switch(a, p):1                     e is there when p is
+///
+/// and so for each conditional that is in another one, from the inside out.
+bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
+  auto IsBranch = [&](NodeId N) { return binary_search(Branches, N); };
+  // The side that is taken if \p Tensor is \p Side.
+  using ChoiceOf = std::tuple<NodeId, uint32_t, unsigned>;
+  auto Choice = [&](Endpoint Tensor, unsigned Side) -> ChoiceOf {
+    Endpoint Source = When.source(behindBranch(Tensor));
+    return {Source.Node, Source.Port, Side};
+  };
+  auto Opposite = [](ChoiceOf C) {
+    std::get<2>(C) ^= 1;
+    return C;
+  };
+  // A node that runs when a choice is made, and all in \p Outer are.
+  std::function<bool(NodeId, ChoiceOf, ArrayRef<ChoiceOf>)> Runs =
+      [&](NodeId N, ChoiceOf Is, ArrayRef<ChoiceOf> Outer) {
+        if (!IsBranch(N) || !L->isOp(N, op::Identity) ||
+            L->node(N).NumData != 1)
+          return false;
+        Endpoint From = L->input(N, 0);
+        if (!IsBranch(From.Node) || !L->isOp(From.Node, op::Switch) ||
+            Choice(L->input(From.Node, 1), From.Port) != Is ||
+            L->input(From.Node, 0) != L->input(From.Node, 1))
+          return false;
+        ArrayRef<Endpoint> Waits = L->controlInputs(N);
+        return Outer.empty()
+                   ? Waits.empty()
+                   : Waits.size() == 1 &&
+                         Runs(Waits[0].Node, Outer[0], Outer.drop_front());
+      };
+  SmallVector<ChoiceOf, 4> Enters; // From the inside out.
+  if (IsBranch(E.Node) && L->isOp(E.Node, op::Identity))
+    E = L->input(E.Node, 0); // Of a control edge.
+  for (; IsBranch(E.Node) && L->isOp(E.Node, op::Switch);
+       E = L->input(E.Node, 0))
+    Enters.push_back(Choice(L->input(E.Node, 1), E.Port));
+  SmallVector<NodeId, 4> Leaves; // From the outside in.
+  for (; IsBranch(E.Node) && L->isOp(E.Node, op::Merge);
+       E = L->input(E.Node, 0))
+    Leaves.push_back(E.Node);
+  if (IsBranch(E.Node) && !L->isOp(E.Node, op::Const))
+    return false;
+  std::set<ChoiceOf> Under, Entered(Enters.begin(), Enters.end());
+  for (uint32_t C : When.choices(To))
+    if (!When.tensors(C / 2).empty())
+      Under.insert(Choice(When.tensors(C / 2).front(), C % 2));
+  if (When.isMany(To.Node) || Leaves.size() != Enters.size() ||
+      Under != Entered)
+    return false;
+  // What stands for the value is there when one conditional is on the other
+  // side, and those around it are not.
+  for (auto [I, Merge] : enumerate(reverse(Leaves))) {
+    NodeId Zero = L->input(Merge, 1).Node;
+    ArrayRef<ChoiceOf> Outer = ArrayRef(Enters).drop_front(I + 1);
+    if (L->node(Merge).NumData != 2 || !IsBranch(Zero) ||
+        !L->isOp(Zero, op::Const) || L->controlInputs(Zero).size() != 1 ||
+        !Runs(L->controlInputs(Zero)[0].Node, Opposite(Enters[I]), Outer))
+      return false;
+  }
+  return true;
+}
+
+/// What left a branch and entered it again is what it was.
+bool WorkersJoin::eraseBranches() {
+  if (Branches.empty())
+    return true;
+  auto IsBranch = [&](NodeId N) { return binary_search(Branches, N); };
+  std::vector<std::pair<Endpoint, Endpoint>> Erased;
+  for (NodeId N = 0; N < L->size(); ++N) {
+    for (unsigned I = 0; !IsBranch(N) && I < L->node(N).NumInputs; ++I) {
+      Endpoint E = L->input(N, I);
+      if (!IsBranch(E.Node))
+        continue;
+      Erased.push_back({E, behindBranch(E)});
+      L->setInput(N, I, Erased.back().second);
+    }
+  }
+  // Copies of a predicate have one value, or nothing that they decide is
+  // proved.
+  DenseMap<NodeId, NodeId> FirstCopy;
+  for (auto [N, Of] : GroupOf)
+    FirstCopy[N] = Of->front().second;
+  Conditions When(*L, topologicalOrder(*L), std::move(FirstCopy));
+  bool Good = true;
+  for (auto [E, To] : Erased)
+    if (IsBranch(To.Node) || !passesBranch(When, E, To)) {
+      Diags.error(L->name(E.Node), ("is not '" + L->name(To.Node) +
+                                    "' in the branch where that is")
+                                       .str());
+      Good = false;
+    }
+  for (NodeId N : Branches)
+    L->setInputs(N, {});
+  for (NodeId N : Branches)
+    L->remove(N);
+  return Good;
+}
+
+std::unique_ptr<Graph> WorkersJoin::run() {
+  if (!matchMessages() || !findFeeds() || !makeNodes() || !makeSplits() ||
+      !connect())
+    return nullptr;
+  llvm::sort(Branches);
+  if (!checkNames() || !completeWaits() || !eraseBranches())
+    return nullptr;
+  if (!Branches.empty())
+    compact();
+  return std::move(L);
+}
+
+} // namespace graft

@@ -1,0 +1,280 @@
+//===- lib/certify/workers/WireCheck.cpp - messages as they must be -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/workers/WireCheck.h"
+
+#include "lib/ops/Ops.h"
+
+#include "tensorflow/core/framework/attr_value.pb.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+
+std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed) {
+  std::vector<OwnCopy> Copies;
+  if (Refreshed == NoNode)
+    return Copies;
+  const Graph &G = F.G;
+  for (Endpoint E : G.controlInputs(Refreshed)) {
+    NodeId Copy = E.Node;
+    if (G.node(Copy).NumData != 2 || G.node(G.input(Copy, 1).Node).NumData != 1)
+      continue;
+    NodeId Value = G.input(Copy, 1).Node;
+    bool IsHandle = G.isOp(Copy, op::AssignVariableOp);
+    Copies.push_back(
+        {.Copy = G.input(Copy, 0),
+         .Primary = G.input(Value, 0),
+         .Device = G.device(Copy).str(),
+         .PrimaryDevice = G.device(Value).str(),
+         .Type = G.typeAttr(Copy, IsHandle ? "dtype" : "T").value_or(0),
+         .IsHandle = IsHandle});
+  }
+  return Copies;
+}
+
+std::vector<MessageQueue> markedBy(const WorkerFile &F) {
+  std::vector<MessageQueue> Marked;
+  NodeId Told = F.wire("all_told");
+  if (Told == NoNode)
+    return Marked;
+  for (Endpoint E : F.G.controlInputs(Told)) {
+    StringRef Name = F.G.name(E.Node).drop_front(F.Scope.size() + 1);
+    if (!Name.consume_back("/mark"))
+      continue;
+    for (const auto *List : {&F.Puts, &F.Gets})
+      for (const WorkerFile::Message &M : *List)
+        if (M.Queue.Name == Name)
+          Marked.push_back(M.Queue);
+  }
+  return Marked;
+}
+
+std::vector<Endpoint> sameNumbers(const WorkerFile &F, unsigned Name,
+                                  unsigned From) {
+  std::vector<Endpoint> Keys;
+  NodeId Same = F.wire("same_" + Twine(Name) + "_" + Twine(From));
+  if (Same == NoNode)
+    return Keys;
+  for (Endpoint E : F.G.controlInputs(Same)) {
+    if (F.G.node(E.Node).NumData == 0)
+      continue;
+    ArrayRef<Endpoint> Equal = F.G.dataInputs(F.G.input(E.Node, 0).Node);
+    if (Equal.size() != 2)
+      continue;
+    if (Keys.empty())
+      Keys.push_back(Equal[0]);
+    Keys.push_back(Equal[1]);
+  }
+  return Keys;
+}
+
+namespace {
+
+class WireChecker {
+public:
+  WireChecker(WorkersJoin &Join, ArrayRef<WorkerFile> Files, unsigned File)
+      : Join(Join), Files(Files), F(Files[File]), File(File) {}
+  bool run();
+
+private:
+  Endpoint there(Endpoint E);
+  SmallVector<NodeId, 8> there(ArrayRef<Endpoint> Controls);
+  void send(Messages &Wire, const WorkerFile::Message &M,
+            std::vector<bool> &IsSent);
+  void write();
+  bool compare(NodeId Want, NodeId Is);
+
+  WorkersJoin &Join;
+  ArrayRef<WorkerFile> Files;
+  const WorkerFile &F;
+  unsigned File;
+  Graph Wanted;
+  DenseMap<NodeId, NodeId> Stubs; ///< By node of the file, for the others.
+};
+
+/// \p E of the file in the graph that is wanted.
+Endpoint WireChecker::there(Endpoint E) {
+  NodeId N = Wanted.find(F.G.name(E.Node));
+  if (N == NoNode) {
+    N = Wanted.addNode(F.G.name(E.Node), F.G.opName(E.Node), {}, NoNode);
+    Stubs[E.Node] = N;
+  }
+  return {N, E.Port};
+}
+
+SmallVector<NodeId, 8> WireChecker::there(ArrayRef<Endpoint> Controls) {
+  SmallVector<NodeId, 8> Nodes;
+  for (Endpoint E : Controls)
+    Nodes.push_back(there(E).Node);
+  return Nodes;
+}
+
+/// Writes what sends \p M, and before it what that waits for.
+void WireChecker::send(Messages &Wire, const WorkerFile::Message &M,
+                       std::vector<bool> &IsSent) {
+  if (IsSent[M.Node])
+    return;
+  IsSent[M.Node] = true;
+  ArrayRef<Endpoint> Controls = F.G.controlInputs(M.Node);
+  for (Endpoint E : Controls)
+    for (const WorkerFile::Message &Other : F.Puts)
+      if (Other.Node == E.Node)
+        send(Wire, Other, IsSent);
+  SmallVector<Endpoint, 8> Values;
+  for (Endpoint E : F.G.dataInputs(M.Node).drop_front(2))
+    Values.push_back(there(E));
+  Wire.put(M.Queue, Values, there(Controls));
+}
+
+/// Writes the exchange of what the file says that it sends and takes.
+void WireChecker::write() {
+  unsigned Names = 0;
+  for (NodeId N = 0; N < F.G.size(); ++N) {
+    StringRef Name = F.G.name(N);
+    unsigned Number;
+    if (F.G.isLive(N) && F.is(N, Role::Wire) &&
+        Name.consume_front(F.Scope + "/end_name_") &&
+        !Name.getAsInteger(10, Number) && Number < F.G.size())
+      Names = std::max(Names, Number + 1);
+  }
+  // The chief knows how many there are, run by all or not.
+  if (NodeId Begun = F.wire("begun_names"); Begun != NoNode)
+    if (auto Keys = constValue(F.G, Begun, F.G.size()))
+      Names = std::max(Names, static_cast<unsigned>(std::min<int64_t>(
+                                  Keys->NumElements, F.G.size())));
+  auto Copies = [&](const Twine &Name) {
+    std::vector<OwnCopy> Its = refreshedBy(F, F.wire(Name + "/copied"));
+    for (OwnCopy &C : Its) {
+      C.Copy = there(C.Copy);
+      C.Primary = there(C.Primary);
+    }
+    return Its;
+  };
+  Messages Wire(Wanted,
+                {.Workers = F.Workers,
+                 .Mine = F.Worker,
+                 .Home = F.Home,
+                 .Own = F.Own,
+                 .Scope = F.Scope},
+                NoNode);
+  Wire.begin(Names, markedBy(F), Copies("refresh"));
+  // Those first whose numbers others have.
+  StringMap<Endpoint> Keys;
+  for (bool First : {true, false})
+    for (const WorkerFile::Message &M : F.Gets)
+      if (M.Root.has_value() != First) {
+        std::optional<Endpoint> Exact;
+        if (M.Root)
+          Exact = Keys.lookup(*M.Root);
+        if (M.Root && Exact->Node == NoNode)
+          continue;
+        Keys[M.Queue.Name] = Wire.get(M.Queue, Exact).Key;
+      }
+  std::vector<bool> IsSent(F.G.size());
+  for (const WorkerFile::Message &M : F.Puts)
+    send(Wire, M, IsSent);
+  for (unsigned I = 0; I < Names && F.Worker == 0; ++I)
+    for (unsigned From = 1; From < F.Workers; ++From) {
+      SmallVector<Endpoint, 4> Same;
+      for (Endpoint E : sameNumbers(F, I, From))
+        Same.push_back(there(E));
+      if (!Same.empty())
+        Wire.same(I, From, Same);
+    }
+  for (unsigned I = 0; I < Names; ++I) {
+    std::string Of = std::to_string(I);
+    NodeId End = F.wire("end_name_" + Of);
+    if (End == NoNode)
+      continue;
+    // What it adds itself comes after that.
+    SmallVector<Endpoint, 8> Controls;
+    for (Endpoint E : F.G.controlInputs(End))
+      if (F.is(E.Node, Role::Put) || F.is(E.Node, Role::Get) ||
+          F.G.name(E.Node).ends_with("/back") ||
+          F.G.name(E.Node).starts_with(F.Scope + "/same_"))
+        Controls.push_back(E);
+    // A run is over when what it took for others is back.
+    for (const WorkerFile::Message &M : F.Gets)
+      if (NodeId Back = F.wire(M.Queue.Name + "/back");
+          Back != NoNode &&
+          is_contained(Controls, Endpoint{M.Node, ControlPort}) &&
+          !is_contained(Controls, Endpoint{Back, ControlPort}))
+        Controls.push_back({Back, ControlPort});
+    Wire.end(I, there(Controls), Copies("refresh_name_" + Of));
+  }
+  if (F.wire("close") != NoNode)
+    Wire.close();
+}
+
+/// Whether two values of an attribute are the same. In a text file fields that
+/// are zero are left out.
+bool sameValue(StringRef A, StringRef B) {
+  tensorflow::AttrValue Left, Right;
+  return A == B ||
+         (Left.ParseFromString(A.str()) && Right.ParseFromString(B.str()) &&
+          Left.SerializeAsString() == Right.SerializeAsString());
+}
+
+bool WireChecker::compare(NodeId Want, NodeId Is) {
+  const Graph &G = F.G;
+  auto Wrong = [&](const Twine &What) {
+    return Join.error(File, Is, What + " of the exchange of messages");
+  };
+  if (G.opName(Is) != Wanted.opName(Want))
+    return Wrong("is another op than that");
+  if (G.device(Is) != Wanted.device(Want))
+    return Wrong("is on another device than that");
+  for (const AttrEntry &A : G.attrs(Is))
+    if (!sameValue(Wanted.attr(Want, A.Key).value_or(""), A.Value))
+      return Wrong("attribute '" + A.Key + "' is not that");
+  for (const AttrEntry &A : Wanted.attrs(Want))
+    if (!G.hasAttr(Is, A.Key))
+      return Wrong("attribute '" + A.Key + "' is missing");
+  if (G.inputs(Is).size() != Wanted.inputs(Want).size())
+    return Wrong("does not have the inputs");
+  for (unsigned I = 0; I < G.inputs(Is).size(); ++I) {
+    Endpoint A = G.input(Is, I), B = Wanted.input(Want, I);
+    if (A.Port != B.Port || G.name(A.Node) != Wanted.name(B.Node))
+      return Wrong("input '" + G.name(A.Node) + "' is not that");
+  }
+  return true;
+}
+
+bool WireChecker::run() {
+  write();
+  bool Good = true;
+  std::vector<bool> IsStub(Wanted.size());
+  for (auto [Of, Stub] : Stubs)
+    IsStub[Stub] = true;
+  for (NodeId N = 0; N < Wanted.size(); ++N) {
+    if (IsStub[N])
+      continue;
+    NodeId Is = F.G.find(Wanted.name(N));
+    if (Is == NoNode)
+      Good = Join.error(File, F.Number,
+                        "'" + Wanted.name(N) +
+                            "' of the exchange of messages is missing");
+    else
+      Good &= compare(N, Is);
+  }
+  for (NodeId N = 0; N < F.G.size(); ++N)
+    if (F.G.isLive(N) &&
+        (F.is(N, Role::Wire) || F.is(N, Role::Put) || F.is(N, Role::Get)) &&
+        Wanted.find(F.G.name(N)) == NoNode)
+      Good = Join.error(File, N, "is no part of the exchange of messages");
+  return Good;
+}
+
+} // namespace
+
+bool checkWire(WorkersJoin &Join, ArrayRef<WorkerFile> Files, unsigned File) {
+  return !Files[File].talks() || WireChecker(Join, Files, File).run();
+}
+
+} // namespace graft

@@ -1,0 +1,149 @@
+//===- lib/certify/workers/WorkerFile.cpp - the graph of a worker ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/workers/WorkerFile.h"
+
+#include "lib/graph/CopyWord.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/forms/WorkerParts.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+
+namespace graft {
+
+static constexpr StringLiteral StepScope = "/step/", OwnScope = "/own/";
+
+/// The role that the stamp \p Part of a node in the scope gives it.
+static Role roleOf(StringRef Part) {
+  return StringSwitch<Role>(Part)
+      .Case(part::Put, Role::Put)
+      .Case(part::Get, Role::Get)
+      .Case(part::End, Role::End)
+      .Case(part::Step, Role::Payload)
+      .Case(part::Reads, Role::Reads)
+      .Case(part::AllGiven, Role::AllGiven)
+      .Case(part::Taken, Role::Taken)
+      .Case(part::Own, Role::Own)
+      .Case(part::Outside, Role::Outside)
+      .Case(part::Branch, Role::Branch)
+      .Case(part::Given, Role::Given)
+      .Case(part::Whole, Role::Whole)
+      .Default(Role::Wire);
+}
+
+WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && isPart(G, N, part::Number)) {
+      Number = N;
+      Scope = G.name(N).take_until([](char C) { return C == '/'; }).str();
+      Worker = static_cast<unsigned>(G.intAttr(N, WorkerAttr).value_or(0));
+      Workers = static_cast<unsigned>(G.intAttr(N, WorkersAttr).value_or(0));
+    }
+  auto HostOf = [&](const Twine &Name) {
+    NodeId N = wire(Name);
+    return N == NoNode ? std::string() : G.device(N).str();
+  };
+  Home = HostOf("runs");
+  Own = Worker == 0 ? Home : HostOf("own_" + Twine(Worker));
+  // What exchanges nothing has no number: the copies tell whose it is.
+  if (std::string Word = copyWordOf(G); !talks())
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (auto Copy =
+              G.isLive(N) ? numberOfCopy(G.name(N), Word) : std::nullopt;
+          Copy && (Own.empty() || *Copy < Worker)) {
+        Worker = *Copy;
+        Own = G.device(N).str();
+      }
+  Roles.resize(G.size(), Role::Payload);
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    bool InScope = talks() && G.name(N).starts_with(Scope + "/");
+    StringRef Part = G.stringAttr(N, PartAttr).value_or("");
+    if (InScope)
+      Roles[N] = roleOf(Part);
+    else if (Part == part::Name)
+      Roles[N] = Role::Name;
+    else if (Part == part::LocalInit)
+      Roles[N] = Role::LocalInit;
+    if (Roles[N] == Role::Payload)
+      ByName[originName(N)] = N;
+    else if (Roles[N] == Role::Name)
+      Names.push_back(N);
+    if (Roles[N] != Role::Put && Roles[N] != Role::Get)
+      continue;
+    Message M;
+    M.Node = N;
+    StringRef Its = G.name(N).drop_front(Scope.size() + 1);
+    Its.consume_back(Roles[N] == Role::Put ? "/put" : "/get");
+    M.Queue.Name = Its.str();
+    if (NodeId Queue = wire(M.Queue.Name); Queue != NoNode) {
+      M.Queue.Device = G.device(Queue).str();
+      for (unsigned Type : G.typeListAttr(Queue, "component_types"))
+        M.Queue.Types += static_cast<char>(Type);
+      if (!M.Queue.Types.empty())
+        M.Queue.Types.erase(0, 1);
+    }
+    if (Roles[N] == Role::Get)
+      if (NodeId Low = wire(M.Queue.Name + "/low");
+          Low != NoNode && G.node(Low).NumData == 1) {
+        StringRef From = G.name(G.input(Low, 0).Node);
+        if (From.consume_front(Scope + "/") && From.consume_back("/exit"))
+          M.Root = From.str();
+      }
+    (Roles[N] == Role::Put ? Puts : Gets).push_back(std::move(M));
+  }
+  InRun.resize(G.size());
+  std::vector<NodeId> Work;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && talks() &&
+        (is(N, Role::Name) || is(N, Role::Put) || is(N, Role::Get)))
+      Work.push_back(N);
+  // Rows that are fetched keep their node, which waits for messages.
+  for (size_t I = 0, End = Work.size(); I < End; ++I)
+    G.forEachUse(Work[I], [&](Use U) {
+      if (!G.isData(U) && G.hasAttr(U.User, RowsAttr))
+        Work.push_back(U.User);
+    });
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (InRun[N])
+      continue;
+    InRun[N] = true;
+    for (Endpoint E : G.inputs(N))
+      Work.push_back(E.Node);
+  }
+}
+
+StringRef WorkerFile::originName(NodeId N) const {
+  StringRef Name = G.name(N);
+  if (talks() && Name.starts_with(Scope + "/")) {
+    StringRef Inner = Name.drop_front(Scope.size());
+    if (isPart(G, N, part::Step) && Inner.consume_front(StepScope))
+      return Inner;
+    if (isPart(G, N, part::Own) && Inner.consume_front(OwnScope))
+      return Inner;
+  }
+  return Name;
+}
+
+int WorkerFile::readsVariable(NodeId N) const {
+  if (Vars.variableOf({N, 0}) != NoNode || isVariableOp(G.opName(N)))
+    return -1;
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    if (Vars.usesInPlace(G, N, I) ||
+        (Vars.variableOf(E) != NoNode && !G.isRefInput(N, I) &&
+         G.isRefOutput(E.Node, E.Port)))
+      return static_cast<int>(I);
+  }
+  return -1;
+}
+
+} // namespace graft

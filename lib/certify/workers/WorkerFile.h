@@ -1,0 +1,85 @@
+//===- lib/certify/workers/WorkerFile.h - the graph of a worker -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_CERTIFY_WORKERS_WORKERFILE_H
+#define GRAFT_LIB_CERTIFY_WORKERS_WORKERFILE_H
+
+#include "lib/graph/Graph.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/program/forms/Messages.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// What a node of a worker's graph is, as its stamp says.
+enum class Role : uint8_t {
+  Payload, ///< A node of the graph for all workers.
+  Name,    ///< Has the name of one that it runs.
+  Own,     ///< A node of the graph for all workers once more.
+  Wire,    ///< Of the exchange of messages.
+  Put,     ///< Of that: sends.
+  Get,     ///< Of that: has what came.
+  End,
+  Reads,
+  AllGiven,
+  Taken,
+  Outside,
+  Branch,
+  Given,
+  Whole,
+  LocalInit,
+};
+
+/// One of the files that are joined.
+struct WorkerFile {
+  explicit WorkerFile(const Graph &G);
+
+  /// A message that the file sends or takes.
+  struct Message {
+    MessageQueue Queue;
+    NodeId Node = NoNode; ///< What sends, or what has it.
+    /// Of one that is taken: the message whose number this one has.
+    std::optional<std::string> Root;
+  };
+
+  bool is(NodeId N, Role R) const { return Roles[N] == R; }
+  /// The name of \p N in the graph for all.
+  llvm::StringRef originName(NodeId N) const;
+  /// The node of the graph for all called \p Name, or NoNode.
+  NodeId find(llvm::StringRef Name) const {
+    auto It = ByName.find(Name);
+    return It == ByName.end() ? NoNode : It->second;
+  }
+  bool talks() const { return Number != NoNode; }
+  /// The node called \p Name of the exchange of messages, or NoNode.
+  NodeId wire(const llvm::Twine &Name) const {
+    return G.find((Scope + "/" + Name).str());
+  }
+  /// What reads \p N: the input by which it reads a variable, or -1.
+  int readsVariable(NodeId N) const;
+
+  const Graph &G;
+  /// By the stamp; without one, the first copy that the file has.
+  unsigned Worker = 0, Workers = 0;
+  std::string Scope; ///< Of what was added; empty: nothing.
+  NodeId Number = NoNode;
+  std::string Home, Own; ///< The hosts of the chief and of the worker.
+  VariableIndex Vars;
+  std::vector<Role> Roles;         ///< By node.
+  llvm::StringMap<NodeId> ByName;  ///< By name in the graph for all.
+  std::vector<Message> Puts, Gets; ///< In the order of the file.
+  std::vector<NodeId> Names;       ///< Of Role::Name.
+  std::vector<bool> InRun;         ///< What a run with messages may run.
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_CERTIFY_WORKERS_WORKERFILE_H

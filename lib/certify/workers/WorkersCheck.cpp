@@ -1,0 +1,787 @@
+//===- lib/certify/workers/WorkersCheck.cpp - files of all workers --------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the joined graph does not show: when things happen. Each worker runs its
+// file in a session of its own, so what one session does for the graph for all
+// has to be arranged here:
+//
+//   - whoever runs a name, the others send what it takes, and take what it
+//     sends, as many messages each;
+//   - no worker waits for one that waits for it;
+//   - what is in all files is computed by each: it draws, takes and writes
+//     nothing;
+//   - a variable is written when all workers have read it, or before any does;
+//   - a worker reads variables after the chief has begun the run;
+//   - nothing is written before all that a run needs is there, and of what a
+//     worker sends in one run all has one number, so that it can be started
+//     again;
+//   - a worker's nodes are on its devices, or on servers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/workers/WorkersCheck.h"
+
+#include "lib/certify/workers/Join.h"
+#include "lib/certify/workers/WireCheck.h"
+#include "lib/graph/DeviceName.h"
+#include "lib/infer/facts/Needs.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/forms/WorkerParts.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
+#include <set>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class WorkersChecker {
+public:
+  WorkersChecker(const Graph &In, const StringSet<> &Ends,
+                 ArrayRef<WorkerFile> Files, WorkersJoin &Join)
+      : In(In), Ends(Ends), Files(Files), Join(Join) {}
+  bool run();
+
+private:
+  /// A node of a file.
+  using Place = std::pair<unsigned, NodeId>;
+
+  bool error(unsigned File, NodeId N, const Twine &Message) {
+    return Join.error(File, N, Message);
+  }
+  std::vector<bool> cone(unsigned File, NodeId N) const;
+  bool checkNames();
+  bool checkNumbers(StringRef Name, const std::set<std::string> &Messages);
+  bool checkLeads();
+  bool checkCircles();
+  bool checkCommon();
+  bool checkBegun();
+  bool checkWrites();
+  bool checkWrite(unsigned File, NodeId N);
+  bool isGated(unsigned File, NodeId Write, Place Read);
+  bool waits(unsigned File, NodeId Token, NodeId Read);
+  std::set<Place> after(std::vector<Place> Work) const;
+  /// Whether \p Later waits for \p Earlier.
+  bool comesAfter(Place Later, Place Earlier);
+  bool checkAllGiven(NodeId Write);
+  bool checkDevices();
+  bool checkCopies();
+  bool checkLocalInit();
+
+  const Graph &In;
+  const StringSet<> &Ends;
+  ArrayRef<WorkerFile> Files;
+  WorkersJoin &Join;
+  /// By name: the messages of a run of it, and what it runs in each file.
+  std::map<std::string, std::set<std::string>> MessagesOf;
+  std::map<std::string, std::vector<std::vector<bool>>> RunsOf;
+  std::map<Place, std::set<Place>> After; ///< See comesAfter().
+  std::set<Place> AfterWrites;            ///< What waits for any write.
+};
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// By node of a file: whether to run \p N runs it.
+std::vector<bool> WorkersChecker::cone(unsigned File, NodeId N) const {
+  const Graph &G = Files[File].G;
+  std::vector<bool> In(G.size());
+  std::vector<NodeId> Work{N};
+  while (!Work.empty()) {
+    NodeId At = Work.back();
+    Work.pop_back();
+    if (In[At])
+      continue;
+    In[At] = true;
+    for (Endpoint E : G.inputs(At))
+      Work.push_back(E.Node);
+  }
+  return In;
+}
+
+/// What some worker sends when it runs a name, another takes when it runs it.
+bool WorkersChecker::checkNames() {
+  std::set<std::string> Names;
+  for (const WorkerFile &F : Files) {
+    const Graph &G = F.G;
+    for (NodeId N : F.Names)
+      Names.insert(G.name(N).str());
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N) && F.is(N, Role::Payload) &&
+          G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, RowsAttr) &&
+          !G.opName(N).starts_with(op::Placeholder))
+        Names.insert(G.name(N).str());
+  }
+  bool Good = true;
+  for (const std::string &Name : Names) {
+    std::map<std::string, unsigned> Sent, Taken;
+    std::vector<std::vector<bool>> &Runs = RunsOf[Name];
+    NodeId Some = NoNode;
+    for (unsigned F = 0; F < Files.size(); ++F) {
+      const WorkerFile &File = Files[F];
+      NodeId N = File.G.find(Name);
+      if (N == NoNode)
+        return error(F, File.Number, "'" + Name + "' cannot be run");
+      Some = F == 0 ? N : Some;
+      Runs.push_back(cone(F, N));
+      // A name waits for all that it sends and takes, and for nothing else.
+      bool Ends = false, Talks = false;
+      auto Waits = [&](NodeId For) {
+        return is_contained(File.G.controlInputs(N),
+                            Endpoint{For, ControlPort});
+      };
+      for (const auto &M : File.Puts)
+        if (Runs.back()[M.Node]) {
+          Sent[M.Queue.Name] = F;
+          Talks = true;
+          if (!Waits(M.Node))
+            Good = error(
+                F, N, "does not wait until it has sent '" + M.Queue.Name + "'");
+        }
+      for (const auto &M : File.Gets)
+        if (Runs.back()[M.Node]) {
+          Taken[M.Queue.Name] = F;
+          Talks = true;
+          NodeId Back = File.wire(M.Queue.Name + "/back");
+          if (!Waits(M.Node) || (F != 0 && (Back == NoNode || !Waits(Back))))
+            Good = error(F, N,
+                         "does not wait until it has taken '" + M.Queue.Name +
+                             "'");
+        }
+      for (Endpoint E : File.G.controlInputs(N)) {
+        StringRef End = File.G.name(E.Node);
+        Ends |= File.is(E.Node, Role::Wire) &&
+                End.consume_front(File.Scope + "/end_name_") &&
+                all_of(File.G.controlInputs(N), [&](Endpoint Other) {
+                  bool IsMessage = File.is(Other.Node, Role::Put) ||
+                                   File.is(Other.Node, Role::Get);
+                  return !IsMessage ||
+                         is_contained(File.G.controlInputs(E.Node), Other);
+                });
+      }
+      if (Talks && !Ends)
+        Good = error(F, N, "does not say when its messages are through");
+    }
+    std::set<std::string> &Messages = MessagesOf[Name];
+    for (const auto &[Queue, F] : Sent)
+      Messages.insert(Queue);
+    for (const auto &[Queue, F] : Taken) {
+      if (!Sent.count(Queue))
+        Good = error(F, Files[F].G.find(Name),
+                     "takes '" + Queue + "', which is not sent");
+      Messages.insert(Queue);
+    }
+    for (const auto &[Queue, F] : Sent)
+      if (!Taken.count(Queue))
+        Good = error(F, Files[F].G.find(Name),
+                     "sends '" + Queue + "', which is not taken");
+    Good &= checkNumbers(Name, Messages);
+  }
+  // No node of the input that nothing reads is left to run without the others.
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      if (!File.G.isLive(N) || !File.is(N, Role::Payload) ||
+          File.G.hasUses(N) || Names.count(File.G.name(N).str()) ||
+          !Ends.contains(File.originName(N)))
+        continue;
+      std::vector<bool> Runs = cone(F, N);
+      for (const auto &M : File.Gets)
+        if (Runs[M.Node])
+          Good = error(F, N,
+                       "takes a message and is no name that all workers "
+                       "have");
+    }
+  }
+  return Good;
+}
+
+/// Of what a worker sends the chief in a run of \p Name one message may have
+/// any number of the run, and all others the same.
+bool WorkersChecker::checkNumbers(StringRef Name,
+                                  const std::set<std::string> &Messages) {
+  std::map<unsigned, std::vector<Endpoint>> Free; // by worker
+  bool Good = true;
+  for (const auto &M : Files[0].Gets) {
+    if (!Messages.count(M.Queue.Name))
+      continue;
+    unsigned From = 0;
+    Join.sender(M, From);
+    if (!M.Root) {
+      Free[From].push_back({Files[0].wire(M.Queue.Name + "/exit"), 0});
+      continue;
+    }
+    auto Its = find_if(Files[0].Gets, [&](const auto &Other) {
+      return Other.Queue.Name == *M.Root;
+    });
+    unsigned Other = 0;
+    if (Its != Files[0].Gets.end())
+      Join.sender(*Its, Other);
+    if (Its == Files[0].Gets.end() || Other != From || !Messages.count(*M.Root))
+      Good = error(0, M.Node,
+                   "has the number of a message that is not of its "
+                   "run");
+  }
+  // Of several that no other has in all its runs the chief compares them.
+  NodeId Run = Files[0].G.find(Name);
+  unsigned Number = ~0U;
+  for (Endpoint E : Files[0].G.controlInputs(Run)) {
+    StringRef End = Files[0].G.name(E.Node);
+    if (End.consume_front(Files[0].Scope + "/end_name_"))
+      End.getAsInteger(10, Number);
+  }
+  for (const auto &[From, Keys] : Free) {
+    if (Keys.size() < 2)
+      continue;
+    NodeId Same = Files[0].wire("same_" + Twine(Number) + "_" + Twine(From));
+    std::vector<Endpoint> Are = sameNumbers(Files[0], Number, From);
+    if (!is_contained(Files[0].G.controlInputs(Run),
+                      Endpoint{Same, ControlPort}) ||
+        any_of(Keys, [&](Endpoint E) { return !is_contained(Are, E); }))
+      Good = error(0, Run,
+                   "takes messages of worker " + Twine(From) +
+                       " that may have different numbers");
+  }
+  return Good;
+}
+
+/// A worker that was started again sends once more what it had sent: either
+/// what has the number of another message was sent before that, or the chief is
+/// told. Who waits for the chief is told, too.
+bool WorkersChecker::checkLeads() {
+  bool Good = true;
+  auto IsMarked = [&](unsigned F, StringRef Name) {
+    return any_of(markedBy(Files[F]),
+                  [&](const MessageQueue &Q) { return Q.Name == Name; });
+  };
+  for (const auto &M : Files[0].Puts)
+    if (!IsMarked(0, M.Queue.Name))
+      Good = error(0, M.Node,
+                   "who waits for this message is not told when the "
+                   "run is over");
+  for (const auto &M : Files[0].Gets) {
+    if (!M.Root)
+      continue;
+    unsigned From = 0;
+    const WorkerFile::Message &Put = Join.sender(M, From);
+    NodeId First = Files[From].wire(*M.Root + "/put");
+    bool IsLed =
+        First != NoNode && is_contained(Files[From].G.controlInputs(First),
+                                        Endpoint{Put.Node, ControlPort});
+    if (!IsLed && !IsMarked(From, M.Queue.Name))
+      Good = error(From, Put.Node,
+                   "is sent after '" + *M.Root +
+                       "', and the chief is not told when this worker was "
+                       "started again in between");
+  }
+  return Good;
+}
+
+/// Over all files, with an edge from what sends a message to what takes it,
+/// nothing waits for itself.
+bool WorkersChecker::checkCircles() {
+  std::vector<NodeId> Base;
+  NodeId Size = 0;
+  for (const WorkerFile &F : Files) {
+    Base.push_back(Size);
+    Size += F.G.size();
+  }
+  std::vector<uint32_t> Waits(Size);
+  std::vector<std::vector<NodeId>> Sends(Size);
+  for (unsigned F = 0; F < Files.size(); ++F)
+    for (const auto &M : Files[F].Gets) {
+      unsigned From = 0;
+      const WorkerFile::Message &Put = Join.sender(M, From);
+      NodeId First = Files[F].wire(M.Queue.Name + "/first");
+      if (First == NoNode)
+        continue;
+      Sends[Base[From] + Put.Node].push_back(Base[F] + First);
+      ++Waits[Base[F] + First];
+    }
+  std::vector<Place> Ready;
+  NodeId Left = 0;
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const Graph &G = Files[F].G;
+    for (NodeId N = 0; N < G.size(); ++N) {
+      if (!G.isLive(N))
+        continue;
+      ++Left;
+      for (Endpoint E : G.inputs(N))
+        Waits[Base[F] + N] += !isBackEdgeOp(G.opName(E.Node));
+      if (Waits[Base[F] + N] == 0)
+        Ready.push_back({F, N});
+    }
+  }
+  auto Goes = [&](unsigned F, NodeId N) {
+    if (--Waits[Base[F] + N] == 0)
+      Ready.push_back({F, N});
+  };
+  while (!Ready.empty()) {
+    auto [F, N] = Ready.back();
+    Ready.pop_back();
+    --Left;
+    const Graph &G = Files[F].G;
+    if (!isBackEdgeOp(G.opName(N)))
+      G.forEachUse(N, [&, F = F](Use U) { Goes(F, U.User); });
+    for (NodeId To : Sends[Base[F] + N]) {
+      auto Of =
+          static_cast<unsigned>(llvm::upper_bound(Base, To) - Base.begin() - 1);
+      Goes(Of, To - Base[Of]);
+    }
+  }
+  if (Left == 0)
+    return true;
+  for (unsigned F = 0; F < Files.size(); ++F)
+    for (const auto &M : Files[F].Gets)
+      if (Waits[Base[F] + M.Node] != 0)
+        return error(F, M.Node, "waits for a message that is sent after it");
+  return error(0, Files[0].Number, "waits for itself");
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// What all files have, each worker computes for itself.
+bool WorkersChecker::checkCommon() {
+  bool Good = true;
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      if (!File.InRun[N] || !File.is(N, Role::Payload) || !Join.isCommon(F, N))
+        continue;
+      StringRef Op = File.G.opName(N);
+      bool Is = isNeed(Op, File.G.opDef(N)) &&
+                !Op.starts_with(op::Placeholder) && Op != op::HashTable &&
+                Op != op::HashTableV2;
+      if (Is || File.Vars.isUpdate(File.G, N))
+        Good = error(F, N, "is run by each worker, and not once in a step");
+    }
+  }
+  return Good;
+}
+
+/// Reads of variables on another worker than the chief come after the chief has
+/// begun the run.
+bool WorkersChecker::checkBegun() {
+  bool Good = true;
+  for (unsigned F = 1; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    if (!File.talks())
+      continue;
+    std::vector<bool> Begun(File.G.size());
+    std::vector<NodeId> Work{File.Number};
+    while (!Work.empty()) {
+      NodeId N = Work.back();
+      Work.pop_back();
+      if (Begun[N])
+        continue;
+      Begun[N] = true;
+      File.G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
+    }
+    for (NodeId N = 0; N < File.G.size(); ++N)
+      if (File.InRun[N] && !Begun[N] && !File.is(N, Role::Wire) &&
+          File.readsVariable(N) >= 0)
+        Good = error(F, N,
+                     "may read a variable before the chief has begun the "
+                     "run");
+  }
+  return Good;
+}
+
+//===----------------------------------------------------------------------===//
+// Writes
+//===----------------------------------------------------------------------===//
+
+/// Whether \p Token of a file, which a write waits for, waits until \p Read has
+/// been.
+bool WorkersChecker::waits(unsigned File, NodeId Token, NodeId Read) {
+  const WorkerFile &F = Files[File];
+  for (Endpoint E : F.G.controlInputs(Token)) {
+    NodeId N = E.Node;
+    // What left a branch began as the read.
+    for (unsigned I = 0; I < 256 && N != Read && !F.G.inputs(N).empty() &&
+                         (F.is(N, Role::Branch) || F.is(N, Role::Taken));
+         ++I)
+      N = F.G.input(N, 0).Node;
+    if (N == Read)
+      return true;
+  }
+  return false;
+}
+
+/// Whether \p Write waits for \p Read of another file.
+bool WorkersChecker::isGated(unsigned File, NodeId Write, Place Read) {
+  return any_of(Files[File].G.controlInputs(Write), [&](Endpoint E) {
+    auto [Of, Token] = Join.waitsFor(File, E.Node);
+    return Of == Read.first && Files[Of].is(Token, Role::Reads) &&
+           waits(Of, Token, Read.second);
+  });
+}
+
+/// All that waits for what is in \p Work, over all files.
+std::set<WorkersChecker::Place>
+WorkersChecker::after(std::vector<Place> Work) const {
+  std::set<Place> Seen;
+  while (!Work.empty()) {
+    auto [F, N] = Work.back();
+    Work.pop_back();
+    if (!Seen.insert({F, N}).second)
+      continue;
+    Files[F].G.forEachUse(N,
+                          [&, F = F](Use U) { Work.push_back({F, U.User}); });
+    if (!Files[F].is(N, Role::Put))
+      continue;
+    for (unsigned To = 0; To < Files.size(); ++To)
+      for (const auto &M : Files[To].Gets) {
+        unsigned From = 0;
+        if (Join.sender(M, From).Node == N && From == F)
+          Work.push_back({To, M.Node});
+      }
+  }
+  return Seen;
+}
+
+bool WorkersChecker::comesAfter(Place Later, Place Earlier) {
+  auto It = After.find(Earlier);
+  if (It == After.end())
+    It = After.emplace(Earlier, after({Earlier})).first;
+  return It->second.count(Later) != 0;
+}
+
+bool WorkersChecker::checkWrite(unsigned File, NodeId N) {
+  const WorkerFile &F = Files[File];
+  bool Good = true;
+  for (unsigned I = 0; I < F.Vars.update(F.G, N).NumVars; ++I) {
+    NodeId Var = F.Vars.variableOf(F.G.input(N, I));
+    if (Var == NoNode)
+      continue;
+    for (unsigned Of = 0; Of < Files.size(); ++Of) {
+      const WorkerFile &Other = Files[Of];
+      NodeId Its = Other.find(F.originName(Var));
+      if (Of == File || Its == NoNode)
+        continue;
+      Other.Vars.forEachUse(Other.G, Its, [&](Use U) {
+        NodeId Read = U.User;
+        if (!Other.InRun[Read] || Other.Vars.isUpdate(Other.G, Read) ||
+            Other.readsVariable(Read) < 0 || Other.is(Read, Role::Wire))
+          return;
+        if (isGated(File, N, {Of, Read}) || comesAfter({Of, Read}, {File, N}) ||
+            comesAfter({File, N}, {Of, Read}))
+          return;
+        Good =
+            error(File, N,
+                  "does not wait until worker " + Twine(Of) +
+                      " has read the variable: '" + Other.G.name(Read) + "'");
+      });
+    }
+  }
+  return Good;
+}
+
+/// A write of the chief waits for all that its run takes of others, so that
+/// nothing is written when one of them has to begin again.
+bool WorkersChecker::checkAllGiven(NodeId Write) {
+  const WorkerFile &F = Files[0];
+  std::vector<std::string> Names;
+  for (const auto &[Name, Runs] : RunsOf)
+    if (Runs[0][Write])
+      Names.push_back(Name);
+  DenseSet<NodeId> Waits;
+  for (Endpoint E : F.G.controlInputs(Write))
+    if (F.is(E.Node, Role::AllGiven))
+      for (Endpoint Get : F.G.controlInputs(E.Node))
+        Waits.insert(Get.Node);
+  for (const auto &M : F.Gets) {
+    if (Waits.contains(M.Node) || !all_of(Names, [&](const auto &Name) {
+          return MessagesOf[Name].count(M.Queue.Name) != 0;
+        }))
+      continue;
+    // What comes after a write is no part that is given.
+    if (Names.empty() || AfterWrites.count({0, M.Node}))
+      continue;
+    return error(0, Write, "is written before '" + M.Queue.Name + "' has come");
+  }
+  return true;
+}
+
+bool WorkersChecker::checkWrites() {
+  bool Good = true;
+  std::vector<Place> Writes;
+  for (unsigned F = 0; F < Files.size(); ++F)
+    for (NodeId N = 0; N < Files[F].G.size(); ++N)
+      if (Files[F].InRun[N] && Files[F].is(N, Role::Payload) &&
+          Files[F].Vars.isUpdate(Files[F].G, N))
+        Writes.push_back({F, N});
+  AfterWrites = after(std::move(Writes));
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      if (!File.InRun[N] || !File.is(N, Role::Payload) ||
+          !File.Vars.isUpdate(File.G, N))
+        continue;
+      Good &= checkWrite(F, N);
+      if (F == 0)
+        Good &= checkAllGiven(N);
+    }
+  }
+  return Good;
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+/// The job and the task of \p Device, if it says both.
+static std::optional<std::string> taskOf(StringRef Device) {
+  auto D = DeviceName::parse(Device);
+  if (!D || D->Job.empty() || !D->Task)
+    return std::nullopt;
+  return formatv("{0}:{1}", D->Job, *D->Task).str();
+}
+
+bool WorkersChecker::checkDevices() {
+  bool Good = true;
+  std::map<std::string, unsigned> WorkerOf;
+  for (unsigned F = 0; F < Files.size(); ++F)
+    if (auto Task = taskOf(Files[F].Own))
+      if (!WorkerOf.try_emplace(*Task, F).second)
+        return error(F, Files[F].Number, "two workers have the task " + *Task);
+  // Whoever writes a variable does so where it is.
+  for (auto [F, File] : enumerate(Files))
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      if (!File.G.isLive(N) || !File.Vars.isUpdate(File.G, N))
+        continue;
+      NodeId Var = File.Vars.variableOf(File.G.input(N, 0));
+      auto Its = Var == NoNode ? std::nullopt : taskOf(File.G.device(Var)),
+           Here = taskOf(File.G.device(N));
+      if (Its && Here && *Its != *Here)
+        Good = error(F, N,
+                     "is on another device than the variable '" +
+                         File.G.name(Var) + "'");
+    }
+  // The chief writes variables of all, wherever they are.
+  for (unsigned F = 1; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      if (!File.G.isLive(N) || Join.isCommon(F, N) || File.is(N, Role::Wire) ||
+          File.is(N, Role::Own))
+        continue;
+      auto Task = taskOf(File.G.device(N));
+      auto It = Task ? WorkerOf.find(*Task) : WorkerOf.end();
+      if (It == WorkerOf.end() || It->second == F)
+        continue;
+      // What uses the state of another, and its messages, is where that is.
+      bool IsThere = File.is(N, Role::Put) || File.is(N, Role::Get) ||
+                     File.is(N, Role::End) || File.is(N, Role::AllGiven) ||
+                     any_of(File.G.dataInputs(N), [&](Endpoint E) {
+                       return (File.G.outputType(E) == DT_RESOURCE ||
+                               File.G.isRefOutput(E.Node, E.Port)) &&
+                              File.G.device(E.Node) == File.G.device(N);
+                     });
+      if (!IsThere)
+        Good = error(F, N, "is on the device of worker " + Twine(It->second));
+    }
+  }
+  return Good;
+}
+
+/// Copies of variables that a worker has it takes from where their primaries
+/// are, if its last run was cut short, all before it reads them and those that
+/// it writes afterwards.
+bool WorkersChecker::checkCopies() {
+  bool Good = true;
+  for (unsigned F = 1; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    if (!File.talks())
+      continue;
+    const Graph &G = File.G;
+    auto Task = taskOf(File.Own);
+    std::vector<OwnCopy> Taken = refreshedBy(File, File.wire("refresh/copied"));
+    auto Has = [&](ArrayRef<OwnCopy> List, NodeId Var, NodeId Primary) {
+      return any_of(List, [&](const OwnCopy &C) {
+        return File.Vars.variableOf(C.Copy) == Var &&
+               (Primary == NoNode ||
+                File.Vars.variableOf(C.Primary) == Primary);
+      });
+    };
+    std::map<NodeId, NodeId> PrimaryOf;
+    for (NodeId N = 0; N < G.size(); ++N) {
+      if (!G.isLive(N) || !File.is(N, Role::Payload) ||
+          In.find(File.originName(N)) != NoNode ||
+          File.Vars.update(G, N).Kind != UpdateKind::Assign ||
+          G.node(N).NumData != 2 || File.InRun[N])
+        continue;
+      NodeId Var = File.Vars.variableOf(G.input(N, 0));
+      if (Var == NoNode || taskOf(G.device(Var)) != Task)
+        continue;
+      Endpoint Value = G.input(N, 1);
+      while (G.isOp(Value.Node, op::Identity) &&
+             File.Vars.variableOf(G.input(Value.Node, 0)) == NoNode &&
+             G.controlInputs(Value.Node).empty())
+        Value = G.input(Value.Node, 0);
+      if (G.node(Value.Node).NumInputs != 1)
+        continue;
+      NodeId Primary = File.Vars.variableOf(G.input(Value.Node, 0));
+      if (Primary != NoNode && Primary != Var)
+        PrimaryOf[Var] = Primary;
+    }
+    for (auto [Var, Primary] : PrimaryOf)
+      if (!Has(Taken, Var, Primary))
+        Good = error(F, Var,
+                     "is not taken from '" + G.name(Primary) +
+                         "' when this worker was started again");
+    for (const OwnCopy &C : Taken)
+      if (auto It = PrimaryOf.find(File.Vars.variableOf(C.Copy));
+          It == PrimaryOf.end() ||
+          It->second != File.Vars.variableOf(C.Primary))
+        Good = error(F, C.Copy.Node, "is taken from another variable");
+    // By what a name writes.
+    for (const auto &[Name, Runs] : RunsOf) {
+      NodeId Run = G.find(Name);
+      std::vector<OwnCopy> Afterwards;
+      for (Endpoint E : G.controlInputs(Run)) {
+        StringRef End = G.name(E.Node);
+        if (End.consume_front(File.Scope + "/end_name_"))
+          Afterwards =
+              refreshedBy(File, File.wire("refresh_name_" + End + "/copied"));
+      }
+      for (NodeId N = 0; N < G.size(); ++N) {
+        if (!Runs[F][N] || !File.is(N, Role::Payload))
+          continue;
+        for (unsigned I = 0; I < File.Vars.update(G, N).NumVars; ++I) {
+          NodeId Var = File.Vars.variableOf(G.input(N, I));
+          if (PrimaryOf.count(Var) && !Has(Afterwards, Var, NoNode))
+            Good = error(F, N,
+                         "writes a copy that is not set right when a run "
+                         "was cut short");
+        }
+      }
+    }
+  }
+  return Good;
+}
+
+/// What prepares a session of a worker leaves the variables of others alone.
+bool WorkersChecker::checkLocalInit() {
+  bool Good = true;
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    const Graph &G = File.G;
+    for (NodeId N = 0; N < G.size(); ++N) {
+      if (!G.isLive(N) || !File.is(N, Role::LocalInit))
+        continue;
+      if (!G.isOp(N, op::NoOp) || G.hasUses(N))
+        Good = error(F, N, "does more than to prepare a session");
+      bool Closes = false;
+      for (Endpoint E : G.controlInputs(N)) {
+        Closes |= File.is(E.Node, Role::Wire) && E.Node == File.wire("close");
+        if (!File.is(E.Node, Role::Payload) && !Closes)
+          Good = error(F, N, "runs '" + G.name(E.Node) + "'");
+      }
+      if (F == 0 && File.talks() && !Closes)
+        Good = error(F, N, "does not say that runs before are over");
+      std::vector<bool> Runs = cone(F, N);
+      for (NodeId At = 0; F != 0 && At < G.size(); ++At) {
+        if (!Runs[At] || !File.Vars.isUpdate(G, At))
+          continue;
+        NodeId Var = File.Vars.variableOf(G.input(At, 0));
+        if (Var == NoNode || taskOf(G.device(Var)) != taskOf(File.Own))
+          Good = error(F, At, "is written whenever this worker is started");
+      }
+    }
+  }
+  return Good;
+}
+
+bool WorkersChecker::run() {
+  bool Good = checkCircles();
+  for (unsigned F = 0; F < Files.size(); ++F)
+    Good &= checkWire(Join, Files, F);
+  return Good &&
+         checkNames() & checkLeads() & checkCommon() & checkBegun() &
+             checkDevices() & checkCopies() & checkLocalInit() &&
+         checkWrites();
+}
+
+/// The files in the order of their workers; none after an error.
+std::vector<WorkerFile> inOrder(ArrayRef<const Graph *> Graphs,
+                                DiagnosticEngine &Diags) {
+  std::vector<WorkerFile> Files;
+  Files.reserve(Graphs.size());
+  for (const Graph *G : Graphs)
+    Files.emplace_back(*G);
+  std::vector<unsigned> Order(Files.size());
+  std::iota(Order.begin(), Order.end(), 0);
+  llvm::stable_sort(Order, [&](unsigned A, unsigned B) {
+    return Files[A].Worker < Files[B].Worker;
+  });
+  std::vector<WorkerFile> Sorted;
+  Sorted.reserve(Files.size());
+  for (unsigned I : Order)
+    Sorted.push_back(std::move(Files[I]));
+  Files.swap(Sorted);
+  for (WorkerFile &F : Files)
+    if (!F.talks())
+      F.Home = Files.front().Own;
+  auto Fails = [&](const Twine &Message) {
+    Diags.error("", Message.str());
+    Files.clear();
+  };
+  for (auto [I, F] : enumerate(Files)) {
+    if (F.talks() != Files.front().talks()) {
+      Fails("some of the files exchange messages and others do not: they are "
+            "not of one step");
+      break;
+    }
+    if (F.talks() && F.Workers != Files.size()) {
+      Fails(formatv("there are {0} files, and they are of {1} workers: give "
+                    "all of them",
+                    Files.size(), F.Workers));
+      break;
+    }
+    if (F.talks() && (F.Worker != I || F.Scope != Files.front().Scope ||
+                      F.Home != Files.front().Home)) {
+      Fails(formatv("there is no file of worker {0} among them, or two of "
+                    "another one",
+                    I));
+      break;
+    }
+  }
+  return Files;
+}
+
+} // namespace
+
+int64_t workersOf(const Graph &G) {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && isPart(G, N, part::Number))
+      return G.intAttr(N, WorkersAttr).value_or(0);
+  return 0;
+}
+
+std::unique_ptr<Graph> joinWorkers(const Graph &In, const StringSet<> &Ends,
+                                   ArrayRef<const Graph *> Graphs,
+                                   DiagnosticEngine &Diags) {
+  std::vector<WorkerFile> Files = inOrder(Graphs, Diags);
+  if (Files.empty())
+    return nullptr;
+  WorkersJoin Join(In, Files, Diags);
+  std::unique_ptr<Graph> Joined = Join.run();
+  if (!Joined)
+    return nullptr;
+  if (Files.front().talks() && !WorkersChecker(In, Ends, Files, Join).run())
+    return nullptr;
+  return Joined;
+}
+
+} // namespace graft

@@ -1,0 +1,58 @@
+//===- lib/driver/CertifyFiles.cpp - the flag --certify ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/driver/CertifyFiles.h"
+
+#include "lib/certify/Certify.h"
+#include "lib/driver/Report.h"
+#include "lib/io/ModuleVerifier.h"
+#include "lib/io/read/InputFile.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// Prints what \p Diags has about \p File; true if it has no error.
+static bool finish(const DiagnosticEngine &Diags, StringRef File) {
+  for (const Diagnostic &D : Diags.all())
+    if (D.Level != Severity::Remark)
+      printDiagnostic(errs(), File, D);
+  return !Diags.hasErrors();
+}
+
+/// Reads \p File, and verifies it.
+static std::optional<Module> read(const std::string &File, InputKind Kind) {
+  auto Buffer = openInput(File);
+  Expected<Module> M = Buffer ? readModule(std::move(*Buffer), {.Kind = Kind})
+                              : Expected<Module>(Buffer.takeError());
+  DiagnosticEngine Diags;
+  if (!M)
+    Diags.error("", toString(M.takeError()));
+  else if (verifyModule(*M, Diags))
+    verifyImport(*M, Diags);
+  return finish(Diags, File) ? std::optional(std::move(*M)) : std::nullopt;
+}
+
+int certifyFiles(const ToolOptions &O) {
+  std::optional<Module> Input = read(O.Against, O.Kind);
+  std::vector<Module> Modules;
+  for (const std::string &File : O.Certified) {
+    std::optional<Module> One = read(File, O.Kind);
+    if (!Input || !One)
+      return 1;
+    Modules.push_back(std::move(*One));
+  }
+  std::vector<const Graph *> Graphs;
+  Graphs.reserve(Modules.size());
+  for (const Module &M : Modules)
+    Graphs.push_back(&M.graph());
+  DiagnosticEngine Diags;
+  Diags.setPass("certify");
+  certify::check(*Input, Graphs, Diags);
+  return finish(Diags, O.Certified.front()) ? 0 : 1;
+}
+
+} // namespace graft

@@ -1,0 +1,195 @@
+//===- lib/lower/workers/Cutter.h - cutting a graph between tasks *- C++ -*-==//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run of cutWorker (Cut.h). Owners.cpp says whose each node is, Feeds.cpp
+// what a worker is fed, Gates.cpp what a write waits for, Exchange.cpp what
+// workers give each other, Names.cpp what can be run, OwnReads.cpp what a
+// worker reads after the chief has begun a run.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_LOWER_WORKERS_CUTTER_H
+#define GRAFT_LIB_LOWER_WORKERS_CUTTER_H
+
+#include "lib/infer/graph/Variables.h"
+#include "lib/lower/workers/Branches.h"
+#include "lib/lower/workers/Cut.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/forms/Messages.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <map>
+#include <optional>
+
+namespace graft {
+
+/// The owner of nodes that every worker has.
+inline constexpr int Common = -1;
+
+/// A tensor, or the end of a node, that one worker gives another.
+struct Channel {
+  Endpoint From;
+  int Source = 0, Target = 0;
+  std::string Device; ///< Of the queue.
+  std::vector<Use> Uses;
+};
+
+/// What one worker gives another at once, through one queue: all that the same
+/// names need and that takes as many messages to be known.
+struct Message {
+  int Source = 0, Target = 0;
+  unsigned Level = 0;
+  llvm::BitVector Of; ///< The names that need it.
+  std::vector<unsigned> Channels;
+  MessageQueue Queue;
+  /// A message of the same worker to the chief that any run has that has this
+  /// one, and whose number this one must have. One of the same level is sent
+  /// afterwards.
+  std::optional<unsigned> Root;
+};
+
+/// A name that every worker has although worker 0 makes its value.
+struct RunName {
+  NodeId Node;
+  /// Rows of the replicas, of which each worker has its own.
+  bool IsRows = false;
+  /// What the others are given: its outputs, or its end; outside of
+  /// conditionals, where there is always something.
+  llvm::SmallVector<Endpoint, 2> Given;
+  /// Its value, or its end, for each of the others: messages.
+  std::vector<unsigned> Values;
+  std::vector<unsigned> Messages; ///< All that a run of it sends and takes.
+  NodeId Run = NoNode;            ///< What has the name in the end.
+};
+
+class Cutter {
+public:
+  Cutter(Graph &G, const CutPlan &Plan, unsigned Worker,
+         DiagnosticEngine &Diags);
+  bool run();
+
+private:
+  int taskOf(llvm::StringRef Device) const;
+  std::string hostOf(int Worker) const {
+    return Plan.Tasks[static_cast<size_t>(Worker)] + "/device:CPU:0";
+  }
+  NodeId add(const llvm::Twine &Name, llvm::StringRef Part, llvm::StringRef Op,
+             llvm::ArrayRef<Endpoint> Inputs, NodeId After, AttrRun Attrs,
+             llvm::StringRef Device, int Worker);
+  /// Calls \p F with \p N and all that is made of rows and leads to it.
+  template <typename Fn> void forEachBehind(NodeId N, Fn F) const;
+
+  // Owners.cpp
+  /// Whether \p N gives each replica its rows.
+  bool isSplit(NodeId N) const {
+    return G.isOp(N, op::Split) && G.hasAttr(N, StampAttr);
+  }
+  std::optional<unsigned> workerOf(NodeId N) const;
+  void markRefreshes(Inserted Kind);
+  bool isFirstValue(NodeId N) const;
+  bool isOnce(NodeId N) const;
+  int ownerOfMade(NodeId N) const;
+  void findOwners();
+  void spread(std::vector<NodeId> Work, std::vector<bool> &Made) const;
+
+  // Feeds.cpp
+  bool isFeedSplit(NodeId N) const;
+  int ownerOfRows(unsigned Replica) const {
+    return static_cast<int>(Plan.WorkerOf[Replica]);
+  }
+  void shareFeeds();
+  void shareFeed(NodeId Split);
+  bool splitFeeds();
+  bool splitFeed(NodeId Split);
+
+  // Gates.cpp
+  void gateWrites();
+  void gate(llvm::ArrayRef<NodeId> Group, int Worker,
+            const std::vector<bool> &Leads);
+  llvm::SmallVector<NodeId, 4> readsOf(NodeId Var) const;
+  NodeId taken(NodeId Read, int Worker);
+  NodeId readOutside(NodeId Read, int Worker);
+  void gateOnAll();
+
+  // Exchange.cpp
+  std::string queueDevice(NodeId Reader) const;
+  std::string queueName(const llvm::Twine &Of, int Source, int Target);
+  unsigned channel(Endpoint From, int Target, const std::string &Device);
+  bool findChannels();
+  bool canSend(Endpoint E) const;
+  std::vector<unsigned> levels() const;
+  void groupMessages(llvm::ArrayRef<llvm::BitVector> NamesOf);
+  void findRoots();
+  void exchange();
+  void send(unsigned M, llvm::ArrayRef<NodeId> After);
+  void receive(unsigned M);
+  void takeOwners() { Owner.resize(G.size(), Mine); }
+
+  // Names.cpp
+  bool isRowsOfAll(NodeId N) const;
+  void findNames();
+  bool findGiven(NodeId N, llvm::SmallVectorImpl<Endpoint> &Given);
+  void writeName(unsigned Name);
+  void writeRows(NodeId N, llvm::ArrayRef<NodeId> Waits);
+  void prepareSessions();
+
+  // OwnReads.cpp
+  void findOwnCopies();
+  std::vector<OwnCopy> writtenBy(NodeId N) const;
+  void readAfterBegin();
+
+  // Cut.cpp
+  void moveConstants();
+  void dropWaits(llvm::ArrayRef<NodeId> Order);
+  void removeOthers();
+  void dropClasses();
+
+  Graph &G;
+  const CutPlan &Plan;
+  int Mine;
+  DiagnosticEngine &Diags;
+  VariableIndex Vars;
+  unsigned Workers;
+  std::string Scope; ///< Of all nodes that are added.
+  std::vector<int> Owner;
+  llvm::DenseMap<NodeId, int> Given; ///< Owners of what shareFeeds() adds.
+  std::vector<Channel> Channels;
+  llvm::DenseMap<std::pair<uint64_t, int>, unsigned> Numbers;
+  llvm::StringSet<> Taken;
+  std::optional<Branches> Conditionals;
+  std::vector<RunName> Names;
+  llvm::DenseSet<NodeId> Rows; ///< See RunName::IsRows.
+  /// Writes of a worker that the same names run, by their numbers in the plan.
+  std::map<std::pair<std::vector<size_t>, int>, std::vector<NodeId>>
+      WriteGroups;
+  std::vector<bool> AfterWrites; ///< What depends on one.
+  std::vector<Message> All;      ///< Messages.
+  std::optional<Messages> Wire;
+  NodeId FirstOfWire = 0;   ///< What it added begins there.
+  std::vector<NodeId> Sent; ///< By message: what sends it.
+  std::vector<Messages::Received> Received;
+  std::vector<OwnCopy> Copies; ///< Variables of this worker, with primaries.
+};
+
+template <typename Fn> void Cutter::forEachBehind(NodeId N, Fn F) const {
+  llvm::DenseSet<NodeId> Seen;
+  std::vector<NodeId> Work{N};
+  while (!Work.empty()) {
+    NodeId At = Work.back();
+    Work.pop_back();
+    if (Owner[At] == Common || !Seen.insert(At).second)
+      continue;
+    F(At);
+    for (Endpoint E : G.inputs(At))
+      Work.push_back(E.Node);
+  }
+}
+
+} // namespace graft
+
+#endif // GRAFT_LIB_LOWER_WORKERS_CUTTER_H

@@ -1,0 +1,278 @@
+//===- lib/lower/workers/Exchange.cpp - what workers give each other
+//-------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/AttrRun.h"
+#include "lib/graph/DeviceName.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/lower/workers/Cutter.h"
+#include "lib/program/forms/WorkerParts.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <map>
+#include <numeric>
+#include <tuple>
+
+using namespace llvm;
+
+namespace graft {
+
+/// The host of the server that \p Reader is on, or the chief's.
+std::string Cutter::queueDevice(NodeId Reader) const {
+  auto D = DeviceName::parse(G.device(Reader));
+  if (!D || D->Job.empty() || taskOf(G.device(Reader)) != Common)
+    return hostOf(0);
+  D->Type = "CPU";
+  D->Index = 0;
+  return D->str();
+}
+
+/// A name for a queue, the same in all graphs.
+std::string Cutter::queueName(const Twine &Of, int Source, int Target) {
+  std::string Name =
+      (Of + "/from_" + Twine(Source) + "_to_" + Twine(Target)).str();
+  std::string Free = Name;
+  for (unsigned I = 1; !Taken.insert(Free).second; ++I)
+    Free = Name + "_" + std::to_string(I);
+  return Free;
+}
+
+unsigned Cutter::channel(Endpoint From, int Target, const std::string &Device) {
+  auto [It, New] = Numbers.try_emplace(
+      {uint64_t(From.Node) << 32 | From.Port, Target}, Channels.size());
+  if (New)
+    Channels.push_back({From, Owner[From.Node], Target, Device, {}});
+  return It->second;
+}
+
+bool Cutter::findChannels() {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N) || Owner[N] == Common || Rows.count(N))
+      continue;
+    for (unsigned I = 0; I < G.node(N).NumInputs; ++I) {
+      Endpoint E = G.input(N, I);
+      int From = Owner[E.Node];
+      if (From == Common || From == Owner[N] || isFeedSplit(E.Node))
+        continue;
+      bool Known = Conditionals->canLeave(E);
+      if (From != 0 && Owner[N] != 0) {
+        Diags.error(G.name(N),
+                    formatv("takes '{0}' from a worker that is not the chief",
+                            G.name(E.Node))
+                        .str());
+        return false;
+      }
+      if (!Known || !canSend(E)) {
+        Diags.error(
+            G.name(N),
+            formatv("takes '{0}' from another worker, and that is {1}; "
+                    "write one graph for all with --mode=in-graph",
+                    G.name(E.Node),
+                    Known ? "no tensor that can be sent" : "inside a loop")
+                .str());
+        return false;
+      }
+      if (Conditionals->contain(E)) {
+        Endpoint Always = Conditionals->leave(E, From);
+        G.setInput(N, I, Conditionals->enter(E, Always, Owner[N]));
+        continue;
+      }
+      unsigned C = channel(E, Owner[N], queueDevice(N));
+      Channels[C].Uses.push_back({N, I});
+    }
+  }
+  return true;
+}
+
+/// How many messages have to come before a node can run.
+std::vector<unsigned> Cutter::levels() const {
+  std::vector<unsigned> Level(G.size());
+  std::vector<NodeId> Order = topologicalOrder(G);
+  auto Pass = [&] {
+    bool Changed = false;
+    for (NodeId N : Order) {
+      if (Owner[N] == Common)
+        continue;
+      unsigned L = Level[N];
+      for (Endpoint E : G.inputs(N))
+        if (Owner[E.Node] != Common)
+          L = std::max(L, Level[E.Node] + unsigned(Owner[E.Node] != Owner[N] &&
+                                                   !isFeedSplit(E.Node)));
+      Changed |= L != Level[N];
+      Level[N] = L;
+    }
+    return Changed;
+  };
+  // Again for each loop that a loop is in.
+  for (unsigned I = 0; I < 16 && Pass(); ++I)
+    ;
+  return Level;
+}
+
+/// Whether the value of \p E means the same in another process.
+bool Cutter::canSend(Endpoint E) const {
+  unsigned Type = E.isControl() ? unsigned(DT_BOOL) : G.outputType(E);
+  return Type != DT_INVALID && Type != DT_RESOURCE && Type != DT_VARIANT;
+}
+
+/// What goes together has to be there in every run that has one of it, and must
+/// not wait for what is made of another part of it.
+void Cutter::groupMessages(ArrayRef<BitVector> NamesOf) {
+  std::vector<unsigned> Level = levels();
+  using Key =
+      std::tuple<unsigned, int, int, std::string, std::vector<unsigned>>;
+  std::map<Key, unsigned> Numbered;
+  for (auto [I, C] : enumerate(Channels)) {
+    const BitVector &Of = NamesOf[I];
+    auto Number = static_cast<unsigned>(All.size());
+    if (Of.any()) {
+      std::vector<unsigned> Names(Of.set_bits_begin(), Of.set_bits_end());
+      Number = Numbered
+                   .try_emplace({Level[C.From.Node], C.Source, C.Target,
+                                 C.Device, std::move(Names)},
+                                Number)
+                   .first->second;
+    }
+    if (Number == All.size()) {
+      StringRef Name =
+          G.name(Of.any() ? Names[static_cast<unsigned>(Of.find_first())].Node
+                          : C.From.Node);
+      All.push_back(
+          {.Source = C.Source,
+           .Target = C.Target,
+           .Level = Level[C.From.Node],
+           .Of = Of,
+           .Channels = {},
+           .Queue = {queueName(Name, C.Source, C.Target), C.Device, {}},
+           .Root = {}});
+    }
+    Message &M = All[Number];
+    M.Channels.push_back(static_cast<unsigned>(I));
+    if (!C.From.isControl())
+      M.Queue.Types += static_cast<char>(G.outputType(C.From));
+  }
+  findRoots();
+}
+
+/// What a worker gives the chief in one run has one number: a worker that was
+/// started again in the middle may have given it a part before.
+void Cutter::findRoots() {
+  for (auto [I, M] : enumerate(All)) {
+    if (M.Target != 0 || M.Of.none())
+      continue;
+    for (auto [J, Other] : enumerate(All)) {
+      // That Other is in every run that M is in.
+      if (I == J || Other.Source != M.Source || Other.Target != 0 ||
+          M.Of.test(Other.Of))
+        continue;
+      // Of two at once the one that more runs have leads, or else the first.
+      if (Other.Level > M.Level ||
+          (Other.Level == M.Level && Other.Of == M.Of && J > I))
+        continue;
+      auto Rank = [&](unsigned R) {
+        return std::tuple(All[R].Level, -static_cast<int>(All[R].Of.count()),
+                          R);
+      };
+      if (!M.Root || Rank(static_cast<unsigned>(J)) < Rank(*M.Root))
+        M.Root = static_cast<unsigned>(J);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The graph of one worker
+//===----------------------------------------------------------------------===//
+
+/// Sends message \p M when \p After have been sent.
+void Cutter::send(unsigned M, ArrayRef<NodeId> After) {
+  SmallVector<Endpoint, 8> Values;
+  SmallVector<NodeId, 8> Ends;
+  for (unsigned C : All[M].Channels)
+    if (Channels[C].From.isControl())
+      Ends.push_back(Channels[C].From.Node);
+    else
+      Values.push_back(Channels[C].From);
+  Ends.append(After.begin(), After.end());
+  Sent[M] = Wire->put(All[M].Queue, Values, Ends);
+}
+
+void Cutter::receive(unsigned M) {
+  std::optional<Endpoint> Number;
+  if (All[M].Root)
+    Number = Received[*All[M].Root].Key;
+  Received[M] = Wire->get(All[M].Queue, Number);
+  takeOwners();
+  uint32_t Port = 0;
+  int64_t Ends = 0;
+  for (unsigned C : All[M].Channels) {
+    const Channel &Its = Channels[C];
+    Endpoint Value{Received[M].Get, ControlPort};
+    if (Its.From.isControl())
+      Value.Node = add(G.name(Its.From.Node) + "/end", part::End, op::NoOp,
+                       Value, Value.Node, AttrRun().integer(IndexAttr, Ends++),
+                       All[M].Queue.Device, Mine);
+    else
+      Value.Port = Port++;
+    for (Use U : Its.Uses)
+      G.setInput(U.User, U.Index, Value);
+  }
+}
+
+void Cutter::exchange() {
+  Sent.assign(All.size(), NoNode);
+  Received.assign(All.size(), {});
+  // By level, those that lead others first.
+  std::vector<unsigned> Order(All.size());
+  std::iota(Order.begin(), Order.end(), 0);
+  llvm::stable_sort(Order, [&](unsigned A, unsigned B) {
+    return std::tuple(All[A].Level, -static_cast<int>(All[A].Of.count()),
+                      All[A].Root.has_value()) <
+           std::tuple(All[B].Level, -static_cast<int>(All[B].Of.count()),
+                      All[B].Root.has_value());
+  });
+  std::vector<MessageQueue> Marked;
+  std::vector<SmallVector<unsigned, 2>> Led(All.size());
+  for (auto [I, M] : enumerate(All)) {
+    bool IsLed =
+        M.Root && All[*M.Root].Level == M.Level && All[*M.Root].Of == M.Of;
+    if (IsLed)
+      Led[*M.Root].push_back(static_cast<unsigned>(I));
+    if (M.Source == Mine && (Mine == 0 || (M.Target == 0 && M.Root && !IsLed)))
+      Marked.push_back(M.Queue);
+  }
+  if (All.empty())
+    return;
+  findOwnCopies();
+  FirstOfWire = G.size();
+  Wire.emplace(G,
+               Messages::Place{.Workers = Workers,
+                               .Mine = static_cast<unsigned>(Mine),
+                               .Home = hostOf(0),
+                               .Own = hostOf(Mine),
+                               .Scope = Scope},
+               Names.empty() ? 0 : Names.front().Node);
+  Wire->begin(static_cast<unsigned>(Names.size()), Marked, Copies);
+  for (unsigned M : Order)
+    if (All[M].Target == Mine)
+      receive(M);
+  // What leads is sent last.
+  for (unsigned M : reverse(Order)) {
+    if (All[M].Source != Mine)
+      continue;
+    SmallVector<NodeId, 4> Before;
+    for (unsigned Other : Led[M])
+      Before.push_back(Sent[Other]);
+    if (!All[M].Channels.empty())
+      send(M, Before);
+  }
+  takeOwners();
+  if (Mine == 0)
+    gateOnAll();
+}
+
+} // namespace graft

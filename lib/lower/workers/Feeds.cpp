@@ -1,0 +1,131 @@
+//===- lib/lower/workers/Feeds.cpp - what a worker is fed -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/AttrRun.h"
+#include "lib/lower/workers/Cutter.h"
+#include "lib/program/forms/WorkerParts.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+
+/// Whether \p N gives each replica its rows of a feed.
+bool Cutter::isFeedSplit(NodeId N) const {
+  return isSplit(N) && G.node(N).NumData == 2 &&
+         G.opName(G.input(N, 1).Node).starts_with(op::Placeholder);
+}
+
+/// What reads rows of other workers, or all of them, is given them by those
+/// whose they are: it reads copies that these have.
+void Cutter::shareFeed(NodeId Split) {
+  NodeId Feed = G.input(Split, 1).Node;
+  auto Replicas =
+      static_cast<unsigned>(G.intAttr(Split, "num_split").value_or(0));
+  SmallVector<Use, 8> Whole, Others;
+  for (Use U : G.uses(Feed))
+    if (G.isData(U) && !isFeedSplit(U.User))
+      Whole.push_back(U);
+  for (Use U : G.uses(Split))
+    if (G.isData(U) && ownerOfMade(U.User) != ownerOfRows(G.input(U).Port))
+      Others.push_back(U);
+  AttrRun Type;
+  Type.type("T", G.outputType(Feed, 0));
+  std::map<unsigned, Endpoint> Copies;
+  auto Copy = [&](unsigned Port) {
+    auto [It, New] = Copies.try_emplace(Port);
+    if (New) {
+      int Its = ownerOfRows(Port);
+      NodeId N = add(G.name(Feed) + "/given_by_" + Twine(Its), part::Given,
+                     op::Identity, Endpoint{Split, Port}, Split, Type,
+                     hostOf(Its), Its);
+      Given[N] = Its;
+      It->second = {N, 0};
+    }
+    return It->second;
+  };
+  for (Use U : Others)
+    G.setInput(U.User, U.Index, Copy(G.input(U).Port));
+  if (Whole.empty())
+    return;
+  SmallVector<Endpoint, 8> Parts;
+  for (unsigned Port = 0; Port < Replicas; ++Port)
+    Parts.push_back(Copy(Port));
+  Parts.push_back(G.input(Split, 0));
+  AttrRun Attrs;
+  Attrs.integer("N", Replicas)
+      .type("T", G.outputType(Feed, 0))
+      .type("Tidx", G.outputType(Parts.back()));
+  NodeId All = add(G.name(Feed) + "/of_all", part::Whole, op::ConcatV2, Parts,
+                   Split, Attrs, hostOf(0), 0);
+  for (Use U : Whole)
+    G.setInput(U.User, U.Index, {All, 0});
+}
+
+void Cutter::shareFeeds() {
+  // Feeds of which nothing reads rows are everybody's.
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && isFeedSplit(N) && !G.hasUses(N))
+      G.remove(N);
+  for (NodeId N = 0, E = G.size(); N < E; ++N)
+    if (G.isLive(N) && isFeedSplit(N) &&
+        !G.isOp(G.input(N, 1).Node, op::PlaceholderWithDefault))
+      shareFeed(N);
+}
+
+/// The worker is fed its rows.
+bool Cutter::splitFeed(NodeId Split) {
+  NodeId Feed = G.input(Split, 1).Node;
+  if (G.isOp(Feed, op::PlaceholderWithDefault)) {
+    Diags.error(G.name(Feed), "is split although it has a default value, which "
+                              "is of all workers; give --feed=NAME=copy");
+    return false;
+  }
+  // Which of its parts this worker reads.
+  auto Mines = [&](unsigned Worker) { return Worker == unsigned(Mine); };
+  auto First = static_cast<unsigned>(find_if(Plan.WorkerOf, Mines) -
+                                     Plan.WorkerOf.begin());
+  auto Parts = static_cast<unsigned>(count_if(Plan.WorkerOf, Mines));
+  auto Axis =
+      static_cast<int64_t>(constScalar(G, G.input(Split, 0).Node).value_or(-1));
+  shrinkFeed(G, Feed, Axis, Parts, static_cast<unsigned>(Plan.WorkerOf.size()));
+  G.setIntAttr(Feed, RowsAttr, Axis);
+  for (Use U : G.uses(Split)) {
+    if (!G.isData(U)) {
+      G.setInput(U.User, U.Index, {Feed, ControlPort});
+      continue;
+    }
+    unsigned Port = G.input(U).Port;
+    // What is another's goes.
+    if (Port < First || Port >= First + Parts) {
+      G.setInput(U.User, U.Index, {Feed, 0});
+      continue;
+    }
+    G.setInput(U.User, U.Index,
+               Parts == 1 ? Endpoint{Feed, 0} : Endpoint{Split, Port - First});
+  }
+  if (Parts == 1) {
+    G.remove(Split);
+    return true;
+  }
+  G.setIntAttr(Split, "num_split", Parts);
+  Owner[Split] = Mine;
+  G.setDevice(Split, hostOf(Mine));
+  return true;
+}
+
+bool Cutter::splitFeeds() {
+  std::vector<NodeId> Splits;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && isFeedSplit(N))
+      Splits.push_back(N);
+  return all_of(Splits, [&](NodeId N) { return splitFeed(N); });
+}
+
+} // namespace graft

@@ -1,0 +1,206 @@
+//===- lib/lower/workers/Gates.cpp - what a write waits for -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/AttrRun.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/lower/workers/Cutter.h"
+#include "lib/program/forms/WorkerParts.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+
+/// A worker takes the value that a variable has before the step: what writes it
+/// waits until all others have read it. Writes of one worker that every name
+/// runs together wait for the same.
+void Cutter::gateWrites() {
+  DenseMap<NodeId, std::vector<size_t>> Runs;
+  std::vector<NodeId> Writes;
+  for (auto [I, Name] : enumerate(Plan.Names)) {
+    NodeId N = G.find(Name);
+    if (N == NoNode || Owner[N] != 0 || Rows.contains(N))
+      continue;
+    forEachBehind(N, [&, I = I](NodeId At) {
+      if (!Vars.isUpdate(G, At))
+        return;
+      std::vector<size_t> &Of = Runs[At];
+      if (Of.empty())
+        Writes.push_back(At);
+      Of.push_back(I);
+    });
+  }
+  llvm::sort(Writes);
+  for (NodeId N : Writes)
+    WriteGroups[{Runs[N], Owner[N]}].push_back(N);
+  // What comes after a write reads what it wrote.
+  std::vector<bool> &After = AfterWrites;
+  After.resize(G.size());
+  spread(Writes, After);
+  std::vector<NodeId> Order = topologicalOrder(G);
+  for (unsigned I = 0; I < Workers; ++I) {
+    int Worker = static_cast<int>(I);
+    std::vector<bool> Leads(G.size());
+    for (NodeId N : reverse(Order))
+      Leads[N] = !After[N] && (Owner[N] == Worker ||
+                               (Owner[N] == Common && G.anyUse(N, [&](Use U) {
+                                 return Leads[U.User];
+                               })));
+    for (const auto &[Key, Group] : WriteGroups)
+      if (Key.second != Worker)
+        gate(Group, Worker, Leads);
+  }
+}
+
+/// Has the writes \p Group wait for the reads of \p Worker of what they write.
+void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
+                  const std::vector<bool> &Leads) {
+  SmallVector<Endpoint, 8> Reads;
+  DenseSet<NodeId> Written;
+  for (NodeId Write : Group)
+    for (unsigned I = 0; I < Vars.update(G, Write).NumVars; ++I)
+      if (NodeId Var = Vars.variableOf(G.input(Write, I));
+          Var != NoNode && Written.insert(Var).second)
+        for (NodeId Read : readsOf(Var)) {
+          if (!Leads[Read])
+            continue;
+          Endpoint Ends{Owner[Read] == Worker ? Read : taken(Read, Worker),
+                        ControlPort};
+          if (!Conditionals->canLeave(Ends))
+            if (NodeId Outside = readOutside(Read, Worker); Outside != NoNode)
+              Ends.Node = Outside;
+          if (Conditionals->contain(Ends) && Conditionals->canLeave(Ends))
+            Ends = {Conditionals->leave(Ends, Worker).Node, ControlPort};
+          Reads.push_back(Ends);
+        }
+  if (Reads.empty())
+    return;
+  NodeId Token =
+      add(G.name(Group.front()) + "/read_by_" + Twine(Worker), part::Reads,
+          op::NoOp, Reads, Group.front(), AttrRun(), hostOf(Worker), Worker);
+  Conditionals->add(Token);
+  for (NodeId Write : Group)
+    G.addControlInput(Write, Token);
+}
+
+/// What gives the value of \p Var.
+SmallVector<NodeId, 4> Cutter::readsOf(NodeId Var) const {
+  SmallVector<NodeId, 4> Reads;
+  Vars.forEachUse(G, Var, [&](Use U) {
+    if (!Vars.isUpdate(G, U.User) && Vars.variableOf({U.User, 0}) == NoNode &&
+        G.numOutputs(U.User).value_or(0) != 0)
+      Reads.push_back(U.User);
+  });
+  llvm::sort(Reads);
+  Reads.erase(std::unique(Reads.begin(), Reads.end()), Reads.end());
+  return Reads;
+}
+
+/// A reference may still be read when what it refers to is written: the worker
+/// has a copy of the value when this node has run.
+NodeId Cutter::taken(NodeId Read, int Worker) {
+  SmallVector<Use, 8> Uses;
+  for (Use U : G.uses(Read))
+    if (G.isData(U) && G.input(U).Port == 0 && Owner[U.User] == Worker)
+      Uses.push_back(U);
+  if (Uses.empty())
+    return Read;
+  NodeId Copy =
+      add(G.name(Read) + "/of_" + Twine(Worker), part::Taken, op::Identity,
+          Endpoint{Read, 0}, Read, AttrRun().type("T", G.outputType(Read, 0)),
+          hostOf(Worker), Worker);
+  Conditionals->add(Copy);
+  for (Use U : Uses)
+    G.setInput(U.User, U.Index, {Copy, 0});
+  return Copy;
+}
+
+/// Has the loop that \p Read is in enter with the value that the variable has
+/// before it: no other is written while the loop runs. What reads it then, or
+/// NoNode if this is no read by a handle that the loop enters with.
+NodeId Cutter::readOutside(NodeId Read, int Worker) {
+  if (!G.isOp(Read, op::ReadVariableOp) || Owner[Read] != Worker)
+    return NoNode;
+  SmallVector<NodeId, 2> Enters;
+  Endpoint Handle = G.input(Read, 0), Outside;
+  while (G.isOp(Handle.Node, op::Enter) || G.isOp(Handle.Node, op::Identity)) {
+    if (G.isOp(Handle.Node, op::Enter)) {
+      Enters.push_back(Handle.Node);
+      Outside = G.input(Handle.Node, 0);
+    }
+    Handle = G.input(Handle.Node, 0);
+  }
+  if (Enters.empty() || !Conditionals->canLeave(Outside))
+    return NoNode;
+  unsigned Type = G.outputType(Read, 0);
+  NodeId Before =
+      add(G.name(Read) + "/outside", part::Outside, op::ReadVariableOp, Outside,
+          Read, AttrRun().type("dtype", Type), G.device(Read), Worker);
+  Conditionals->add(Before);
+  Endpoint Value{Before, 0};
+  for (NodeId Enter : reverse(Enters)) {
+    AttrRun Attrs;
+    for (const AttrEntry &A : G.attrs(Enter))
+      if (A.Key == "frame_name" || A.Key == "parallel_iterations")
+        Attrs.raw(A.Key, A.Value);
+    Attrs.type("T", Type).boolean("is_constant", true);
+    Value = {add(G.name(Read) + "/enter", part::Outside, op::Enter, Value, Read,
+                 Attrs, G.device(Read), Worker),
+             0};
+  }
+  Endpoint Was = G.input(Read, 0);
+  G.setStringAttr(Read, InputAttr,
+                  (G.name(Was.Node) + ":" + Twine(Was.Port)).str());
+  G.removeAttr(Read, "dtype");
+  G.setStringAttr(Read, PartAttr, part::Outside);
+  G.setOp(Read, op::Identity);
+  G.setTypeAttr(Read, "T", Type);
+  G.setInput(Read, 0, Value);
+  return Before;
+}
+
+/// Nothing is written before all have given all: a worker that was killed
+/// before can be started again.
+void Cutter::gateOnAll() {
+  DenseMap<size_t, unsigned> NumberOf; // of names, by those of the plan
+  DenseMap<NodeId, size_t> PlanOf;
+  for (auto [I, Name] : enumerate(Plan.Names))
+    if (NodeId N = G.find(Name); N != NoNode)
+      PlanOf.try_emplace(N, I);
+  for (auto [I, R] : enumerate(Names))
+    NumberOf[PlanOf.lookup(R.Node)] = static_cast<unsigned>(I);
+  for (const auto &[Key, Group] : WriteGroups) {
+    if (Key.second != Mine)
+      continue;
+    BitVector Of(static_cast<unsigned>(Plan.Names.size()));
+    for (size_t Name : Key.first)
+      if (auto It = NumberOf.find(Name); It != NumberOf.end())
+        Of.set(It->second);
+    SmallVector<Endpoint, 8> Gets;
+    for (auto [I, M] : enumerate(All))
+      if (M.Target == 0 && !Of.test(M.Of) &&
+          none_of(M.Channels, [&](unsigned C) {
+            NodeId From = Channels[C].From.Node;
+            return From < AfterWrites.size() && AfterWrites[From];
+          }))
+        Gets.push_back({Received[I].Get, ControlPort});
+    if (Gets.empty())
+      continue;
+    std::map<std::string, NodeId> Gates;
+    for (NodeId Write : Group) {
+      auto [It, New] = Gates.try_emplace(G.device(Write).str(), NoNode);
+      if (New)
+        It->second = add(G.name(Group.front()) + "/all_given", part::AllGiven,
+                         op::NoOp, Gets, Write, AttrRun(), It->first, Mine);
+      G.addControlInput(Write, It->second);
+    }
+  }
+}
+
+} // namespace graft

@@ -1,0 +1,141 @@
+//===- lib/lower/workers/Owners.cpp - whose a node is -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/DeviceName.h"
+#include "lib/infer/facts/Needs.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/lower/workers/Cutter.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <utility>
+
+using namespace llvm;
+
+namespace graft {
+
+/// The worker of the replica that \p N is a copy for, by its name; copies of
+/// replica 0 may have none.
+std::optional<unsigned> Cutter::workerOf(NodeId N) const {
+  auto Replica = numberOfCopy(G.name(N), Plan.Word);
+  return Replica && *Replica < Plan.WorkerOf.size()
+             ? std::optional(Plan.WorkerOf[*Replica])
+             : std::nullopt;
+}
+
+/// Adds what is made of the nodes in \p Work to what is not common.
+void Cutter::spread(std::vector<NodeId> Work, std::vector<bool> &Made) const {
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (Made[N])
+      continue;
+    Made[N] = true;
+    G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
+  }
+}
+
+/// Says on what has copies take the value of their variable that it does.
+void Cutter::markRefreshes(Inserted Kind) {
+  StringSet<> Names;
+  for (const std::string &Name : Plan.Refreshes)
+    Names.insert(Name);
+  for (NodeId N = 0; N < G.size() && !Names.empty(); ++N) {
+    StringRef Name = G.name(N);
+    if (Name.consume_front(Plan.Word))
+      Name = Name.drop_while(isDigit).drop_front();
+    if (Names.contains(Name))
+      G.node(N).Kind = Kind;
+  }
+}
+
+/// Whether a step draws, reads or writes by \p N, so that once is not twice. A
+/// table that is given its entries once is the same for all.
+bool Cutter::isOnce(NodeId N) const {
+  return isNeed(G.opName(N), G.opDef(N)) && !G.isOp(N, op::HashTable) &&
+         !G.isOp(N, op::HashTableV2);
+}
+
+void Cutter::findOwners() {
+  std::vector<bool> OfRows(G.size()), First(G.size());
+  std::vector<NodeId> Work, Order = topologicalOrder(G);
+  for (NodeId N : Order)
+    if (isSplit(N))
+      Work.push_back(N);
+  spread(std::exchange(Work, {}), OfRows);
+  auto IsAssign = [&](NodeId N) {
+    return Vars.update(G, N).Kind == UpdateKind::Assign;
+  };
+  markRefreshes(Inserted::Refresh);
+  // Variables and what is assigned to them, rows left out, may be on any
+  // worker, and belong to all.
+  for (NodeId N : reverse(Order)) {
+    if (isVariableOp(G.opName(N)))
+      First[N] = true;
+    else if (Vars.isUpdate(G, N))
+      First[N] = IsAssign(N) && !OfRows[N];
+    else
+      First[N] =
+          G.hasUses(N) && !G.anyUse(N, [&](Use U) { return !First[U.User]; });
+    // A worker draws for itself, though not of its rows.
+    if (!OfRows[N] && workerOf(N).value_or(0) > 0 && !First[N] && isOnce(N))
+      Work.push_back(N);
+  }
+  std::vector<bool> Made = OfRows;
+  spread(std::exchange(Work, {}), Made);
+  // What a step draws, reads or writes for all is done once, by worker 0: what
+  // of this leads to something that is made of rows.
+  std::vector<bool> Leads(G.size());
+  for (NodeId N : reverse(Order))
+    Leads[N] = Made[N] || G.anyUse(N, [&](Use U) { return Leads[U.User]; });
+  // So is a write that depends on what a variable has: to make it again would
+  // be another step. First values and checkpoints may be written by anyone.
+  std::vector<bool> OfState(G.size());
+  for (NodeId N : Order) {
+    const OpDef *Def = G.opDef(N);
+    OfState[N] = any_of(G.dataInputs(N), [&](Endpoint E) {
+      return OfState[E.Node] ||
+             (G.isOp(E.Node, op::VarHandleOp) && Def && Def->readsVariable() &&
+              !(Def->Flags & OpDef::AllowsUninitialized));
+    });
+    UpdateDef Update = Vars.update(G, N);
+    bool Writes = Update.Kind != UpdateKind::None && !Made[N];
+    if (!Writes && any_of(G.dataInputs(N), [&](Endpoint E) {
+          return G.isRefOutput(E.Node, E.Port) &&
+                 !(Def && Def->Flags & OpDef::AllowsUninitialized);
+        }))
+      OfState[N] = true;
+    bool Once = Writes && !isFirstValue(N) &&
+                G.node(N).Kind != Inserted::Refresh &&
+                (Update.Kind != UpdateKind::Assign || OfState[N] || Leads[N]);
+    if (Once || (!Made[N] && Leads[N] &&
+                 !G.opName(N).starts_with(op::Placeholder) && isOnce(N)))
+      Work.push_back(N);
+  }
+  spread(std::move(Work), Made);
+  markRefreshes(Inserted::No);
+  // A copy is its worker's; all else that is made of rows is worker 0's.
+  Owner.assign(G.size(), Common);
+  for (NodeId N : Order)
+    if (Made[N])
+      Owner[N] = ownerOfMade(N);
+}
+
+/// Whose \p N is, which is made of rows.
+int Cutter::ownerOfMade(NodeId N) const {
+  auto It = Given.find(N);
+  return It == Given.end() ? static_cast<int>(workerOf(N).value_or(0))
+                           : It->second;
+}
+
+/// Whether \p N gives a variable its first value.
+bool Cutter::isFirstValue(NodeId N) const {
+  NodeId Var = Vars.isUpdate(G, N) ? Vars.variableOf(G.input(N, 0)) : NoNode;
+  return Var != NoNode && Vars.initialAssign(G, Var) == N;
+}
+
+} // namespace graft

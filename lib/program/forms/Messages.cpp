@@ -1,0 +1,473 @@
+//===- lib/program/forms/Messages.cpp - numbered messages -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/program/forms/Messages.h"
+
+#include "lib/ops/Ops.h"
+#include "lib/program/forms/WorkerParts.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// Numbers of runs are multiples of this.
+constexpr int64_t Spacing = 1024;
+/// What the number of a run grows by in a second at least: more than the
+/// spacings of all runs in it.
+constexpr int64_t PerSecond = int64_t(1) << 30;
+
+std::string withNumber(StringRef Types) {
+  return std::string(1, static_cast<char>(DT_INT64)) + Types.str();
+}
+
+SmallVector<Endpoint, 8> inputsOf(ArrayRef<Endpoint> Values,
+                                  ArrayRef<NodeId> After) {
+  SmallVector<Endpoint, 8> Inputs(Values);
+  for (NodeId N : After)
+    if (N != NoNode && !is_contained(Inputs, Endpoint{N, ControlPort}))
+      Inputs.push_back({N, ControlPort});
+  return Inputs;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Single nodes
+//===----------------------------------------------------------------------===//
+
+NodeId Messages::add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+                     const AttrRun &Attrs, StringRef Device) {
+  NodeId N =
+      G.insertNode((P.Scope + "/" + Name).str(), Op, Inputs, After, Attrs);
+  G.setDevice(N, Device);
+  return N;
+}
+
+NodeId Messages::ints(const Twine &Name, ArrayRef<int64_t> Values,
+                      StringRef Device, bool Scalar) {
+  SmallVector<int64_t, 1> Shape;
+  if (!Scalar)
+    Shape.push_back(static_cast<int64_t>(Values.size()));
+  AttrRun Attrs;
+  Attrs.type("dtype", DT_INT64)
+      .raw("value", encodeIntTensor(DT_INT64, Shape, Values));
+  return add(Name, op::Const, {}, Attrs, Device);
+}
+
+NodeId Messages::of(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+                    StringRef Device, unsigned Type) {
+  AttrRun Attrs;
+  if (Type != DT_INVALID)
+    Attrs.type("T", Type);
+  return add(Name, Op, Inputs, Attrs, Device);
+}
+
+NodeId Messages::merge(const Twine &Name, Endpoint A, Endpoint B,
+                       StringRef Device, unsigned Type) {
+  AttrRun Attrs;
+  Attrs.integer("N", 2).type("T", Type);
+  return add(Name, op::Merge, {A, B}, Attrs, Device);
+}
+
+NodeId Messages::table(StringRef Name, StringRef Device) {
+  auto [It, New] = Known.try_emplace(Name);
+  if (New) {
+    AttrRun Attrs;
+    Attrs.string("container", "")
+        .type("key_dtype", DT_INT64)
+        .string("shared_name", (P.Scope + "/" + Name).str())
+        .boolean("use_node_name_sharing", false)
+        .type("value_dtype", DT_INT64);
+    It->second = add(Name, op::MutableHashTableV2, {}, Attrs, Device);
+  }
+  return It->second;
+}
+
+NodeId Messages::state() { return table("runs", P.Home); }
+
+/// A number on the chief's host that several nodes read.
+NodeId Messages::constant(StringRef Name, int64_t Value) {
+  auto [It, New] = Known.try_emplace(Name);
+  if (New)
+    It->second = ints(Name, Value, P.Home);
+  return It->second;
+}
+
+NodeId Messages::find(const Twine &Name, NodeId Table, NodeId Keys,
+                      NodeId Default, ArrayRef<NodeId> After,
+                      StringRef Device) {
+  AttrRun Attrs;
+  Attrs.type("Tin", DT_INT64).type("Tout", DT_INT64);
+  return add(Name, op::LookupTableFindV2,
+             inputsOf({{Table, 0}, {Keys, 0}, {Default, 0}}, After), Attrs,
+             Device);
+}
+
+NodeId Messages::insert(const Twine &Name, NodeId Table, NodeId Keys,
+                        Endpoint Values, ArrayRef<NodeId> After,
+                        StringRef Device) {
+  AttrRun Attrs;
+  Attrs.type("Tin", DT_INT64).type("Tout", DT_INT64);
+  return add(Name, op::LookupTableInsertV2,
+             inputsOf({{Table, 0}, {Keys, 0}, Values}, After), Attrs, Device);
+}
+
+NodeId Messages::queue(const MessageQueue &Q) {
+  auto [It, New] = Known.try_emplace(Q.Name);
+  if (New) {
+    AttrRun Attrs;
+    Attrs.integer("capacity", -1)
+        .raw("component_types", encodeTypeListAttr(withNumber(Q.Types)))
+        .string("container", "")
+        .string("shared_name", (P.Scope + "/" + Q.Name));
+    It->second = add(Q.Name, op::FIFOQueueV2, {}, Attrs, Q.Device);
+  }
+  return It->second;
+}
+
+NodeId Messages::enqueue(const Twine &Name, const MessageQueue &Q,
+                         ArrayRef<Endpoint> Values, ArrayRef<NodeId> After) {
+  AttrRun Attrs;
+  Attrs.raw("Tcomponents", encodeTypeListAttr(withNumber(Q.Types)))
+      .integer("timeout_ms", -1);
+  SmallVector<Endpoint, 8> Inputs{{queue(Q), 0}};
+  Inputs.append(Values.begin(), Values.end());
+  return add(Q.Name + "/" + Name, op::QueueEnqueueV2, inputsOf(Inputs, After),
+             Attrs, Q.Device);
+}
+
+NodeId Messages::dequeue(const Twine &Name, const MessageQueue &Q,
+                         Endpoint Queue, ArrayRef<NodeId> After) {
+  AttrRun Attrs;
+  Attrs.raw("component_types", encodeTypeListAttr(withNumber(Q.Types)))
+      .integer("timeout_ms", -1);
+  return add(Q.Name + "/" + Name, op::QueueDequeueV2, inputsOf(Queue, After),
+             Attrs, Q.Device);
+}
+
+/// Fails with the text \p Why unless \p Good.
+NodeId Messages::check(const Twine &Name, Endpoint Good, StringRef Why,
+                       StringRef Device) {
+  AttrRun Text, Assert;
+  Text.type("dtype", DT_STRING).raw("value", encodeStringTensor(Why));
+  Assert.raw("T", encodeTypeListAttr(std::string(1, char(DT_STRING))))
+      .integer("summarize", 3);
+  NodeId Says = add(Name + "/why", op::Const, {}, Text, Device);
+  return add(Name + "/check", op::Assert, {Good, Endpoint{Says, 0}}, Assert,
+             Device);
+}
+
+/// The first message of \p Q from \p Low on: its number and its values.
+SmallVector<Endpoint, 8> Messages::take(const MessageQueue &Q, Endpoint Low) {
+  NodeId Queue = queue(Q);
+  std::string Types = withNumber(Q.Types);
+  NodeId Got = dequeue("first", Q, {Queue, 0}, {});
+  auto In = [&](const Twine &Name, Endpoint Value, unsigned Type,
+                bool Constant) {
+    AttrRun Attrs;
+    Attrs.type("T", Type)
+        .string("frame_name", P.Scope + "/" + Q.Name + "/drop")
+        .boolean("is_constant", Constant)
+        .integer("parallel_iterations", 1);
+    return Endpoint{add(Q.Name + "/" + Name, op::Enter, Value, Attrs, Q.Device),
+                    0};
+  };
+  Endpoint InQueue = In("queue", {Queue, 0}, DT_RESOURCE, true),
+           InLow = In("low", Low, DT_INT64, true);
+  SmallVector<NodeId, 8> Merges;
+  for (auto [I, Type] : enumerate(Types)) {
+    auto T = static_cast<unsigned char>(Type);
+    Endpoint Start = In("enter", {Got, static_cast<uint32_t>(I)}, T, false);
+    Merges.push_back(merge(Q.Name + "/merge", Start, Start, Q.Device, T));
+  }
+  NodeId Old =
+      of(Q.Name + "/is_old", op::Less, {{Merges[0], 0}, InLow}, Q.Device);
+  NodeId Cond = of(Q.Name + "/cond", op::LoopCond, Endpoint{Old, 0}, Q.Device,
+                   DT_INVALID);
+  SmallVector<Endpoint, 8> Taken;
+  NodeId Again = NoNode;
+  for (auto [I, Type] : enumerate(Types)) {
+    auto T = static_cast<unsigned char>(Type);
+    NodeId Choice = of(Q.Name + "/switch", op::Switch,
+                       {{Merges[I], 0}, {Cond, 0}}, Q.Device, T);
+    if (I == 0) {
+      NodeId Body =
+          of(Q.Name + "/body", op::Identity, Endpoint{Choice, 1}, Q.Device, T);
+      Again = dequeue("again", Q, InQueue, Body);
+    }
+    NodeId Next = of(Q.Name + "/next", op::NextIteration,
+                     Endpoint{Again, static_cast<uint32_t>(I)}, Q.Device, T);
+    G.setInput(Merges[I], 1, {Next, 0});
+    Taken.push_back(
+        {of(Q.Name + "/exit", op::Exit, Endpoint{Choice, 0}, Q.Device, T), 0});
+  }
+  return Taken;
+}
+
+/// \p Value when \p After have run, and, if \p If, \p Copies have the values
+/// of their primaries.
+Endpoint Messages::refresh(const Twine &Name, Endpoint Value, Endpoint If,
+                           ArrayRef<NodeId> After, ArrayRef<OwnCopy> Copies) {
+  if (Copies.empty())
+    return Value;
+  NodeId Choice = of(Name, op::Switch, inputsOf({Value, If}, After), P.Own);
+  NodeId Taken = of(Name + "/taken", op::Identity, Endpoint{Choice, 1}, P.Own);
+  SmallVector<NodeId, 8> Done;
+  for (const OwnCopy &C : Copies) {
+    AttrRun Read, Assign;
+    Read.type(C.IsHandle ? "dtype" : "T", C.Type);
+    Assign.type(C.IsHandle ? "dtype" : "T", C.Type);
+    NodeId Its =
+        add(Name + "/value", C.IsHandle ? op::ReadVariableOp : op::Identity,
+            {C.Primary, Endpoint{Taken, ControlPort}}, Read, C.PrimaryDevice);
+    Done.push_back(add(Name + "/copy",
+                       C.IsHandle ? op::AssignVariableOp : op::Assign,
+                       {C.Copy, Endpoint{Its, 0}}, Assign, C.Device));
+  }
+  NodeId All = of(Name + "/copied", op::Identity,
+                  inputsOf(Endpoint{Taken, 0}, Done), P.Own);
+  return {merge(Name + "/either", {Choice, 0}, {All, 0}, P.Own), 0};
+}
+
+//===----------------------------------------------------------------------===//
+// The number of a run
+//===----------------------------------------------------------------------===//
+
+MessageQueue Messages::beginQueue(unsigned Worker) const {
+  return {"begin_" + std::to_string(Worker), P.Home, ""};
+}
+
+/// Says in \p Q that what is below \p Key is over.
+NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
+  SmallVector<Endpoint, 8> Values{Key};
+  for (char Type : Q.Types) {
+    auto T = static_cast<unsigned char>(Type);
+    AttrRun Attrs;
+    Attrs.type("dtype", T).raw("value", encodeIntTensor(T, {0}, {}));
+    Values.push_back(
+        {add(Q.Name + "/none", op::Const, {}, Attrs, Q.Device), 0});
+  }
+  return enqueue("mark", Q, Values, {});
+}
+
+/// A number above all before. If the last run did not end, or a worker takes
+/// part in it that was started again, those who wait are told that it is over.
+Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
+  NodeId Zero = constant("zero", 0), One = constant("one", 1),
+         First = constant("last_key", LastNumber);
+  NodeId Seconds = add("seconds", op::Timestamp, {}, AttrRun(), P.Home);
+  AttrRun Cast;
+  Cast.type("DstT", DT_INT64)
+      .type("SrcT", DT_DOUBLE)
+      .boolean("Truncate", false);
+  Seconds = add("time", op::Cast, Endpoint{Seconds, 0}, Cast, P.Home);
+  NodeId Scale = ints("per_second", PerSecond, P.Home);
+  Seconds = of("clock", op::Mul, {{Seconds, 0}, {Scale, 0}}, P.Home);
+  NodeId Last = find("last", state(), First, Zero, {}, P.Home);
+  NodeId Space = ints("spacing", Spacing, P.Home);
+  NodeId Next = of("after_last", op::Add, {{Last, 0}, {Space, 0}}, P.Home);
+  Endpoint Now{of("next", op::Maximum, {{Seconds, 0}, {Next, 0}}, P.Home), 0};
+  NodeId IsKnown = insert("known", state(), First, Now, {}, P.Home);
+
+  SmallVector<int64_t, 8> Fresh, Begun, Ended, None;
+  for (unsigned I = 1; I < P.Workers; ++I)
+    Fresh.push_back(keyStartedAgain(I));
+  for (unsigned I = 0; I < Names; ++I) {
+    Begun.push_back(keyBegun(I));
+    Ended.push_back(keyEnded(I));
+  }
+  None.assign(Fresh.size(), 0);
+  NodeId FreshKeys = ints("workers", Fresh, P.Home, false);
+  NodeId Axis = ints("axis", 0, P.Home, false);
+  auto Any = [&](const Twine &Name, NodeId Of) {
+    AttrRun Attrs;
+    Attrs.type("Tidx", DT_INT64).boolean("keep_dims", false);
+    return add(Name, op::Any, {{Of, 0}, {Axis, 0}}, Attrs, P.Home);
+  };
+  NodeId Again = find("again", state(), FreshKeys, Zero, IsKnown, P.Home);
+  Again = Any("any_again",
+              of("is_again", op::Greater, {{Again, 0}, {Zero, 0}}, P.Home));
+  NodeId Is = find("begun", state(), ints("begun_names", Begun, P.Home, false),
+                   Zero, IsKnown, P.Home);
+  NodeId Was = find("ended", state(), ints("ended_names", Ended, P.Home, false),
+                    Zero, IsKnown, P.Home);
+  Is = of("is_last", op::GreaterEqual, {{Is, 0}, {Last, 0}}, P.Home);
+  Was = of("is_open", op::Less, {{Was, 0}, {Last, 0}}, P.Home);
+  NodeId Open = Any("any_open", of("not_ended", op::LogicalAnd,
+                                   {{Is, 0}, {Was, 0}}, P.Home, DT_INVALID));
+  NodeId Tell =
+      of("tell", op::LogicalOr, {{Again, 0}, {Open, 0}}, P.Home, DT_INVALID);
+
+  NodeId Choice = of("choice", op::Switch, {Now, {Tell, 0}}, P.Home);
+  Endpoint Told{of("told", op::Identity, Endpoint{Choice, 1}, P.Home), 0};
+  Endpoint Below{of("below", op::Sub, {Told, {One, 0}}, P.Home), 0};
+  SmallVector<NodeId, 8> Done{
+      insert("forget_again", state(), FreshKeys,
+             {ints("none_again", None, P.Home, false), 0}, Told.Node, P.Home)};
+  for (const MessageQueue &Q : Marked)
+    Done.push_back(mark(Q, Below));
+  NodeId All = of("all_told", op::Identity, inputsOf(Told, Done), P.Home);
+  NodeId Either = merge("either", {Choice, 0}, {All, 0}, P.Home);
+  SmallVector<NodeId, 8> Begins;
+  for (unsigned I = 1; I < P.Workers; ++I)
+    Begins.push_back(enqueue("put", beginQueue(I), Now, IsKnown));
+  return {of("number", op::Identity, inputsOf({Endpoint{Either, 0}}, Begins),
+             P.Home),
+          0};
+}
+
+/// The number of the run that the chief has begun. A worker whose last run did
+/// not end takes part in that of the chief once more, unless that is closed.
+Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked,
+                                ArrayRef<OwnCopy> Copies) {
+  NodeId Zero = constant("zero", 0), One = constant("one", 1),
+         First = constant("last_key", LastNumber);
+  MessageQueue Q = beginQueue(P.Mine);
+  NodeId JoinedKey = ints("joined_key", keyJoined(P.Mine), P.Home);
+  NodeId Before = find("joined", state(), JoinedKey, Zero, {}, P.Home);
+  NodeId Closed = find("closed", state(), constant("closed_key", keyClosed()),
+                       Zero, {}, P.Home);
+  // What the chief says, until it is a run that was not yet joined.
+  NodeId Floor = of("over", op::Maximum, {{Before, 0}, {Closed, 0}}, P.Home);
+  NodeId Above = of("above", op::Add, {{Floor, 0}, {One, 0}}, P.Home);
+  Endpoint Run = take(Q, {Above, 0}).front();
+  NodeId Join = insert("join", state(), JoinedKey, Run, {}, P.Home);
+  Endpoint Result{of("joins", op::Identity, inputsOf(Run, Join), P.Home), 0};
+
+  // Whether the last run of this process ended.
+  NodeId Own = table("own_" + std::to_string(P.Mine), P.Own);
+  NodeId OwnZero = ints("own_zero", 0, P.Own),
+         OwnOne = ints("own_one", 1, P.Own);
+  NodeId Was = find("own_open", Own, OwnZero, OwnOne, {}, P.Own);
+  NodeId Opened = insert("own_begin", Own, OwnZero, {OwnOne, 0}, Was, P.Own);
+  Started.push_back(Opened);
+  CutShort = {of("is_again", op::Greater,
+                 inputsOf({{Was, 0}, {OwnZero, 0}}, Opened), P.Own),
+              0};
+  NodeId Choice = of("choice", op::Switch, {{Before, 0}, CutShort}, P.Home);
+  Endpoint Old{of("taken_part", op::Identity, Endpoint{Choice, 1}, P.Home), 0};
+  NodeId Two = ints("two", 2, P.Home);
+  NodeId Said = insert("say_again", state(),
+                       ints("again_key", keyStartedAgain(P.Mine), P.Home),
+                       {One, 0}, Old.Node, P.Home);
+  NodeId Last = find("last", state(), First, Zero, Said, P.Home);
+  NodeId Next = of("once_more", op::Add, {Old, {Two, 0}}, P.Home);
+  Next = of("next", op::Maximum, {{Last, 0}, {Next, 0}}, P.Home);
+  NodeId IsOpen = of("any_run", op::Greater, {{Last, 0}, {Closed, 0}}, P.Home);
+  Next = of("to_join", op::Select, {{IsOpen, 0}, {Next, 0}, {Zero, 0}}, P.Home);
+  SmallVector<NodeId, 4> Done{enqueue("put", Q, Endpoint{Next, 0}, {})};
+  NodeId Below = of("below", op::Sub, {{Next, 0}, {One, 0}}, P.Home);
+  for (const MessageQueue &M : Marked)
+    Done.push_back(mark(M, {Below, 0}));
+  NodeId All = of("all_told", op::Identity, inputsOf(Old, Done), P.Home);
+  Started.push_back(merge("either", {Choice, 0}, {All, 0}, P.Home));
+  return refresh("refresh", Result, CutShort, {}, Copies);
+}
+
+void Messages::begin(unsigned Names, ArrayRef<MessageQueue> Marked,
+                     ArrayRef<OwnCopy> Copies) {
+  if (P.Mine == 0) {
+    Number = Low = chiefBegins(Names, Marked);
+  } else {
+    Number = workerBegins(Marked, Copies);
+    NodeId Space = ints("spacing", Spacing, P.Home);
+    NodeId Part = of("part", op::FloorMod, {Number, {Space, 0}}, P.Home);
+    Low = {of("number_begin", op::Sub, {Number, {Part, 0}}, P.Home), 0};
+  }
+  G.setStringAttr(Number.Node, PartAttr, part::Number);
+  G.setIntAttr(Number.Node, WorkerAttr, P.Mine);
+  G.setIntAttr(Number.Node, WorkersAttr, P.Workers);
+  // The one before the number of the next run is a mark.
+  NodeId Rest = ints("rest", Spacing - 2, P.Home);
+  High = {of("number_end", op::Add, {Low, {Rest, 0}}, P.Home), 0};
+}
+
+NodeId Messages::end(unsigned Name, ArrayRef<NodeId> After,
+                     ArrayRef<OwnCopy> Copies) {
+  std::string Of = std::to_string(Name);
+  SmallVector<NodeId, 8> All(After);
+  if (P.Mine == 0) {
+    All.push_back(insert("begin_name_" + Of, state(),
+                         ints("begun_" + Of, keyBegun(Name), P.Home), Number,
+                         {}, P.Home));
+    return insert("end_name_" + Of, state(),
+                  ints("ended_" + Of, keyEnded(Name), P.Home), Number, All,
+                  P.Home);
+  }
+  All.append(Started.begin(), Started.end());
+  Endpoint Refreshed =
+      refresh("refresh_name_" + Of, Number, CutShort, All, Copies);
+  if (!Copies.empty())
+    All.push_back(Refreshed.Node);
+  NodeId Zero = ints("own_ended_" + Of, 0, P.Own);
+  return insert("end_name_" + Of, table("own_" + std::to_string(P.Mine), P.Own),
+                Zero, {Zero, 0}, All, P.Own);
+}
+
+NodeId Messages::same(unsigned Name, unsigned From, ArrayRef<Endpoint> Keys) {
+  std::string Its = "same_" + std::to_string(Name) + "_" + std::to_string(From);
+  SmallVector<NodeId, 4> Checks;
+  for (Endpoint Key : Keys.drop_front()) {
+    NodeId Are = of(Its + "/equal", op::Equal, {Keys.front(), Key}, P.Home);
+    Checks.push_back(check(Its, {Are, 0},
+                           "a worker was started again in the middle of this "
+                           "step, and a part of it may have been written: go "
+                           "on from a checkpoint",
+                           P.Home));
+  }
+  return add(Its, op::NoOp, inputsOf({}, Checks), {}, P.Home);
+}
+
+NodeId Messages::close() {
+  NodeId Last = find("last_closed", state(), constant("last_key", LastNumber),
+                     constant("zero", 0), {}, P.Home);
+  return insert("close", state(), constant("closed_key", keyClosed()),
+                {Last, 0}, {}, P.Home);
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+NodeId Messages::put(const MessageQueue &Q, ArrayRef<Endpoint> Values,
+                     ArrayRef<NodeId> After) {
+  SmallVector<Endpoint, 8> All{Number};
+  All.append(Values.begin(), Values.end());
+  NodeId Put = enqueue("put", Q, All, After);
+  G.setStringAttr(Put, PartAttr, part::Put);
+  return Put;
+}
+
+Messages::Received Messages::get(const MessageQueue &Q,
+                                 std::optional<Endpoint> Exact) {
+  SmallVector<Endpoint, 8> Taken = take(Q, Exact.value_or(Low));
+  Received R;
+  R.Key = Taken.front();
+  NodeId Good = of(Q.Name + "/is_own", op::LessEqual,
+                   {R.Key, Exact.value_or(High)}, Q.Device);
+  NodeId Check =
+      check(Q.Name, {Good, 0},
+            P.Mine == 0 ? "a worker was started again in the middle of this "
+                          "step, after it had given a part: run it again"
+                        : "the chief has begun another step and this one is "
+                          "over: run it again",
+            Q.Device);
+  ArrayRef<Endpoint> Values = ArrayRef(Taken).drop_front();
+  AttrRun Out;
+  Out.string(PartAttr, part::Get);
+  if (!Values.empty())
+    Out.raw("T", encodeTypeListAttr(Q.Types));
+  R.Get = add(Q.Name + "/get", Values.empty() ? op::NoOp : op::IdentityN,
+              inputsOf(Values, Check), Out, Q.Device);
+  if (P.Mine != 0)
+    R.Back = enqueue("back", Q, Taken, Check);
+  return R;
+}
+
+} // namespace graft

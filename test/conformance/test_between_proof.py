@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of all workers, together, are the step of the input; broken ones are refused.
+
+Mutants are made of every node of every file that workers share or wait by. One that is refused must be so in a line that
+names the node and the file, or the worker.
+"""
+
+import collections
+import json
+import os
+import random
+import re
+import subprocess
+import tempfile
+
+import harness
+import pytest
+from models import Spec
+from strategies import SMALL, STRATEGIES
+from tensorflow.core.protobuf import meta_graph_pb2
+
+STATEFUL = ("FIFOQueueV2", "QueueEnqueueV2", "QueueDequeueV2", "MutableHashTableV2", "VarHandleOp", "VariableV2", "AssignVariableOp")
+UPDATES = ("ResourceApply", "ResourceScatter", "ResourceSparseApply", "Apply", "AssignAdd", "AssignSub")
+
+
+def rewrite(path, workers, servers, strategy, *extra):
+    folder = tempfile.mkdtemp(dir=harness.workdir())
+    cluster = os.path.join(folder, "cluster.json")
+    jobs = {"worker": [f"a:{i + 1}" for i in range(workers)]}
+    if servers:
+        jobs["ps"] = [f"b:{i + 1}" for i in range(servers)]
+    with open(cluster, "w") as f:
+        json.dump({"cluster": jobs}, f)
+    out = os.path.join(folder, "worker-%d.meta")
+    flags = ["--mode=between-graph", f"--cluster={cluster}", f"--strategy={strategy}", "--device-type=CPU", *SMALL, *extra]
+    harness.run_graft([path, "-o", out, *flags])
+    return [out.replace("%d", str(i)) for i in range(workers)]
+
+
+def certify(files, path):
+    return subprocess.run([harness.graft_opt(), "--certify", *files, f"--against={path}"], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("workers,servers,local", [(2, 1, 1), (3, 2, 1), (2, 0, 2), (3, 1, 2)])
+def test_accepted(strategy, workers, servers, local):
+    """What is written is accepted, in any order of the files."""
+    for model in ("mlp_adam", "mlp_clip", "embedding", "cnn_nobn", "adamw_assign"):
+        for kind in ("resource", "ref"):
+            if strategy == "auto" and (model, kind) == ("embedding", "ref"):
+                continue  # The cut refuses proxies that are resources of variables that are not.
+            path = harness.export(Spec(model, kind))
+            files = rewrite(path, workers, servers, strategy, f"--replicas={local}")
+            for order in (files, files[::-1]):
+                ran = certify(order, path)
+                assert (ran.returncode, ran.stderr) == (0, ""), (model, kind)
+
+
+def mutants(node):
+    """What makes a copy of a node wrong, by a word."""
+    scope = node.name.split("/")[0]
+
+    def name(n):
+        n.attr["shared_name"].s = b"" if n.op != "VariableV2" else b"other"
+
+    def task(n):
+        n.device = re.sub("task:[0-9]+", "task:7", n.device)
+
+    def key(n):
+        n.input[1] = f"{scope}/zero"
+
+    def fewer(n):
+        n.attr["N"].i -= 1
+        del n.input[n.attr["N"].i]
+
+    def stamp(n):
+        del n.attr["_graft_part"]
+
+    def count(n):
+        tensor = n.attr["value"].tensor
+        tensor.tensor_content = bytes([tensor.tensor_content[0] ^ 1]) + tensor.tensor_content[1:]
+
+    def wait(n):
+        del n.input[-1]
+
+    if node.op in ("FIFOQueueV2", "MutableHashTableV2", "VarHandleOp"):
+        yield "shared_name made private", name
+    if node.op == "VariableV2":
+        yield "private name shared", name
+    if node.op in STATEFUL and "task:" in node.device:
+        yield "device of another task", task
+    if node.op == "QueueEnqueueV2" and node.input[1] != f"{scope}/zero":
+        yield "key of a message", key
+    if node.op == "AddN" and node.attr["N"].i > 1:
+        yield "one addend less", fewer
+    if "_graft_part" in node.attr and node.attr["_graft_part"].s in (b"number", b"put", b"get", b"name", b"step"):
+        yield "stamp", stamp
+    if node.op == "Const" and scope == "between" and len(node.attr["value"].tensor.tensor_content) in (4, 8):
+        yield "constant of the exchange", count
+    if node.input and node.input[-1].startswith("^") and (
+        node.name.endswith("all_given") or node.op in UPDATES or (scope == "between" and node.op != "NoOp")
+    ):
+        yield "token or wait missing", wait
+
+
+@pytest.mark.parametrize("strategy,workers", [("ps", 2), ("all-reduce", 2), ("partitioned-ps", 3), ("parallax", 3)])
+def test_mutants(strategy, workers, request):
+    path = harness.export(Spec("embedding" if strategy == "parallax" else "mlp_adam", "resource"))
+    files = rewrite(path, workers, 1, strategy)
+    read = []
+    for file in files:
+        with open(file, "rb") as f:
+            read.append(meta_graph_pb2.MetaGraphDef.FromString(f.read()))
+    cases = [(i, k, word, edit) for i, m in enumerate(read) for k, n in enumerate(m.graph_def.node) for word, edit in mutants(n)]
+    if not request.config.getoption("--full"):
+        cases = random.Random(7).sample(cases, 300)
+    mutant, wrong, seen = files[0] + ".mutant", [], collections.Counter()
+    for i, k, word, edit in cases:
+        broken = meta_graph_pb2.MetaGraphDef()
+        broken.CopyFrom(read[i])
+        edit(broken.graph_def.node[k])
+        with open(mutant, "wb") as f:
+            f.write(broken.SerializeToString(deterministic=True))
+        ran = certify([*files[:i], mutant, *files[i + 1 :]], path)
+        line = next((each for each in ran.stderr.splitlines() if "error:" in each), "")
+        seen[word] += 1
+        if ran.returncode != 1 or not ("node '" in line or "worker" in line or "files" in line):
+            wrong.append((i, broken.graph_def.node[k].name, word, ran.returncode, line))
+    assert not wrong, wrong
+    assert len(seen) >= 6, seen
