@@ -187,8 +187,7 @@ bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
       continue;
     // A read that waits for something is one, too.
     bool IsRead = G->isOp(N, op::ReadVariableOp) || G->isOp(N, op::Identity);
-    if (N == Proxied ||
-        (IsRead && N != Update && G->input(N, 0).Node == C.Var))
+    if (N == Proxied || (IsRead && N != Update && G->input(N, 0).Node == C.Var))
       return true;
     for (Endpoint E : G->inputs(N))
       Work.push_back(E.Node);
