@@ -236,8 +236,10 @@ void Folder::make(Group &Gr) {
     takeFrame(Gr);
   if (FromInput && L.isOp(M, op::Const)) {
     NodeId Was = In.find(Gr.Base);
-    if (In.isOp(Was, op::Const) && In.attr(Was, "value") != L.attr(M, "value"))
-      P->setAttr(N, OriginalAttr, *In.attr(Was, "value"));
+    // What foldAlone() takes for the input has names and ops only.
+    auto Value = In.isOp(Was, op::Const) ? In.attr(Was, "value") : std::nullopt;
+    if (Value && Value != L.attr(M, "value"))
+      P->setAttr(N, OriginalAttr, *Value);
   }
   if (FromInput &&
       (L.isOp(M, op::TensorArrayV3) || L.isOp(M, op::EnsureShape))) {
