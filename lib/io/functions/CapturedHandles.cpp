@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <map>
 
@@ -164,10 +165,10 @@ Expected<std::string> captureVariables(StringRef Bytes,
   }
   for (const auto &[Variable, Its] : Variables)
     if (!Its.Shape)
-      return failure("--capture: nothing says the shape of '" + Variable +
-                     "': give it, as in " + Variable +
-                     "[4,3], or [] of a scalar, or export the graph with "
-                     "as_graph_def(add_shapes=True)");
+      return failure(formatv("--capture: nothing says the shape of '{0}': give "
+                             "it, as in {0}[4,3], or [] of a scalar, or export "
+                             "the graph with as_graph_def(add_shapes=True)",
+                             Variable));
   GraphDef Out = G;
   Out.clear_node();
   StringSet<> Made;
