@@ -163,7 +163,9 @@ int main(int Argc, char **Argv) {
   auto Stop = [] { return Interrupted != 0; };
   O.Stop = Stop;
   Expected<Reduced> Found = reduce((*Buffer)->getBuffer(), Trying, O);
-  sys::fs::remove_directories(Folder);
+  if (std::error_code E = sys::fs::remove_directories(Folder))
+    errs() << "graft-reduce: warning: " << Folder
+           << ": cannot be removed: " << E.message() << '\n';
   if (!Found)
     return fail(Found.takeError());
   Error Failed = writeReduced(Found->Bytes, Output);
