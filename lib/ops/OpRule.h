@@ -122,6 +122,8 @@ struct IndexUse {
     Axis,     ///< Along one axis: that of GatherV2, else the first.
     LastAxis, ///< Along the last axis.
     Columns,  ///< A column for each of the first axes.
+    /// Along the first axis, by numbers that count rows of another tensor.
+    OtherRows,
   };
   int8_t Index = -1; ///< The operand with the indices; -1: none.
   int8_t Table = -1; ///< The operand with the elements; -1: output 0.

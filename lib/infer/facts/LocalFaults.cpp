@@ -18,6 +18,8 @@
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
+
 using namespace llvm;
 
 namespace graft {
@@ -99,6 +101,10 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
                                  : Input(static_cast<unsigned>(Use.Table));
   bool Fits = Use.By == IndexUse::Columns ? IsOfAll(Index, Table)
                                           : isOfRows(Index, Table, Axis(Table));
+  // Not where they count those of what nobody knows of.
+  if (Use.By == IndexUse::OtherRows && hasOwnAxis(Table, 0) &&
+      !Facts.Types.type(Index).Zero && !Facts.Dims.numbers(Index))
+    Fits = false;
   return Fits ? ""
               : "looks up rows in a per-replica shard by indices that may be "
                 "out of its range at run time";
@@ -225,6 +231,19 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
         return TooShort.str();
     }
   }
+  // Elements that are mirrored have to be there.
+  if (G.isOp(N, op::MirrorPad))
+    if (auto Paddings = Facts.Dims.numbers(G.input(N, 1));
+        Paddings && Paddings->size() == 2 * Shape->size()) {
+      int64_t Edge = G.stringAttr(N, "mode") == StringRef("REFLECT") ? 1 : 0;
+      for (unsigned I = 0; I < Shape->size(); ++I) {
+        int64_t Most = std::max((*Paddings)[2 * I], (*Paddings)[2 * I + 1]);
+        auto Dim = Table.sym((*Shape)[I]);
+        if (Most > 0 && Dim && Dim->isLocal() &&
+            !fitsInto(N, I, 0, Most + Edge))
+          return TooShort.str();
+      }
+    }
   if (G.isOp(N, op::StridedSlice) &&
       G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
       G.intAttr(N, "new_axis_mask").value_or(0) == 0) {
