@@ -232,18 +232,23 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
     }
   }
   // Elements that are mirrored have to be there.
-  if (G.isOp(N, op::MirrorPad))
-    if (auto Paddings = Facts.Dims.numbers(G.input(N, 1));
-        Paddings && Paddings->size() == 2 * Shape->size()) {
-      int64_t Edge = G.stringAttr(N, "mode") == StringRef("REFLECT") ? 1 : 0;
-      for (unsigned I = 0; I < Shape->size(); ++I) {
-        int64_t Most = std::max((*Paddings)[2 * I], (*Paddings)[2 * I + 1]);
-        auto Dim = Table.sym((*Shape)[I]);
-        if (Most > 0 && Dim && Dim->isLocal() &&
-            !fitsInto(N, I, 0, Most + Edge))
-          return TooShort.str();
-      }
+  if (G.isOp(N, op::MirrorPad)) {
+    NodeId Of = G.input(N, 1).Node;
+    auto Paddings = G.isOp(Of, op::Const) ? constValue(G, Of) : std::nullopt;
+    bool Known = Paddings && Paddings->HasInts &&
+                 Paddings->Ints.size() == 2 * Shape->size();
+    int64_t Edge = G.stringAttr(N, "mode") == StringRef("REFLECT") ? 1 : 0;
+    for (unsigned I = 0; I < Shape->size(); ++I) {
+      auto Dim = Table.sym((*Shape)[I]);
+      if (!Dim || !Dim->isLocal())
+        continue;
+      int64_t Most =
+          Known ? std::max(Paddings->Ints[2 * I], Paddings->Ints[2 * I + 1])
+                : 1;
+      if (Most > 0 && !fitsInto(N, I, 0, Most + Edge))
+        return TooShort.str();
     }
+  }
   if (G.isOp(N, op::StridedSlice) &&
       G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
       G.intAttr(N, "new_axis_mask").value_or(0) == 0) {
