@@ -276,8 +276,8 @@ def check_replicas(table, tools, source):
 
 
 def check_messages(table, tools):
-    """GraphDef and NodeDef messages are made by the text format, of calls of functions, which are messages, and by the
-    verifier of fields of a node that no writer gives it."""
+    """GraphDef and NodeDef messages are made by the text format, of calls of functions and their bodies, which are messages,
+    by the verifier of fields of a node that no writer gives it, for --capture, and by graft-reduce, which is no rewrite."""
     libraries = [f for f in os.listdir(tools.build) if re.fullmatch(r"libgraft_\w+\.a", f)]
     symbols = subprocess.run(
         ["nm", "-A", "-C", "-u", *sorted(libraries)], cwd=tools.build, text=True, stdout=subprocess.PIPE,
@@ -289,9 +289,10 @@ def check_messages(table, tools):
         if found and found[1] != "proto" and re.search(r"tensorflow::(Graph|Node)Def::", line):
             users.add(f"{found[1]}/{found[2]}")
     text_room = {"io/Text.cpp", "io/TextWriter.cpp"}
-    calls = {"io/Functions.cpp", "lower/TpuFunctions.cpp"}
+    calls = {"io/Functions.cpp", "io/FunctionGraph.cpp", "lower/TpuFunctions.cpp"}
     unusual = {"graph/VerifyDefinitions.cpp"}
-    others = ", ".join(sorted(users - text_room - calls - unusual))
+    other_tools = {"io/CapturedHandles.cpp", "reduce/Parts.cpp"}
+    others = ", ".join(sorted(users - text_room - calls - unusual - other_tools))
     table.check(f"NodeDef messages of usual nodes: {others or 'none'}", users and not others)
 
 
