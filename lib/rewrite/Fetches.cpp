@@ -375,10 +375,10 @@ void Fetches::addForward() {
     for (Endpoint E : G.dataInputs(N))
       Next.push_back(E.Node);
   }
-  // A name costs about a quarter of a node of each replica.
-  constexpr size_t LeastNames = 4, MostNames = 128, NodesForName = 16;
-  size_t Left =
-      std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
+  // A name costs about a quarter of a node of each replica: all of them are 2 %
+  // of the output.
+  constexpr size_t LeastNames = 4, NodesForName = 16;
+  size_t Left = LeastNames + G.size() / NodesForName;
   for (size_t I = 0; I < Before.size() && Left != 0; ++I) {
     NodeId N = Before[I];
     if (Reached[N] || OfGradients[G.node(N)])
