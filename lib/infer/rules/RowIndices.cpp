@@ -78,10 +78,15 @@ bool isRows(const ReplicationType &X, int Axis) {
 /// something else; but if it has the rows of another feed, it is said.
 bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
                 unsigned Axis, ReplicationType Result) {
-  auto S = C.sizeOf(E, Axis),
-       Of = C.sizeOf(types::rowsNumbered(C, Numbers.Cause), 0);
-  if (!S || !Of)
-    return false;
+  Endpoint Numbered = types::rowsNumbered(C, Numbers.Cause);
+  auto S = C.sizeOf(E, Axis), Of = C.sizeOf(Numbered, 0);
+  if (!S || !Of) {
+    // So many times the rows of the batch that nobody knows how many.
+    if (!C.isSameSize(E, Axis, Numbered, 0))
+      return false;
+    C.setAll(Result);
+    return true;
+  }
   if (*S == *Of || C.D.replicas() == 1) {
     C.setAll(Result);
     return true;
@@ -107,8 +112,11 @@ bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
 
 /// Whether the node at hand numbers as many rows as one replica has.
 bool numbersLocalRows(const TypeContext &C) {
-  auto S = C.sizeOf(types::rowsNumbered(C, C.N), 0);
-  return S && S->B == 1 && S->R == 0;
+  auto Shape = C.D.shape(types::rowsNumbered(C, C.N));
+  if (!Shape || Shape->empty())
+    return false;
+  auto S = C.D.table().sym(Shape->front());
+  return S ? S->B == 1 && S->R == 0 : C.D.table().followsRows(Shape->front());
 }
 
 /// The axis of operand \p I, indices of which the first is a row number; -1.

@@ -250,9 +250,23 @@ DimId SizeContext::product(unsigned Slot, DimId X, DimId Y) {
              (Table.isSame(X) && Table.followsRows(Y))) {
     Table.markRows(D);
   }
-  if (!Table.isKnown(D))
-    Factors[Table.find(D)] = factorsOf({X, Y});
+  if (!Table.isKnown(D)) {
+    DimList Of = factorsOf({X, Y});
+    unifyProducts(D, Of);
+    Factors[Table.find(D)] = std::move(Of);
+  }
   return D;
+}
+
+/// Two products of the same factors are one size.
+void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
+  DimList Key(Of.begin(), Of.end());
+  for (DimId &Factor : Key)
+    Factor = Table.find(Factor);
+  sort(Key);
+  auto [It, New] = Products.try_emplace(std::move(Key), D);
+  if (!New)
+    Table.unify(It->second, D);
 }
 
 DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
@@ -330,6 +344,7 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
     return slotFrom(Slot | OpaqueSlot, {X, Y});
   DimId D = slotFrom(Slot, {X, Y});
   if (Left && !Left->empty() && !Table.isKnown(D)) {
+    unifyProducts(D, *Left);
     Factors[Table.find(D)] = *Left;
     if (Table.followsRows(X) && Table.isSame(Y))
       Table.markRows(D);
@@ -454,7 +469,7 @@ bool SizeContext::isNeverOne(DimId Size) const {
 bool SizeContext::countsLocally(ArrayRef<DimId> X) const {
   bool OfRows = any_of(X, [&](DimId D) {
     auto S = Table.sym(D);
-    return S && S->isLocal();
+    return S ? S->isLocal() : Table.followsRows(D);
   });
   return OfRows && !A.Options.Unpatched &&
          G.node(N).Count == Copies::PerReplica &&

@@ -137,6 +137,7 @@ public:
   }
   /// \p List with what sizes that are not known are products of in their place.
   DimList factorsOf(llvm::ArrayRef<DimId> List) const;
+  void unifyProducts(DimId D, llvm::ArrayRef<DimId> Of);
   /// The sum of \p Parts, of which not all are numbers.
   DimId total(unsigned Slot, llvm::ArrayRef<DimId> Parts);
   /// A size of an element-wise result.
@@ -242,6 +243,8 @@ protected:
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
   /// By size that is not known: the sizes that it is the product of.
   llvm::DenseMap<DimId, DimList> Factors;
+  /// By their factors, in order, as far as they are known to be equal.
+  std::map<DimList, DimId> Products;
   /// Likewise that it is the sum of.
   llvm::DenseMap<DimId, DimList> Summands;
   std::vector<NodeId> Fed; ///< See setFed.

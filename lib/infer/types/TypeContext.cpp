@@ -279,6 +279,13 @@ std::optional<Sym> TypeContext::sizeOf(Endpoint E, unsigned Axis) const {
   return S && Axis < S->size() ? D.table().sym((*S)[Axis]) : std::nullopt;
 }
 
+bool TypeContext::isSameSize(Endpoint X, unsigned AxisOfX, Endpoint Y,
+                             unsigned AxisOfY) const {
+  auto A = D.shape(X), B = D.shape(Y);
+  return A && AxisOfX < A->size() && B && AxisOfY < B->size() &&
+         D.table().find((*A)[AxisOfX]) == D.table().find((*B)[AxisOfY]);
+}
+
 int TypeContext::alignedAxis(unsigned I, int Axis) const {
   int In = rank(I), Out = rank(out());
   return In < 0 || Out < In ? -1 : Axis + Out - In;

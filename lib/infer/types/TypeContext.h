@@ -119,6 +119,10 @@ public:
   auto numbers(unsigned I) const { return D.numbers(input(I)); }
   /// The size of an axis, unless nothing is known of it.
   std::optional<Sym> sizeOf(Endpoint E, unsigned Axis) const;
+  /// Whether axis \p AxisOfX of \p X and axis \p AxisOfY of \p Y are one size,
+  /// known or not.
+  bool isSameSize(Endpoint X, unsigned AxisOfX, Endpoint Y,
+                  unsigned AxisOfY) const;
   /// Axis of the result that axis \p Axis of operand \p I is, when shapes are
   /// aligned at the right; -1 when a shape is not known.
   int alignedAxis(unsigned I, int Axis) const;
