@@ -11,9 +11,11 @@
 #include "lib/certify/partition/PartitionCheck.h"
 #include "lib/certify/partition/PartitionLike.h"
 #include "lib/certify/workers/WorkersCheck.h"
+#include "lib/infer/graph/ReadOrder.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/program/Program.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -25,6 +27,8 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
            Claim What) {
   Graph &G = Input.graph();
   inlineCalls(G, {.Kept = {}, .Like = &Output});
+  if (hasOrderedReads(Output))
+    orderReads(G, findOpenReads(G));
   if (readMesh(Output).Node != NoNode && stampedReplicas(Output) == 0)
     return partitionLike(Input, Output, Diags) &&
            certifyProgram(G, Output, Diags);
@@ -55,6 +59,8 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
     if (!G.hasUses(N))
       Ends.insert(G.name(N));
   inlineCalls(G, {.Kept = {}, .Like = Outputs.front()});
+  if (any_of(Outputs, [](const Graph *Out) { return hasOrderedReads(*Out); }))
+    orderReads(G, findOpenReads(G));
   if (!partitionLike(Input, *Outputs.front(), Diags))
     return false;
   std::unique_ptr<Graph> All = joinWorkers(G, Ends, Outputs, Diags);

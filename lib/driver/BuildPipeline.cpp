@@ -78,6 +78,9 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   InlineFunctionsOptions Inline;
   Inline.Fetch = O.Fetches;
   P.add(createInlineFunctionsPass(Inline));
+  // A TPU computation reads its variables first, and writes them last.
+  if (!IsTpu)
+    P.add(createOrderReadsPass());
   AssignStrategyOptions Assign = O.Assign;
   bool HasRecord = Assign.forAll() == Policy::None;
   if (HasRecord)

@@ -88,7 +88,7 @@ room(lib/certify/fold ${Base} ${Program} lib/infer/graph lib/infer/rules
 room(lib/certify/workers ${Base} lib/program lib/program/forms lib/infer/graph
   lib/infer/facts lib/certify/forms)
 room(lib/certify/partition ${Base} lib/io lib/program lib/rewrite/partition)
-room(lib/certify ${Base} lib/io lib/io/inline lib/program
+room(lib/certify ${Base} lib/io lib/io/inline lib/program lib/infer/graph
   lib/certify/compare lib/certify/fold lib/certify/partition
   lib/certify/workers)
 

@@ -290,6 +290,18 @@ def trimmed(b: Builder):
     descend(b, b.loss(b.total(tf.square(error))))
 
 
+def padding_removed(b: Builder):
+    """A layer takes words that are no padding, of sequences of unknown length, as transformers do."""
+    x, y = tf1.placeholder(tf.int32, [b.spec.batch, None], name="x"), b.placeholder("y", [1])
+    words = tf.nn.embedding_lookup(b.variable("table", [11, 5], 0.7), x)
+    found = tf.cast(tf.where(tf.reshape(tf.cast(tf.equal(x, 0), b.dtype), [-1]) < 0.5), tf.int32)
+    layer = tf.tanh(tf.matmul(tf.gather_nd(tf.reshape(words, [-1, 5]), found), b.variable("w", [5, 5])))
+    rows, steps = tf.shape(words)[0], tf.shape(words)[1]
+    back = tf.reshape(tf.scatter_nd(found, layer, [rows * steps, 5]), [rows, steps, 5])
+    error = tf.matmul(tf.reduce_sum(words + back, axis=1), b.variable("v", [5, 1])) - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
 def fields(b: Builder):
     """Two axes of unknown size are made one: an example has so many fields as the step divides it into."""
     x, y = tf1.placeholder(tf.int32, [b.spec.batch, None, None], name="x"), b.placeholder("y", [1])
@@ -488,6 +500,16 @@ def batch_norm_written_out(b: Builder):
     descend(b, b.loss(b.total(tf.square(error))))
 
 
+def without_barriers(b: Builder):
+    """tf.gradients has no barrier behind the gradients of an op: nothing orders the read of a weight with its update."""
+    x, y = b.inputs([5], [1])
+    weights = [b.variable("w", [5, 6]), b.variable("u", [6, 6]), b.variable("v", [6, 1])]
+    h = tf.nn.relu(tf.matmul(tf.tanh(tf.matmul(x, weights[0])), weights[1]))
+    loss = b.loss(b.total(tf.square(tf.matmul(h, weights[2]) - y)))
+    pairs = [(b.scaled(g), w) for g, w in zip(tf.gradients(loss, weights), weights)]
+    tf1.train.GradientDescentOptimizer(0.1 / b.per).apply_gradients(pairs, name="train_op")
+
+
 def recurrent(b: Builder):
     """A cell unrolled over the steps; the state starts from zeros of the batch's size."""
     steps, width = 3, 4
@@ -588,6 +610,7 @@ HABITS: Dict[str, Habit] = {
     "tied_embedding": Habit(tied_embedding, tokens),
     "squeezed": Habit(squeezed, one_target),
     "trimmed": Habit(trimmed, padded),
+    "padding_removed": Habit(padding_removed, padded),
     "fields": Habit(fields, grouped),
     "gan": Habit(
         gan,
@@ -609,6 +632,7 @@ HABITS: Dict[str, Habit] = {
     "attention": Habit(attention, models.classification((4, 6), 3)),
     "normalised": Habit(normalised, ROWS),
     "batch_norm_written_out": Habit(batch_norm_written_out, ROWS),
+    "without_barriers": Habit(without_barriers, ROWS),
     "recurrent": Habit(recurrent, sequences),
     "fed_rows": Habit(fed_rows, sequences),
     "dropout": Habit(dropout, ROWS),

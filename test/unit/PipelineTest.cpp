@@ -169,13 +169,16 @@ TEST_CASE("a strategy that decides by devices is given them", "[pipeline]") {
   };
   CHECK(Begins("tpu", "inline-functions,assign-strategy,replicate{"));
   CHECK(Begins("partitioned-ps",
-               "inline-functions,assign-strategy{strategy=partitioned-ps,"
+               "inline-functions,order-reads,"
+               "assign-strategy{strategy=partitioned-ps,"
                "devices=/device:CPU:0;/device:CPU:1},partition-variables,"));
   // Whole variables need no such pass; of a file nobody knows.
-  CHECK(Begins("parallax", "inline-functions,assign-strategy{strategy=parallax,"
+  CHECK(Begins("parallax", "inline-functions,order-reads,"
+                           "assign-strategy{strategy=parallax,"
                            "devices=/device:CPU:0;/device:CPU:1},replicate"));
   CHECK(Begins("a file",
-               "inline-functions,assign-strategy{strategy='a file',"
+               "inline-functions,order-reads,"
+               "assign-strategy{strategy='a file',"
                "devices=/device:CPU:0;/device:CPU:1},partition-variables,"));
 }
 

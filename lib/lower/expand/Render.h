@@ -17,6 +17,7 @@
 #include "lib/io/OutputBuffer.h"
 #include "lib/lower/expand/Expand.h"
 #include "lib/lower/expand/FastNodeWriter.h"
+#include "lib/program/OrderedReads.h"
 #include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
 #include "lib/strategy/Record.h"
@@ -51,10 +52,11 @@ inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
 /// Whether the attribute \p Key of the program stays in the output: what the
 /// copies of a sync-on-read variable are together cannot be seen from them, nor
 /// what an update is in the input whose name runs a refresh, too, nor that a
-/// reduction was asked for.
+/// reduction was asked for, nor which waits are not of the input.
 inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          Key == LengthsAttr || Key == AssumedAttr || Key == AgainAttr ||
+         Key == OrderedAttr ||
          (Key == OriginAttr && N.Count == Copies::Once &&
           N.Kind == Inserted::No) ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);

@@ -191,18 +191,6 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
   return Good;
 }
 
-bool passesMemoryOn(StringRef Op) {
-  static constexpr StringLiteral Ops[] = {
-      op::Identity,      op::IdentityN,     op::Switch,
-      op::Merge,         op::Enter,         op::Exit,
-      op::NextIteration, op::Reshape,       op::Squeeze,
-      op::ExpandDims,    op::StopGradient,  op::PreventGradient,
-      op::Bitcast,       op::CheckNumerics, op::EnsureShape,
-      op::Slice,         op::StridedSlice,  op::Split,
-      op::SplitV,        op::Unpack,        op::PlaceholderWithDefault};
-  return is_contained(Ops, Op);
-}
-
 /// Marks what runs after an update of a reference: it is reached from there.
 void PartitionPlan::findAfterUpdates() {
   SmallVector<NodeId, 32> Found;

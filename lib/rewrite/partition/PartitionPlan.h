@@ -7,6 +7,7 @@
 #ifndef GRAFT_LIB_REWRITE_PARTITION_PARTITIONPLAN_H
 #define GRAFT_LIB_REWRITE_PARTITION_PARTITIONPLAN_H
 
+#include "lib/infer/graph/References.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/strategy/Record.h"
 #include "lib/support/Diagnostics.h"
@@ -51,9 +52,6 @@ enum class PartitionedUse : uint8_t {
 
 /// What \p U does with the handle or reference of a variable.
 PartitionedUse classifyUse(const Graph &G, const VariableIndex &Vars, Use U);
-
-/// Whether \p Op may pass on the memory of its first input.
-bool passesMemoryOn(llvm::StringRef Op);
 
 /// The variables that are cut: those that were asked for, and the slots of
 /// their shape that some op updates together with one of them. Everything that

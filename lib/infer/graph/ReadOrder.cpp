@@ -1,0 +1,186 @@
+//===- lib/infer/graph/ReadOrder.cpp - reads before updates ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/graph/ReadOrder.h"
+
+#include "lib/infer/graph/References.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+
+#include <array>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class OpenReads {
+public:
+  explicit OpenReads(const Graph &G)
+      : G(G), Vars(G), Order(topologicalOrder(G)) {}
+
+  std::vector<OpenRead> find();
+
+private:
+  void findUpdates();
+  void addReaders(NodeId Var);
+  void addReads(NodeId Update, ArrayRef<NodeId> Readers);
+  bool mayWaitFor(NodeId Reader, NodeId Update) const;
+  void dropOrdered();
+  /// Whether it does so each time it runs, and nothing else.
+  bool readsElements(NodeId N) const {
+    const OpDef *Def = G.opDef(N);
+    return Def && !Def->isStateful() &&
+           !(ruleOf(Def->Name).Is & trait::ReadsSizes) &&
+           !G.isOp(N, op::ZerosLike) && !G.isOp(N, op::IsVariableInitialized);
+  }
+  bool isControlFlow(NodeId N) const {
+    StringRef Op = G.opName(N);
+    Op.consume_front("Ref");
+    return Op == op::Switch || Op == op::Merge || Op == op::Enter ||
+           Op == op::Exit || Op == op::NextIteration;
+  }
+
+  /// How many nodes above an update are looked at for what a reader takes: the
+  /// gradient is made near it.
+  static constexpr unsigned MostAbove = 64;
+  /// Pairs that are told apart in one sweep, and sweeps.
+  static constexpr unsigned Words = 4, MostSweeps = 16;
+
+  const Graph &G;
+  VariableIndex Vars;
+  std::vector<NodeId> Order;
+  std::vector<bool> IsLate; ///< It runs after an update.
+  /// The update that a node leads to; NoNode for none, Several for more.
+  static constexpr NodeId Several = NoNode - 1;
+  std::vector<NodeId> LeadsTo;
+  SmallSet<NodeId, 32> Views, Above; ///< Of the variable, the update at hand.
+  std::vector<OpenRead> Found;
+};
+
+void OpenReads::findUpdates() {
+  IsLate.resize(G.size());
+  LeadsTo.assign(G.size(), NoNode);
+  for (NodeId N : Order)
+    for (Endpoint E : G.inputs(N))
+      if (IsLate[E.Node] || Vars.isUpdate(G, E.Node))
+        IsLate[N] = true;
+  for (NodeId N : reverse(Order)) {
+    NodeId To = Vars.isUpdate(G, N) ? N : LeadsTo[N];
+    if (To == NoNode)
+      continue;
+    for (Endpoint E : G.inputs(N)) {
+      NodeId &Its = LeadsTo[E.Node];
+      Its = Its == NoNode || Its == To ? To : Several;
+    }
+  }
+}
+
+/// Whether what \p Reader needs is needed for \p Update anyway, as far as that
+/// is seen nearby.
+bool OpenReads::mayWaitFor(NodeId Reader, NodeId Update) const {
+  if (!readsElements(Reader) || IsLate[Reader] || Above.contains(Reader) ||
+      LeadsTo[Reader] == NoNode || LeadsTo[Reader] == Update)
+    return false;
+  // Where all that it takes is alive and in one frame with the update, it is.
+  bool TakesOther = false;
+  for (Endpoint E : G.inputs(Reader)) {
+    if (Views.contains(E.Node) ||
+        (G.isOp(E.Node, op::Const) && G.node(E.Node).NumInputs == 0))
+      continue;
+    if (!Above.contains(E.Node))
+      return false;
+    TakesOther = true;
+  }
+  return TakesOther;
+}
+
+void OpenReads::addReads(NodeId Update, ArrayRef<NodeId> Readers) {
+  Above.clear();
+  SmallVector<NodeId, MostAbove> Work{Update};
+  for (size_t I = 0; I < Work.size() && Work.size() < MostAbove; ++I)
+    for (Endpoint E : G.inputs(Work[I]))
+      if (!Views.contains(E.Node) && !isControlFlow(E.Node) &&
+          Above.insert(E.Node).second)
+        Work.push_back(E.Node);
+  for (NodeId Reader : Readers)
+    if (mayWaitFor(Reader, Update))
+      Found.push_back({Reader, Update});
+}
+
+void OpenReads::addReaders(NodeId Var) {
+  Views.clear();
+  SmallVector<NodeId, 8> Work{Var}, Readers, Updates;
+  while (!Work.empty())
+    G.forEachUse(Work.pop_back_val(), [&](Use U) {
+      if (!G.isData(U))
+        return;
+      if (Vars.isUpdate(G, U.User)) {
+        if (Vars.variableOf(G.input(U)) == Var && U.Index == 0)
+          Updates.push_back(U.User);
+      } else if (isControlFlow(U.User)) {
+        return;
+      } else if (passesMemoryOn(G.opName(U.User)) && U.Index == 0) {
+        if (Views.insert(U.User).second)
+          Work.push_back(U.User);
+      } else {
+        Readers.push_back(U.User);
+      }
+    });
+  sort(Readers);
+  Readers.erase(llvm::unique(Readers), Readers.end());
+  for (NodeId Update : Updates)
+    addReads(Update, Readers);
+}
+
+/// Drops reads that an update comes after already.
+void OpenReads::dropOrdered() {
+  constexpr size_t Bits = 64, Each = Bits * Words;
+  std::vector<OpenRead> Open;
+  std::vector<std::array<uint64_t, Words>> Behind(G.size());
+  for (size_t Begin = 0; Begin < Found.size() && Begin < Each * MostSweeps;
+       Begin += Each) {
+    ArrayRef<OpenRead> Now =
+        ArrayRef(Found).slice(Begin, std::min(Each, Found.size() - Begin));
+    Behind.assign(G.size(), {});
+    for (auto [I, Read] : enumerate(Now))
+      Behind[Read.Reader][I / Bits] |= uint64_t(1) << I % Bits;
+    for (NodeId N : Order)
+      for (Endpoint E : G.inputs(N))
+        for (unsigned W = 0; W < Words; ++W)
+          Behind[N][W] |= Behind[E.Node][W];
+    for (auto [I, Read] : enumerate(Now))
+      if (!(Behind[Read.Update][I / Bits] >> I % Bits & 1))
+        Open.push_back(Read);
+  }
+  Found = std::move(Open);
+}
+
+std::vector<OpenRead> OpenReads::find() {
+  findUpdates();
+  for (NodeId Var : Vars.variables())
+    if (!G.isOp(Var, op::VarHandleOp))
+      addReaders(Var);
+  if (!Found.empty())
+    dropOrdered();
+  return std::move(Found);
+}
+
+} // namespace
+
+std::vector<OpenRead> findOpenReads(const Graph &G) {
+  bool Any = false;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    Any |= isVariableOp(G.opNameOf(Op)) && G.opNameOf(Op) != op::VarHandleOp;
+  return Any ? OpenReads(G).find() : std::vector<OpenRead>();
+}
+
+} // namespace graft

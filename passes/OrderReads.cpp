@@ -1,0 +1,69 @@
+//===- passes/OrderReads.cpp - order-reads ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes updates of reference variables wait for reads of the same step that
+// nothing orders with them. Optimizer.compute_gradients puts a barrier behind
+// the gradients of each op; tf.gradients does not, so the gradient of a product
+// may read the weights while they are updated:
+//
+//     dx = MatMul(dy, w)                  dx = MatMul(dy, w)
+//     dw = MatMul(x, dy)             →    dw = MatMul(x, dy)
+//     ApplyGradientDescent(w, lr, dw)     ApplyGradientDescent(w, lr, dw, ^dx)
+//
+// Which comes first on one device depends on its executor; of replicas, one may
+// read before the update and another after it, which is no step of the input.
+// Reading first is: it is the gradient that the author asked for. So this is a
+// normal form of the input, and the certificate takes its snapshot behind it.
+// It is said in a warning, because one device may have taken the other order.
+//
+// Relies on: functions are inlined.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/graph/ReadOrder.h"
+#include "lib/io/Module.h"
+#include "lib/pass/Pass.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class OrderReads final : public PassBase<OrderReads> {
+public:
+  static constexpr PassInfo Info = {
+      "order-reads", "Make updates wait for reads that the input leaves open",
+      "An update of a reference variable waits for the readers of the same\n"
+      "step that nothing orders with it, where it needs all that they need."};
+
+  Effect effect() const override { return Effect::Normalises; }
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+};
+
+PassResult OrderReads::run(Module &M, DiagnosticEngine &Diags) {
+  Graph &G = M.graph();
+  std::vector<OpenRead> Reads = findOpenReads(G);
+  Statistics["reads ordered"] = Reads.size();
+  if (Reads.empty())
+    return PassResult::Unchanged;
+  auto [Reader, Update] = Reads.front();
+  std::string Message = formatv(
+      "reads a variable for a gradient, and nothing in the input orders that "
+      "with its update '{0}', as with tf.gradients: here the read comes first, "
+      "one device may take the new value",
+      G.name(Update));
+  if (Reads.size() > 1)
+    Message += formatv("; and {0} more like this", Reads.size() - 1).str();
+  Diags.warning("order", G.name(Reader), std::move(Message));
+  orderReads(G, Reads);
+  return PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(OrderReads)
+
+} // namespace graft
