@@ -433,7 +433,8 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   if (Options.Once)
     return PassResult::Changed;
   declareRanks(*G, D);
-  auto Chosen = chooseFeeds(*G, *Options.Feed, D);
+  auto Chosen =
+      chooseFeeds(*G, *Options.Feed, static_cast<unsigned>(Devices.size()), D);
   if (!Chosen)
     return PassResult::Failure;
   Feeds = std::move(*Chosen);

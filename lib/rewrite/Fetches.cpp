@@ -286,6 +286,10 @@ bool Fetches::hasValue(NodeId N) const {
       Facts.Vars.isUpdate(G, N) || Facts.Types.usesState(N) ||
       Facts.Dims.numOutputs(N) != 1 || isInLoop(N))
     return false;
+  // With one row on each replica it has an axis less there.
+  if (G.isOp(N, op::Sum) && G.node(N).NumData > 1 &&
+      G.isOp(G.input(N, 1).Node, op::BroadcastGradientArgs))
+    return false;
   ReplicationType Type = Facts.Types.number({N, 0});
   unsigned DataType = G.outputType(N, 0);
   bool HoldsRows = !Type.Zero && Type.Order != ReplicationType::AnyOrder;
@@ -301,33 +305,30 @@ bool Fetches::mayBeState(NodeId N) const {
   return Shape && Shape->size() <= 2;
 }
 
-/// Whether only a gradient has \p Op.
+/// Whether only a gradient has \p Op: that of the input of a convolution is
+/// also a transposed one.
 static bool isGradientOp(StringRef Op) {
   return Op == op::BroadcastGradientArgs || Op == op::ConcatOffset ||
          Op.ends_with("Grad") || Op.contains("GradV") ||
-         Op.contains("Backprop");
+         Op.contains("BackpropFilter");
 }
 
-/// Whether \p Loss is one: nothing of a gradient is in it.
-bool Fetches::isLoss(NodeId Loss, const PerOp &OfGradients,
-                     BitVector &Seen) const {
-  SmallVector<NodeId, 32> Work{Loss};
-  while (!Work.empty()) {
-    NodeId N = Work.pop_back_val();
-    if (Seen[N] || !G.isPerReplica(N))
-      continue;
-    if (OfGradients[G.node(N)])
-      return false;
-    Seen.set(N);
-    for (Endpoint E : G.dataInputs(N))
-      Work.push_back(E.Node);
-  }
-  return true;
+/// Nodes that are made of a gradient.
+static BitVector madeOfGradients(const Graph &G, ArrayRef<NodeId> Order,
+                                 const PerOp &IsGradient) {
+  BitVector Made(G.size());
+  for (NodeId N : Order)
+    if (IsGradient[G.node(N)] || any_of(G.dataInputs(N), [&](Endpoint E) {
+          return Made[E.Node] && G.isPerReplica(E.Node);
+        }))
+      Made.set(N);
+  return Made;
 }
 
 void Fetches::addForward() {
-  PerOp OfGradients(
-      G, [](StringRef Op, const OpDef *) { return isGradientOp(Op); });
+  BitVector OfGradients = madeOfGradients(
+      G, Facts.Order,
+      PerOp(G, [](StringRef Op, const OpDef *) { return isGradientOp(Op); }));
   // Weights and what is made of them are numbers that every replica has.
   BitVector Seen(G.size()), OfVariable(G.size());
   auto IsWeight = [&](Endpoint E) {
@@ -355,14 +356,14 @@ void Fetches::addForward() {
   };
   // First what comes after the last weight, then the next names before it.
   std::vector<NodeId> Work, Before;
-  BitVector Forward(G.size()), Reached(G.size());
+  BitVector Reached(G.size());
   for (const auto &[Tensor, Named] : Found)
     if (NodeId N = Tensor.first;
-        sumsUpBatch({N, Tensor.second}) && isLoss(N, OfGradients, Forward))
+        sumsUpBatch({N, Tensor.second}) && !OfGradients[N])
       Work.push_back(N);
   for (NodeId N : Facts.Order)
     if (isKeptOnce(G, N) && isScalar({N, 0}) &&
-        isFloating(G.outputType({N, 0})) && !OfGradients[G.node(N)])
+        isFloating(G.outputType({N, 0})) && !OfGradients[N])
       Before.push_back(N);
   for (size_t I = 0; I < Work.size(); ++I) {
     NodeId N = Work[I];
@@ -381,7 +382,7 @@ void Fetches::addForward() {
   size_t Left = LeastNames + G.size() / NodesForName;
   for (size_t I = 0; I < Before.size() && Left != 0; ++I) {
     NodeId N = Before[I];
-    if (Reached[N] || OfGradients[G.node(N)])
+    if (Reached[N] || OfGradients[N])
       continue;
     Reached.set(N);
     if (G.isPerReplica(N) && mayBeState(N) && hasValue(N))

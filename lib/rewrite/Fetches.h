@@ -83,8 +83,6 @@ private:
   bool isResult(Endpoint E) const;
   bool hasValue(NodeId N) const;
   bool mayBeState(NodeId N) const;
-  bool isLoss(NodeId Loss, const PerOp &OfGradients,
-              llvm::BitVector &Seen) const;
 
   const Graph &G;
   const ProgramFacts &Facts;

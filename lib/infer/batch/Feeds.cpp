@@ -16,6 +16,7 @@
 #include "lib/program/TensorNames.h"
 #include "lib/support/Glob.h"
 
+#include "llvm/ADT/IntEqClasses.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -28,7 +29,8 @@ namespace {
 
 class Chooser {
 public:
-  Chooser(const Graph &G, DiagnosticEngine &Diags) : G(G), Diags(Diags) {}
+  Chooser(const Graph &G, unsigned Replicas, DiagnosticEngine &Diags)
+      : G(G), Replicas(Replicas), Diags(Diags) {}
 
   bool run(ArrayRef<std::string> Rules);
 
@@ -45,12 +47,18 @@ private:
   bool onlySets(Endpoint Feed) const;
   bool isOnlyFor(Endpoint Feed, function_ref<bool(NodeId)> Is) const;
   bool fromStatic(std::vector<Feed *> Candidates);
-  std::vector<std::pair<Feed *, int>>
-  mostWork(ArrayRef<NodeId> Order,
-           const std::map<DimId, std::vector<Feed *>> &Classes,
-           const std::vector<bool> &Training) const;
+  using Split = std::pair<Feed *, int>; ///< A feed, and along which axis.
+  /// Static feeds, by their first dimension.
+  using ByRows = std::map<DimId, std::vector<Feed *>>;
+  std::optional<DimAnalysis> suppose(ArrayRef<NodeId> Order,
+                                     ArrayRef<Split> Set,
+                                     const ByRows &Classes) const;
+  std::vector<Split> related(ArrayRef<NodeId> Order, const ByRows &Classes);
+  std::vector<Split> mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
+                              const std::vector<bool> &Training) const;
 
   const Graph &G;
+  unsigned Replicas;
   DiagnosticEngine &Diags;
 };
 
@@ -305,7 +313,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   bool AnySplit = !Options.Suppose.empty();
   std::vector<bool> Training = training();
   DimAnalysis Dims(G, Order, Options);
-  std::map<DimId, std::vector<Feed *>> Classes;
+  ByRows Classes;
   for (Feed *F : Candidates) {
     auto Shape = Dims.shape(F->At);
     if (!Shape || Shape->empty())
@@ -315,22 +323,27 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
     if (F->Axis < 0)
       Classes[Dims.table().find((*Shape)[0])].push_back(F);
   }
-  if (Classes.empty() || any_of(Feeds, [&](const Feed &F) {
-        return F.Axis >= 0 && (F.Named || Training[F.At.Node]);
-      }))
-    return true;
+  bool SplitTrains = any_of(Feeds, [&](const Feed &F) {
+    return F.Axis >= 0 && (F.Named || Training[F.At.Node]);
+  });
   if (AnySplit)
     erase_if(Classes, [&](const auto &Class) {
       return none_of(Class.second,
                      [&](const Feed *F) { return Training[F->At.Node]; });
     });
+  if (Classes.empty())
+    return true;
+  if (SplitTrains) {
+    for (auto [F, Axis] : related(Order, Classes))
+      F->Axis = Axis;
+    return true;
+  }
   if (Classes.size() == 1 && !AnySplit) {
     for (Feed *F : Classes.begin()->second)
       F->Axis = 0;
     return true;
   }
-  std::vector<std::pair<Feed *, int>> Chosen =
-      mostWork(Order, Classes, Training);
+  std::vector<Split> Chosen = mostWork(Order, Classes, Training);
   if (Chosen.empty() && !AnySplit) {
     Diags.error(
         G.name(Candidates.front()->At.Node),
@@ -343,48 +356,127 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   return true;
 }
 
+/// What sizes are if those of \p Set are rows of the batch; nothing if they
+/// cannot be, or rows meet other rows: with the batch in a variable, or twice
+/// in one of \p Classes.
+std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
+                                            ArrayRef<Split> Set,
+                                            const ByRows &Classes) const {
+  DimOptions Options;
+  Options.Unpatched = true;
+  for (auto [F, Axis] : Set)
+    Options.Suppose.push_back({F->At, static_cast<unsigned>(Axis)});
+  DimAnalysis Supposed(G, Order, Options);
+  auto Follows = [&](DimId D) { return Supposed.table().followsRows(D); };
+  bool Mixes = any_of(Order, [&](NodeId N) {
+    return isVariableOp(G.opName(N)) && Supposed.batchAxis({N, 0}) >= 0;
+  });
+  for (const auto &[Dim, Members] : Classes)
+    for (Feed *F : Members)
+      Mixes |= count_if(*Supposed.shape(F->At), Follows) > 1;
+  if (Mixes || !Supposed.conflicts().empty())
+    return std::nullopt;
+  return Supposed;
+}
+
+/// No size.
+static constexpr DimId AnyDim = ~DimId(0);
+
+/// How many of \p Classes are tried, one inference each.
+static constexpr size_t MaxClasses = 12;
+
+/// Of \p Classes, those whose rows are so many times those of what is split, or
+/// a part of them, if they are split, too: of a policy over sequences, say, the
+/// observations of all steps, and the states before the first, of which the
+/// number is a constant.
+std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
+                                             const ByRows &Classes) {
+  std::vector<Split> Base, Found;
+  for (Feed &F : Feeds)
+    if (F.Axis >= 0)
+      Base.push_back({&F, F.Axis});
+  std::vector<Split> Grown = Base;
+  std::optional<DimAnalysis> Dims;
+  size_t Tried = 0;
+  for (const auto &[Dim, Members] : Classes) {
+    if (++Tried > MaxClasses)
+      break;
+    std::vector<Split> Both = Grown;
+    for (Feed *F : Members)
+      Both.push_back({F, 0});
+    if (auto Supposed = suppose(Order, Both, Classes)) {
+      Grown = std::move(Both);
+      Dims.emplace(std::move(*Supposed));
+    }
+  }
+  if (!Dims)
+    return {};
+  // One size, or rows of both sides of a reshape: equal numbers say nothing.
+  const DimTable &Table = Dims->table();
+  IntEqClasses Meet(static_cast<unsigned>(Table.size()));
+  auto JoinRows = [&](Endpoint E, DimId &With) {
+    auto Shape = Dims->shape(E);
+    for (DimId D : Shape ? *Shape : ArrayRef<DimId>())
+      if (auto S = Table.sym(D); S && S->isLocal()) {
+        if (With != AnyDim)
+          Meet.join(Table.find(D), With);
+        With = Table.find(D);
+      }
+  };
+  for (NodeId N : Order)
+    if (G.isOp(N, op::Reshape)) {
+      DimId With = AnyDim;
+      JoinRows({N, 0}, With);
+      JoinRows(G.input(N, 0), With);
+    }
+  auto RowsOf = [&](Split Of) {
+    return Meet.findLeader(Table.find((*Dims->shape(Of.first->At))[Of.second]));
+  };
+  std::set<unsigned> Rows;
+  for (Split Of : Base)
+    if (auto Shape = Dims->shape(Of.first->At);
+        Shape && size_t(Of.second) < Shape->size())
+      Rows.insert(RowsOf(Of));
+  for (const auto &[Dim, Members] : Classes)
+    for (Feed *F : Members)
+      if (int Axis = rowsAxis(*Dims, *Dims->shape(F->At));
+          Axis >= 0 && Rows.count(RowsOf({F, Axis})))
+        Found.push_back({F, Axis});
+  bool Divides = all_of(Found, [&](Split Of) {
+    int64_t Rows = sourceShape(G, Of.first->At)->Dims[Of.second];
+    return Rows < 0 || Rows % Replicas == 0;
+  });
+  // Without the others they may be nothing of the kind.
+  append_range(Base, Found);
+  bool Good =
+      Divides && (Base.size() == Grown.size() || suppose(Order, Base, Classes));
+  return Good ? Found : std::vector<Split>();
+}
+
 /// Of feeds of which \p Classes have one first dimension, those that hold the
 /// batch: those that begin with one number are supposed to, as far as that
 /// goes, and those are taken with which most of what leads to an update is
 /// spread. What that is says nothing of the result: it is right with any of
 /// them. None if two would be as good.
-std::vector<std::pair<Feed *, int>>
-Chooser::mostWork(ArrayRef<NodeId> Order,
-                  const std::map<DimId, std::vector<Feed *>> &Classes,
+std::vector<Chooser::Split>
+Chooser::mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
   struct Choice {
-    std::vector<std::pair<Feed *, int>> Feeds;
+    std::vector<Split> Feeds;
     double Work;
   };
-  // With the batch in a variable, or twice in a feed, rows meet other rows.
-  auto MixesRows = [&](const DimAnalysis &Supposed) {
-    auto Follows = [&](DimId D) { return Supposed.table().followsRows(D); };
-    for (const auto &[Dim, Members] : Classes)
-      for (Feed *F : Members)
-        if (auto Shape = Supposed.shape(F->At); count_if(*Shape, Follows) > 1)
-          return true;
-    return any_of(Order, [&](NodeId N) {
-      return isVariableOp(G.opName(N)) && Supposed.batchAxis({N, 0}) >= 0;
-    });
-  };
-  auto Suppose =
-      [&](ArrayRef<std::pair<Feed *, int>> Set) -> std::optional<Choice> {
-    DimOptions Options;
-    Options.Unpatched = true;
-    for (auto [F, Axis] : Set)
-      Options.Suppose.push_back({F->At, static_cast<unsigned>(Axis)});
-    DimAnalysis Supposed(G, Order, Options);
-    if (!Supposed.conflicts().empty() || MixesRows(Supposed))
+  auto Suppose = [&](ArrayRef<Split> Set) -> std::optional<Choice> {
+    auto Supposed = suppose(Order, Set, Classes);
+    if (!Supposed)
       return std::nullopt;
     // Others may be as long, as products of sizes say.
-    Choice C{{}, elementsOfBatch(Supposed, Order, Training)};
+    Choice C{{}, elementsOfBatch(*Supposed, Order, Training)};
     for (const auto &[Dim, Members] : Classes)
       for (Feed *F : Members)
-        if (int Axis = rowsAxis(Supposed, *Supposed.shape(F->At)); Axis >= 0)
+        if (int Axis = rowsAxis(*Supposed, *Supposed->shape(F->At)); Axis >= 0)
           C.Feeds.push_back({F, Axis});
     return C;
   };
-  constexpr size_t MaxClasses = 12;
   std::vector<Choice> Alone;
   for (const auto &[Dim, Members] : Classes)
     if (Alone.size() < MaxClasses)
@@ -398,7 +490,7 @@ Chooser::mostWork(ArrayRef<NodeId> Order,
     return sourceShape(G, F->At)->Dims[Axis];
   };
   std::set<int64_t> Seen;
-  std::vector<std::pair<Feed *, int>> Best;
+  std::vector<Split> Best;
   double Most = -1;
   for (const Choice &First : Alone) {
     if (First.Feeds.empty() || !Seen.insert(RowsOf(First)).second)
@@ -408,7 +500,7 @@ Chooser::mostWork(ArrayRef<NodeId> Order,
       if (Next.Feeds.empty() || RowsOf(Next) != RowsOf(First) ||
           is_contained(Grown.Feeds, Next.Feeds.front()))
         continue;
-      std::vector<std::pair<Feed *, int>> Both = Grown.Feeds;
+      std::vector<Split> Both = Grown.Feeds;
       append_range(Both, Next.Feeds);
       if (auto C = Suppose(Both))
         Grown = std::move(*C);
@@ -489,8 +581,9 @@ void warnOfRanks(const Graph &G, ArrayRef<Feed> Feeds,
 
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
                                              ArrayRef<std::string> Rules,
+                                             unsigned Replicas,
                                              DiagnosticEngine &Diags) {
-  Chooser C(G, Diags);
+  Chooser C(G, Replicas, Diags);
   if (!C.run(Rules)) {
     warnOfRanks(G, C.Feeds, Diags);
     return std::nullopt;
