@@ -93,14 +93,24 @@ static void pack(SizeContext &C) {
     C.setValue(0, List);
 }
 
+/// Vectors one after the other, or matrices, row by row, beside each other.
 static void concat(SizeContext &C) {
+  unsigned Count = C.numData() - 1;
+  auto Axis = C.num(Count);
+  Dims Out = C.out(0);
+  int64_t Rows = Out && Out->size() == 2 ? C.plainNumber(Out->front()) : 1;
+  bool Beside = Axis && (*Axis == 1 || *Axis == -1) && Out && Out->size() == 2;
+  if (Rows <= 0 || Rows > C.MaxElements)
+    return;
   DimList List;
-  for (unsigned I = 0; I + 1 < C.numData(); ++I) {
-    Dims V = C.val(I);
-    if (!V)
-      return;
-    List.append(V->begin(), V->end());
-  }
+  for (int64_t Row = 0; Row < (Beside ? Rows : 1); ++Row)
+    for (unsigned I = 0; I < Count; ++I) {
+      Dims V = Beside ? C.elements(I) : C.val(I);
+      if (!V || (Beside && V->size() % Rows != 0))
+        return;
+      size_t Each = Beside ? V->size() / Rows : V->size();
+      List.append(V->begin() + Row * Each, V->begin() + (Row + 1) * Each);
+    }
   C.setValue(0, List);
 }
 

@@ -89,17 +89,40 @@ static void dropCommon(SizeContext &C, DimList &X, DimList &Y) {
   }
 }
 
+/// Of two lists of equally many elements, the outermost dimensions hold the
+/// same ones where the single-device step has equally many of them, whatever is
+/// inside; so do the innermost. These are made one and dropped, where a size
+/// that is not known keeps all from being compared. Ones are dropped.
+static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
+  auto IsSingle = [&](DimId D) { return C.Table.isOne(D); };
+  erase_if(X, IsSingle);
+  erase_if(Y, IsSingle);
+  auto IsUnknown = [&](DimId D) { return C.Table.number(D) == UnknownSize; };
+  if (none_of(X, IsUnknown) && none_of(Y, IsUnknown))
+    return;
+  auto IsOne = [&](DimId Mine, DimId Its) {
+    int64_t Number = C.Table.number(Mine);
+    if (Number <= 0 || Number != C.Table.number(Its))
+      return false;
+    C.same(Mine, Its);
+    return true;
+  };
+  while (!X.empty() && !Y.empty() && IsOne(X.front(), Y.front())) {
+    X.erase(X.begin());
+    Y.erase(Y.begin());
+  }
+  while (!X.empty() && !Y.empty() && IsOne(X.back(), Y.back())) {
+    X.pop_back();
+    Y.pop_back();
+  }
+}
+
 /// Finds the runs of dimensions of \p X and \p Y that hold the same elements.
 /// Row-major order makes this unique up to dimensions of size 1.
 static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
                         ArrayRef<DimId> AllY) {
-  auto WithoutOnes = [&](ArrayRef<DimId> List) {
-    DimList Result;
-    llvm::copy_if(List, std::back_inserter(Result),
-                  [&](DimId D) { return !C.Table.isOne(D); });
-    return Result;
-  };
-  DimList X = WithoutOnes(AllX), Y = WithoutOnes(AllY);
+  DimList X(AllX), Y(AllY);
+  matchEnds(C, X, Y);
   dropCommon(C, X, Y);
   // A first size that is not known is what the others leave of the elements.
   auto IsKnown = [&](DimId D) { return C.Table.isKnown(D); };
@@ -187,36 +210,24 @@ static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     C.Table.relate(*Mine, *Its);
 }
 
-/// Whether what is split along its first axis gets rows of shape \p Row, of
-/// which it has some number that only the step knows: since all replicas have
-/// equally many elements, they have equally many of those, or none can make
+/// By which power of N what is left for the size at \p Wild of \p List is
+/// larger in the single-device step: all replicas have equally many elements,
+/// so they have equally many of what the other sizes leave, or none can make
 /// them.
-static bool dividesRows(const SizeContext &C, ArrayRef<DimId> X,
-                        ArrayRef<DimId> Row) {
-  auto IsSame = [&](DimId D) { return C.Table.isSame(D); };
-  return !X.empty() && C.Table.followsRows(X.front()) &&
-         all_of(X.drop_front(), IsSame) && all_of(Row, IsSame) &&
-         any_of(X.drop_front(), [&](DimId D) { return !C.Table.isKnown(D); });
-}
-
-/// Whether what is left for the size at \p Wild of \p List is that of the
-/// single-device step: rows are on both sides, and drop out.
-static bool leavesSame(const SizeContext &C, ArrayRef<DimId> X,
-                       ArrayRef<DimId> List, int Wild) {
-  DimList Mine(X.begin(), X.end());
-  for (auto [I, D] : enumerate(List)) {
-    if (int(I) == Wild || C.Table.isSame(D))
-      continue;
-    auto S = C.Table.sym(D);
-    auto *It = find_if(Mine, [&, Its = D](DimId Of) {
-      return C.Table.find(Of) == C.Table.find(Its) ||
-             (S && S == C.Table.sym(Of));
-    });
-    if (It == Mine.end())
-      return false;
-    Mine.erase(It);
-  }
-  return all_of(Mine, [&](DimId D) { return C.Table.isSame(D); });
+static std::optional<int> powerLeft(const SizeContext &C, ArrayRef<DimId> X,
+                                    ArrayRef<DimId> List, int Wild) {
+  int Power = 0;
+  auto Add = [&](DimId D, int Sign) {
+    auto Its = C.Table.globalPower(D);
+    Power += Sign * Its.value_or(0);
+    return Its.has_value();
+  };
+  if (!all_of(X, [&](DimId D) { return Add(D, 1); }))
+    return std::nullopt;
+  for (auto [I, D] : enumerate(List))
+    if (int(I) != Wild && !Add(D, -1))
+      return std::nullopt;
+  return Power;
 }
 
 /// That a replica has as many elements of \p X as it asks for, \p Y. Where the
@@ -276,8 +287,12 @@ static void reshape(SizeContext &C) {
     }
   }
   if (Wild >= 0 && X) {
-    if (fillNumber(C, *X, List, Wild))
+    if (fillNumber(C, *X, List, Wild)) {
       matchGroups(C, *X, List);
+    } else {
+      DimList Mine(*X), Its(List);
+      matchEnds(C, Mine, Its);
+    }
     DimId All = C.One, Rest = C.One;
     for (size_t I = 0; I < X->size(); ++I)
       All = C.product(64 + I, All, (*C.in(0))[I]);
@@ -285,10 +300,12 @@ static void reshape(SizeContext &C) {
       if (int(I) != Wild)
         Rest = C.product(96 + I, Rest, List[I]);
     DimId Size = C.quotient(63, All, Rest);
-    if (Wild == 0 && dividesRows(C, *C.in(0), ArrayRef(List).drop_front()))
-      C.Table.markRows(Size);
-    else if (leavesSame(C, *C.in(0), List, Wild))
+    // (A number may still turn out to be the batch where it is not outermost.)
+    auto Power = powerLeft(C, *C.in(0), List, Wild);
+    if (Power == 0)
       C.Table.markSame(Size);
+    else if (Power == 1 && (Wild == 0 || !C.options().Unpatched))
+      C.Table.markRows(Size);
     // The number that the single-device step has there is none of a replica, if
     // the batch is on one side only, or in another power.
     bool OfRows = C.Table.hasSymAny(*C.in(0)) || C.Table.hasSymAny(List);
@@ -380,10 +397,10 @@ static void broadcastTo(SizeContext &C) {
 
 namespace values {
 
-/// A vector of what a matrix has, row by row.
+/// A vector of what a matrix has, row by row, or a matrix of a vector.
 static void reshape(SizeContext &C) {
   Dims S = C.out(0);
-  if (Dims X = C.elements(0); X && S && S->size() <= 1)
+  if (Dims X = C.elements(0); X && S && S->size() <= 2)
     C.setValue(0, *X);
 }
 
@@ -419,6 +436,13 @@ static void fill(SizeContext &C) {
 
 namespace {
 
+/// Whether the sizes \p X and \p Y are one.
+bool isSameSize(const TypeContext &C, DimId X, DimId Y) {
+  auto S = C.D.table().sym(X);
+  return C.D.table().find(X) == C.D.table().find(Y) ||
+         (S && S == C.D.table().sym(Y));
+}
+
 /// Whether axis \p Axis of \p Out is that of \p In and some axes after it in
 /// one, of sizes that need not be known: the axes around them are the same.
 bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
@@ -428,9 +452,7 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
     return false;
   auto IsSame = [&](auto Pair) {
     auto [X, Y] = Pair;
-    auto S = C.D.table().sym(X);
-    return C.D.table().find(X) == C.D.table().find(Y) ||
-           (S && S == C.D.table().sym(Y));
+    return isSameSize(C, X, Y);
   };
   size_t After = Out.size() - Axis - 1;
   return all_of(zip(In.take_front(Axis), Out.take_front(Axis)), IsSame) &&
@@ -447,9 +469,7 @@ bool restoresAxes(const TypeContext &C, DimId Rows) {
   if (!C.isOp(op::Reshape) || !types::keepsFirstAxis(C, Sum))
     return false;
   DimId Summed = C.D.shape(C.G.input(Sum, 0))->front();
-  auto S = C.D.table().sym(Rows);
-  return C.D.table().find(Summed) == C.D.table().find(Rows) ||
-         (S && S == C.D.table().sym(Summed));
+  return isSameSize(C, Summed, Rows);
 }
 
 /// Whether a Squeeze drops all axes of size 1, and axis \p Axis, which is
@@ -464,6 +484,88 @@ bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
   if (!Shape || Axis >= Shape->size())
     return true;
   return C.D.mayBeOneRow((*Shape)[Axis]);
+}
+
+/// The product of sizes, if it is known.
+std::optional<Sym> productOf(const TypeContext &C, ArrayRef<DimId> Dims) {
+  Sym Product;
+  for (DimId Dim : Dims) {
+    auto S = C.D.table().sym(Dim);
+    if (!S || !Product.multiply(*S))
+      return std::nullopt;
+  }
+  return Product;
+}
+
+/// Whether axes \p In and \p Out of two shapes have equally much before them.
+bool haveEqualLeads(const TypeContext &C, ArrayRef<DimId> In,
+                    ArrayRef<DimId> Out) {
+  auto Before = productOf(C, In), After = productOf(C, Out);
+  return Before && After && *Before == *After;
+}
+
+/// A Reshape that makes one axis of axes of known sizes and of the rows after
+/// them: blocks that each have rows of the replica, as if they were joined.
+///
+///     [3, b, k] → [3 * b, k]
+std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
+                                           ArrayRef<DimId> In,
+                                           ArrayRef<DimId> Out) {
+  constexpr int64_t MaxBlocks = 4096;
+  int Axis = C.D.batchAxis(C.out());
+  auto Rows = Axis < 0 ? std::nullopt : C.D.table().sym(Out[Axis]);
+  if (!Rows || !Rows->isLocal() || Rows->B != 1 || Rows->Ragged != 0)
+    return std::nullopt;
+  int64_t Blocks = 1;
+  for (unsigned First = X.Axis; First > 0; --First) {
+    DimId D = In[First - 1];
+    int64_t Size = C.D.table().hasSym(D) ? -1 : C.D.table().number(D);
+    if (Size <= 0 || Size > MaxBlocks / Blocks)
+      return std::nullopt;
+    Blocks *= Size;
+    if (Blocks == 1 ||
+        !haveEqualLeads(C, In.take_front(First - 1), Out.take_front(Axis)))
+      continue;
+    if (Rows->C % Blocks != 0)
+      return std::nullopt;
+    Sym Each = *Rows;
+    Each.C /= Blocks;
+    auto All = C.D.table().sym(In[X.Axis]);
+    // What is joined already is known by its own rows only.
+    if (X.isJoined() && !(All && *All == Each))
+      return std::nullopt;
+    uint32_t Order = X.Order == ReplicationType::AnyOrder
+                         ? ReplicationType::InOrder
+                         : X.Order;
+    ReplicationType Type = ReplicationType::sharded(Axis, X.K);
+    Type.Zero = X.Zero;
+    Type.Order =
+        C.orderOf(TypeAnalysis::OrderedParts(Blocks, {Order, 0, Each}));
+    return Type;
+  }
+  return std::nullopt;
+}
+
+/// A Reshape that takes blocks apart again.
+std::optional<ReplicationType> splitsBlocks(TypeContext &C, ReplicationType X,
+                                            ArrayRef<DimId> In,
+                                            ArrayRef<DimId> Out) {
+  int Axis = C.D.batchAxis(C.out());
+  ArrayRef Parts = C.partsOf(X);
+  if (Axis < 1 || !all_equal(Parts) || Parts.front().Size != 0 ||
+      !haveEqualLeads(C, In.take_front(X.Axis), Out.take_front(Axis - 1)) ||
+      C.D.table().hasSym(Out[Axis - 1]) ||
+      C.D.table().number(Out[Axis - 1]) != int64_t(Parts.size()))
+    return std::nullopt;
+  uint32_t Order = Parts.front().Order;
+  auto Rows = C.D.table().sym(Out[Axis]);
+  if (Order != ReplicationType::InOrder &&
+      !(Rows && *Rows == Parts.front().Rows))
+    return std::nullopt;
+  ReplicationType Type = ReplicationType::sharded(Axis, X.K);
+  Type.Zero = X.Zero;
+  Type.Order = Order;
+  return Type;
 }
 
 /// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows
@@ -496,7 +598,7 @@ ReplicationType relayoutType(TypeContext &C) {
   auto In = C.shape(0), Out = C.D.shape(C.out());
   if (dropsOnlyRow(C, X.Axis))
     return C.varying("drops the batch axis where a replica has one row");
-  if (!In && Out && !Out->empty() && X.Axis == 0 &&
+  if (!In && Out && !Out->empty() && X.Axis == 0 && !X.isJoined() &&
       restoresAxes(C, Out->front()))
     return X;
   if (!In || !Out)
@@ -511,23 +613,30 @@ ReplicationType relayoutType(TypeContext &C) {
     return C.varying("permutes axes in an unknown order");
   }
   int Axis = C.D.batchAxis(C.out());
-  auto Lead = [&](ArrayRef<DimId> Dims) -> std::optional<Sym> {
-    Sym Product;
-    for (DimId Dim : Dims) {
-      auto S = C.D.table().sym(Dim);
-      if (!S || !Product.multiply(*S))
-        return std::nullopt;
-    }
-    return Product;
+  // A row of those that are joined that becomes several, or a part of one, is
+  // in no order known.
+  auto Regrouped = [&](int Axis) {
+    ReplicationType Rows = Moved(Axis);
+    if (!C.isOp(op::Reshape))
+      return Rows;
+    if (isSameSize(C, (*In)[X.Axis], (*Out)[Axis]))
+      Rows.Order = X.Order;
+    else if (X.isJoined())
+      return C.varying("reshapes concatenated rows");
+    return Rows;
   };
-  if (Axis >= 0) {
-    auto Before = Lead(In->take_front(X.Axis)),
-         After = Lead(Out->take_front(Axis));
-    if (Before && After && *Before == *After)
-      return Moved(Axis);
+  if (C.isOp(op::Reshape) && X.isJoined())
+    if (auto Type = splitsBlocks(C, X, *In, *Out))
+      return *Type;
+  if (Axis >= 0 &&
+      haveEqualLeads(C, In->take_front(X.Axis), Out->take_front(Axis)))
+    return Regrouped(Axis);
+  if (C.isOp(op::Reshape)) {
+    if (mergesRows(C, *In, *Out, X.Axis))
+      return Regrouped(X.Axis);
+    if (auto Type = joinsBlocks(C, X, *In, *Out))
+      return *Type;
   }
-  if (C.isOp(op::Reshape) && mergesRows(C, *In, *Out, X.Axis))
-    return Moved(X.Axis);
   return C.varying(
       "reshapes so that the rows of a replica are no longer contiguous");
 }
@@ -604,7 +713,7 @@ ArrayRef<OpRule> families::reshape() {
       entry(op::Reshape, Relayout,
             {.Sizes = sizes::reshape,
              .Values = values::reshape,
-             .Is = ComparesSizes | ComparesWithSizes,
+             .Is = ComparesSizes | ComparesWithSizes | OrdersRows,
              .SizeOperands = operands(1),
              .LengthOperands = operands(1),
              .ComparedOperands = operands(0)}),

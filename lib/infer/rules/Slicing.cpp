@@ -179,6 +179,8 @@ static void slice(SizeContext &C) {
     else if (ToEnd && From && I < From->size() &&
              C.Table.number((*From)[I]) == 0 && !C.Table.hasSym((*From)[I]))
       List.push_back((*X)[I]);
+    else if (ToEnd && From && I < From->size())
+      List.push_back(C.slotFrom(I, {(*X)[I], (*From)[I]}));
     else if (ToEnd)
       List.push_back(C.slot(I));
     else
@@ -187,30 +189,49 @@ static void slice(SizeContext &C) {
   C.setShape(0, List);
 }
 
+/// How much a padding puts before and after each axis: elements of a matrix, of
+/// which a constant is not tracked.
+static std::optional<DimList> paddings(SizeContext &C) {
+  if (C.numData() < 2)
+    return std::nullopt;
+  if (Dims P = C.elements(1))
+    return DimList(*P);
+  NodeId Source = C.G.input(C.N, 1).Node;
+  auto Tensor =
+      C.G.isOp(Source, op::Const) ? constValue(C.G, Source) : std::nullopt;
+  if (!Tensor || !Tensor->HasInts || Tensor->Ints.size() > C.MaxElements)
+    return std::nullopt;
+  DimList List;
+  for (int64_t Number : Tensor->Ints)
+    List.push_back(C.number(64 + List.size(), Number));
+  return List;
+}
+
 static void pad(SizeContext &C) {
   Dims X = C.in(0);
-  // The paddings are a [rank, 2] tensor, which is not tracked as a vector.
-  if (!X || C.numData() < 2)
+  if (!X)
     return;
-  auto Tensor = C.G.isOp(C.G.input(C.N, 1).Node, op::Const)
-                    ? constValue(C.G, C.G.input(C.N, 1).Node)
-                    : std::nullopt;
+  auto By = paddings(C);
+  bool Known = By && By->size() == 2 * X->size();
+  bool Takes = C.isOp(op::MirrorPadGrad);
   DimList List;
   for (size_t I = 0; I < X->size(); ++I) {
-    if (!Tensor || !Tensor->HasInts || Tensor->Ints.size() != 2 * X->size()) {
+    DimId Size = (*C.in(0))[I];
+    if (!Known) {
       List.push_back(C.slot(I));
       continue;
     }
-    int64_t Extra = Tensor->Ints[2 * I] + Tensor->Ints[2 * I + 1];
-    if (C.isOp(op::MirrorPadGrad))
-      Extra = -Extra;
-    int64_t Size = C.Table.number((*C.in(0))[I]);
-    if (Extra == 0)
-      List.push_back((*C.in(0))[I]);
-    else if (Size != UnknownSize && !C.Table.hasSym((*C.in(0))[I]))
-      List.push_back(C.number(I, Size + Extra));
+    DimId Before = (*By)[2 * I], After = (*By)[2 * I + 1];
+    int64_t First = C.plainNumber(Before), Last = C.plainNumber(After),
+            Number = C.plainNumber(Size);
+    if (First == 0 && Last == 0)
+      List.push_back(Size);
+    else if (First != UnknownSize && Last != UnknownSize &&
+             Number != UnknownSize)
+      List.push_back(
+          C.number(I, Takes ? Number - First - Last : Number + First + Last));
     else
-      List.push_back(C.slotFrom(I, (*C.in(0))[I]));
+      List.push_back(C.slotFrom(I, {Size, Before, After}));
   }
   C.setShape(0, List);
 }
