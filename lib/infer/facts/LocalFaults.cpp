@@ -386,7 +386,8 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
   } else if (Mask == AllOperands && !Aligned) {
     return comparesAnyUnknown(N);
   }
-  auto IsOther = [&](unsigned I, size_t Rank, size_t Axis, const Sym &Rows) {
+  auto IsOther = [&](unsigned I, size_t Rank, size_t Axis,
+                     std::optional<Sym> Rows) {
     if (!isOperand(Mask, I) || in(N, I) & AllSize)
       return false;
     auto Shape = Facts.Dims.shape(Operands[I]);
@@ -400,7 +401,7 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
     // broadcast, but for rows that another condition selects.
     auto Size = Table.sym((*Shape)[At]);
     return Size ? (Size->isNumber() ? Size->C != 1
-                                    : !Aligned && !(*Size == Rows))
+                                    : !Aligned && Rows && !(*Size == *Rows))
                 : !(in(N, I) & OfRows);
   };
   for (unsigned I = 0; I < Operands.size(); ++I) {
@@ -413,10 +414,13 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
           Joined &&
           int64_t(Axis) ==
               (*Joined < 0 ? *Joined + int64_t(Shape->size()) : *Joined);
-      if (IsJoined || !ofDims((*Shape)[Axis], Known) || !(Known & OwnSize))
+      DimId Size = (*Shape)[Axis];
+      bool IsOwn =
+          (ofDims(Size, Known) && Known & OwnSize) || Table.followsRows(Size);
+      if (IsJoined || !IsOwn)
         continue;
       for (unsigned J = 0; J < Operands.size(); ++J)
-        if (IsOther(J, Shape->size(), Axis, *Table.sym((*Shape)[Axis])))
+        if (IsOther(J, Shape->size(), Axis, Table.sym(Size)))
           return true;
     }
   }
