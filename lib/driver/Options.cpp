@@ -146,12 +146,13 @@ Flag PrintBeforeAll("print-before-all", cl::cat(Debugging),
                     cl::desc("Print the graph before each pass"));
 Flag PrintAfterAll("print-after-all", cl::cat(Debugging),
                    cl::desc("Print the graph after each pass"));
-Choice
-    PrintChanged("print-changed", {"diff", "quiet"}, cl::ValueOptional,
-                 cl::value_desc("how"), cl::cat(Debugging),
-                 cl::desc("Print the graph after each pass that changed it; "
-                          "'diff': only the difference, 'quiet': say nothing "
-                          "of other passes"));
+Choice PrintChanged(
+    "print-changed", {"diff", "quiet"}, cl::ValueOptional,
+    cl::value_desc("how"), cl::cat(Debugging),
+    cl::desc(
+        "Print the graph after each pass that changed it; "
+        "'diff': only what is different of each node, 'quiet': say nothing "
+        "of other passes"));
 Flag TimePasses("time-passes", cl::cat(Debugging),
                 cl::desc("Print the time that each pass took"));
 Flag Statistics("pass-statistics", cl::cat(Debugging),

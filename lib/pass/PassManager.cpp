@@ -8,9 +8,10 @@
 
 #include "lib/graph/FileWalk.h"
 #include "lib/io/ModuleVerifier.h"
+#include "lib/io/write/Changes.h"
 #include "lib/io/write/Write.h"
 
-#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Process.h"
 
 #include <fmt/format.h>
 
@@ -26,6 +27,19 @@ std::string summaryOf(const Module &M) {
   return std::move(Sink.Text);
 }
 
+std::vector<NodeText> nodesOf(const Module &M) {
+  std::vector<NodeText> Nodes;
+  if (Error E =
+          withWrittenGraph(M, [&](const Graph &G) { Nodes = nodeTexts(G); }))
+    Nodes.push_back({"<" + toString(std::move(E)) + ">"});
+  return Nodes;
+}
+
+/// Whether \p OS is a terminal that shows colors to somebody who wants them.
+bool wantsColors(const raw_ostream &OS) {
+  return OS.has_colors() && !sys::Process::GetEnv("NO_COLOR");
+}
+
 /// Prints the program around one pass as the options ask.
 class Printer {
 public:
@@ -33,9 +47,12 @@ public:
       : Show(Show), OS(*Show.OS), Pass(Pass), IsFirst(IsFirst) {}
 
   void before(const Module &M) {
-    if (Show.PrintChanged != Instrumentation::Changed::Off) {
+    using Changed = Instrumentation::Changed;
+    if (Show.PrintChanged == Changed::Diff) {
+      OldNodes = nodesOf(M);
+    } else if (Show.PrintChanged != Changed::Off) {
       Old = summaryOf(M);
-      if (IsFirst && Show.PrintChanged == Instrumentation::Changed::Verbose)
+      if (IsFirst && Show.PrintChanged == Changed::Verbose)
         OS << "*** IR Dump At Start ***\n" << Old;
     }
     if (Show.PrintBeforeAll || is_contained(Show.PrintBefore, Pass))
@@ -45,27 +62,33 @@ public:
   void after(const Module &M) {
     if (Show.PrintAfterAll || is_contained(Show.PrintAfter, Pass))
       OS << "*** IR Dump After " << Pass << " ***\n" << summaryOf(M);
-    if (Show.PrintChanged == Instrumentation::Changed::Off)
-      return;
-    std::string New = summaryOf(M);
-    if (New == Old) {
-      if (Show.PrintChanged == Instrumentation::Changed::Verbose)
-        OS << "*** IR Dump After " << Pass
-           << " omitted because no change ***\n";
-      return;
-    }
-    OS << "*** IR Dump After " << Pass << " ***\n"
-       << (Show.PrintChanged == Instrumentation::Changed::Diff
-               ? lineDiff(Old, New)
-               : New);
+    if (Show.PrintChanged == Instrumentation::Changed::Diff)
+      difference(nodesOf(M));
+    else if (Show.PrintChanged != Instrumentation::Changed::Off)
+      changed(summaryOf(M));
   }
 
 private:
+  void difference(ArrayRef<NodeText> New) {
+    if (New == ArrayRef(OldNodes))
+      return;
+    OS << "*** IR Dump After " << Pass << " ***\n";
+    printChanges(OS, OldNodes, New, wantsColors(OS));
+  }
+
+  void changed(StringRef New) {
+    if (New != Old)
+      OS << "*** IR Dump After " << Pass << " ***\n" << New;
+    else if (Show.PrintChanged == Instrumentation::Changed::Verbose)
+      OS << "*** IR Dump After " << Pass << " omitted because no change ***\n";
+  }
+
   const Instrumentation &Show;
   raw_ostream &OS;
   StringRef Pass;
   bool IsFirst;
   std::string Old;
+  std::vector<NodeText> OldNodes;
 };
 
 /// What the pass said it did, held against what it did.
@@ -211,38 +234,6 @@ void PassManager::report(const Instrumentation &Show) const {
         *Show.OS << fmt::format("{:>11}  {}\n", Count, What);
     }
   }
-}
-
-std::string lineDiff(StringRef Before, StringRef After) {
-  SmallVector<StringRef, 0> Old, New;
-  Before.split(Old, '\n', -1, /*KeepEmpty=*/false);
-  After.split(New, '\n', -1, /*KeepEmpty=*/false);
-  // Node names make lines unique, so sets of lines are enough; a line that
-  // moved is not shown.
-  StringSet<> InOld, InNew;
-  for (StringRef Line : Old)
-    InOld.insert(Line);
-  for (StringRef Line : New)
-    InNew.insert(Line);
-  std::string Out;
-  size_t J = 0;
-  auto Added = [&] {
-    for (; J < New.size() && !InOld.contains(New[J]); ++J)
-      Out += ("+" + New[J] + "\n").str();
-  };
-  for (StringRef Line : Old) {
-    if (!InNew.contains(Line)) {
-      Out += ("-" + Line + "\n").str();
-      continue;
-    }
-    Added();
-    if (J < New.size())
-      ++J;
-  }
-  for (; J < New.size(); ++J)
-    if (!InOld.contains(New[J]))
-      Out += ("+" + New[J] + "\n").str();
-  return Out;
 }
 
 //===----------------------------------------------------------------------===//

@@ -82,10 +82,6 @@ private:
   std::vector<Step> Passes;
 };
 
-/// The lines of \p After and \p Before that the other does not have, in order,
-/// marked `+` and `-`.
-std::string lineDiff(llvm::StringRef Before, llvm::StringRef After);
-
 /// docs/Passes.md: a section per listed pass.
 std::string passesMarkdown(const PassRegistry &Registry);
 /// The text of --help-pass.

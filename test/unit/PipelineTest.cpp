@@ -6,6 +6,7 @@
 
 #include "lib/driver/BuildPipeline.h"
 #include "lib/io/Module.h"
+#include "lib/io/write/Changes.h"
 #include "lib/pass/PassManager.h"
 
 #include <catch2/catch.hpp>
@@ -182,10 +183,43 @@ TEST_CASE("a strategy that decides by devices is given them", "[pipeline]") {
                "devices=/device:CPU:0;/device:CPU:1},partition-variables,"));
 }
 
-TEST_CASE("line differences", "[pipeline]") {
-  CHECK(lineDiff("a\nb\nc\n", "a\nb\nc\n") == "");
-  CHECK(lineDiff("a\nb\nc\n", "a\nx\nc\ny\n") == "-b\n+x\n+y\n");
-  CHECK(lineDiff("", "a\n") == "+a\n");
-  CHECK(lineDiff("a\nb\n", "") == "-a\n-b\n");
-  CHECK(lineDiff("a\nb\n", "b\na\n") == "");
+TEST_CASE("changes of nodes", "[pipeline]") {
+  using Nodes = std::vector<NodeText>;
+  NodeText A{"a",   "Add",           {"x", "y:1"},
+             {"c"}, "/device:CPU:0", {{"T", "float"}}};
+  NodeText B{"b", "NoOp"};
+  auto Changes = [](const Nodes &Before, const Nodes &After,
+                    bool Colors = false) {
+    std::string Out;
+    llvm::raw_string_ostream OS(Out);
+    OS.enable_colors(Colors);
+    printChanges(OS, Before, After, Colors);
+    return Out;
+  };
+  CHECK(A.str() == "a = Add(x, y:1, ^c) @/device:CPU:0 T=float");
+  CHECK(Changes({A, B}, {A, B}).empty());
+  CHECK(Changes({A, B}, {B, A}).empty());
+  CHECK(Changes({}, {B}) == "+b = NoOp()\n");
+  CHECK(Changes({A, B}, {A}) == "-b = NoOp()\n");
+  NodeText C = A;
+  C.Inputs = {"x", "z", "w"};
+  C.Controls = {"d"};
+  C.Device = "";
+  C.Attrs = {{"S", "1"}, {"T", "half"}};
+  CHECK(Changes({B, A}, {B, C}) == " a = Add\n"
+                                   "-  input 1: y:1\n"
+                                   "+  input 1: z\n"
+                                   "+  input 2: w\n"
+                                   "-  ^c\n"
+                                   "+  ^d\n"
+                                   "-  @/device:CPU:0\n"
+                                   "+  S=1\n"
+                                   "-  T=float\n"
+                                   "+  T=half\n");
+  NodeText D = A;
+  D.Op = "Add*2";
+  CHECK(Changes({A}, {D}) == "-a = Add\n+a = Add*2\n");
+  // New ones stand where they are, what is gone where it was.
+  CHECK(Changes({B, A}, {A, {"n", "NoOp"}}) == "-b = NoOp()\n+n = NoOp()\n");
+  CHECK(Changes({}, {B}, /*Colors=*/true) == "\x1b[0;32m+b = NoOp()\x1b[0m\n");
 }

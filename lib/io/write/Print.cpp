@@ -183,34 +183,23 @@ std::string listText(const tensorflow::AttrValue::ListValue &L) {
   return joined(L.func(), funcText);
 }
 
-struct AttrWords {
-  StringRef Key;
-  StringRef Value;
-};
-
 /// All attributes, program state included, but not the copies, which the op
 /// shows.
-std::string attrsText(const Graph &G, NodeId N) {
+std::vector<std::pair<std::string, std::string>> attrTexts(const Graph &G,
+                                                           NodeId N) {
   SmallVector<ProgramAttr, 4> Program = programAttrs(G.node(N));
-  SmallVector<AttrWords, 8> All;
+  std::vector<std::pair<std::string, std::string>> All;
   for (const AttrEntry &A : G.attrs(N))
-    All.push_back({A.Key, A.Value});
+    All.emplace_back(A.Key.str(), attrText(A.Value));
   for (const ProgramAttr &A : Program)
     if (A.Key != CopiesAttr)
-      All.push_back({A.Key, A.Value});
-  llvm::stable_sort(All, [](const AttrWords &A, const AttrWords &B) {
-    return A.Key < B.Key;
-  });
-  std::string Out;
-  for (const AttrWords &A : All)
-    Out += " " + A.Key.str() + "=" + attrText(A.Value);
-  return Out;
+      All.emplace_back(A.Key.str(), attrText(A.Value));
+  llvm::stable_sort(All, less_first());
+  return All;
 }
 
 std::string endpointText(const Graph &G, Endpoint E) {
   std::string Name = G.name(E.Node).str();
-  if (E.isControl())
-    return "^" + Name;
   return E.Port == 0 ? Name : Name + ":" + utostr(E.Port);
 }
 
@@ -257,24 +246,49 @@ std::string attrText(StringRef Value) {
   return "<none>";
 }
 
+std::string NodeText::str() const {
+  std::string Line = Name + " = " + Op + "(";
+  ListSeparator Comma;
+  for (const std::string &Each : Inputs)
+    Line += StringRef(Comma).str() + Each;
+  for (const std::string &Each : Controls)
+    Line += StringRef(Comma).str() + "^" + Each;
+  Line += ')';
+  if (!Device.empty())
+    Line += " @" + Device;
+  for (const auto &[Key, Value] : Attrs)
+    Line.append(" ").append(Key).append("=").append(Value);
+  return Line;
+}
+
+static NodeText nodeText(const Graph &G, NodeId N, StringRef Mark) {
+  NodeText Text;
+  Text.Name = G.name(N).str();
+  Text.Op = G.opName(N).str();
+  if (G.isPerReplica(N))
+    Text.Op += Mark;
+  for (Endpoint E : G.dataInputs(N))
+    Text.Inputs.push_back(endpointText(G, E));
+  for (Endpoint E : G.controlInputs(N))
+    Text.Controls.push_back(G.name(E.Node).str());
+  Text.Device = G.device(N).str();
+  Text.Attrs = attrTexts(G, N);
+  return Text;
+}
+
+std::vector<NodeText> nodeTexts(const Graph &G) {
+  std::vector<NodeText> All;
+  std::string Mark = copiesMark(G);
+  All.reserve(G.numLive());
+  for (NodeId N : G.order())
+    All.push_back(nodeText(G, N, Mark));
+  return All;
+}
+
 std::string summaryText(const Graph &G) {
   std::string Out, Mark = copiesMark(G);
-  for (NodeId N : G.order()) {
-    std::string Line = (G.name(N) + " = " + G.opName(N)).str();
-    if (G.node(N).Count == Copies::PerReplica)
-      Line += Mark;
-    Line += '(';
-    ListSeparator Comma;
-    for (Endpoint E : G.inputs(N)) {
-      Line += StringRef(Comma);
-      Line += endpointText(G, E);
-    }
-    Line += ')';
-    if (StringRef Device = G.device(N); !Device.empty())
-      Line += " @" + Device.str();
-    Line += attrsText(G, N);
-    Out += escapeControls(Line) + "\n";
-  }
+  for (NodeId N : G.order())
+    Out += escapeControls(nodeText(G, N, Mark).str()) + "\n";
   return Out;
 }
 

@@ -318,21 +318,26 @@ Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink) {
   case OutputFormat::Text:
     return ModuleWriter(M).writeText(Sink);
   case OutputFormat::Summary:
-  case OutputFormat::Dot: {
-    const Graph *G = &M.graph();
-    Graph Expanded;
-    StringSink Bytes;
-    if (M.Lowered) {
-      M.Lowered->write(Bytes);
-      if (Error E = Expanded.parse(Bytes.Text))
-        return E;
-      G = &Expanded;
-    }
-    Sink.write(Format == OutputFormat::Dot ? dotText(*G) : summaryText(*G));
-    return Error::success();
-  }
+    return withWrittenGraph(
+        M, [&](const Graph &G) { Sink.write(summaryText(G)); });
+  case OutputFormat::Dot:
+    return withWrittenGraph(M, [&](const Graph &G) { Sink.write(dotText(G)); });
   }
   llvm_unreachable("all formats are handled");
+}
+
+Error withWrittenGraph(const Module &M, function_ref<void(const Graph &)> F) {
+  if (!M.Lowered) {
+    F(M.graph());
+    return Error::success();
+  }
+  Graph Expanded;
+  StringSink Bytes;
+  M.Lowered->write(Bytes);
+  if (Error E = Expanded.parse(Bytes.Text))
+    return E;
+  F(Expanded);
+  return Error::success();
 }
 
 std::string shardPath(StringRef Path, size_t Index, size_t Count) {

@@ -46,6 +46,10 @@ inline constexpr uint64_t MessageLimit = 0x7fffffff;
 /// Writes \p M in \p Format into \p Sink.
 llvm::Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink);
 
+/// Calls \p F with the graph that \p M is written as.
+llvm::Error withWrittenGraph(const Module &M,
+                             llvm::function_ref<void(const Graph &)> F);
+
 /// Writes \p M to \p Path (`-`: standard output) and returns the path of the
 /// file, or of the first of several. Sizes are known before anything is
 /// written: an output that is too large for a file leaves no trace.
