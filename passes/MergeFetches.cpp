@@ -202,7 +202,7 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
                              Type.str(), Type.K == 1 ? "mean" : "sum",
                              G->name(User)))
             .Facts = {{"type", Type.str()},
-                      {"scale", std::to_string(-Type.K)},
+                      {"scale", int64_t(-Type.K)},
                       {"for", G->name(User).str()}};
       G->setInput(User, I, merge(E, Found.isPicked(E)));
       Any = true;
@@ -240,7 +240,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
 /// one. Returns whether there were any.
 bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
   bool Any = false;
-  std::vector<StringRef> Gone;
+  std::vector<std::string> Gone;
   for (NodeId N = 0; N < End; ++N) {
     if (!G->isLive(N) || !G->isPerReplica(N) ||
         G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
@@ -256,7 +256,7 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
     else
       G->node(N).Flags |= NF_LocalName;
     if (IsInput && !IsMerged && Diags->wantsRemarks())
-      Gone.push_back(G->name(N));
+      Gone.push_back(G->name(N).str());
     G->markModified();
     Any = true;
   }
@@ -268,7 +268,7 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
                     "the same holds for {0} more of the input: name those "
                     "that are wanted with --fetch=NAME",
                     Gone.size() - 1))
-        .Facts = {{"names", join(Gone, " ")}};
+        .Facts = {{"names", Gone}};
   return Any;
 }
 

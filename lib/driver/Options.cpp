@@ -127,12 +127,14 @@ TextList Explain("explain", cl::value_desc("node"), cl::cat(Checking),
 Text Remarks("remarks", cl::ValueOptional, cl::value_desc("file"),
              cl::cat(Checking),
              cl::desc("Say what was done and why, on stderr or in a file, "
-                      "whose ending says how: .yaml, .json or .txt. Default: "
+                      "whose ending says how: .yaml, .opt.yaml (as LLVM's "
+                      "tools read them), .json, .sarif or .txt. Default: "
                       "YAML"));
-Choice RemarksAs("remarks-format", {"yaml", "json", "text"},
+Choice RemarksAs("remarks-format",
+                 {"yaml", "opt-yaml", "json", "sarif", "text"},
                  cl::value_desc("how"), cl::cat(Checking),
                  cl::desc("How --remarks=FILE is written, whatever the file is "
-                          "called: yaml, json or text"));
+                          "called: yaml, opt-yaml, json, sarif or text"));
 
 Flag VerifyEach("verify-each", cl::cat(Debugging),
                 cl::desc("Verify the graph after each pass"));
@@ -233,16 +235,15 @@ Error chooseRemarks(ToolOptions &O) {
   O.Remarks = given(Remarks);
   O.RemarksFile = Remarks;
   if (!given(RemarksAs)) {
-    O.RemarksAs = StringSwitch<RemarksFormat>(sys::path::extension(Remarks))
-                      .Case(".json", RemarksFormat::Json)
-                      .Case(".txt", RemarksFormat::Text)
-                      .Default(RemarksFormat::Yaml);
+    O.RemarksAs = remarksFormatOf(Remarks);
     return Error::success();
   }
   if (Remarks.empty())
     return failure("--remarks-format needs --remarks=FILE");
   O.RemarksAs = StringSwitch<RemarksFormat>(RemarksAs)
+                    .Case("opt-yaml", RemarksFormat::OptYaml)
                     .Case("json", RemarksFormat::Json)
+                    .Case("sarif", RemarksFormat::Sarif)
                     .Case("text", RemarksFormat::Text)
                     .Default(RemarksFormat::Yaml);
   return RemarksAs.check();

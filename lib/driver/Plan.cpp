@@ -65,7 +65,7 @@ static JoinedBytes joinedBytes(Module &M, const StrategyOptions &Strategy,
         if (double *To = Key == "bytes"       ? &Joined.PerStep
                          : Key == "row-bytes" ? &Joined.PerRow
                                               : nullptr)
-          StringRef(Value).getAsDouble(*To);
+          *To = static_cast<double>(std::get<int64_t>(Value));
   return Joined;
 }
 

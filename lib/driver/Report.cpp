@@ -13,32 +13,12 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 
 #include <algorithm>
 
 using namespace llvm;
 
 namespace graft {
-
-StringRef severityName(Severity Level) {
-  switch (Level) {
-  case Severity::Error:
-    return "error";
-  case Severity::Warning:
-    return "warning";
-  case Severity::Remark:
-    return "remark";
-  case Severity::Note:
-    return "note";
-  }
-  return "";
-}
-
-std::string withNode(StringRef Node, StringRef Message) {
-  return Node.empty() ? Message.str()
-                      : ("node '" + Node + "': " + Message).str();
-}
 
 std::string diagnosticText(const Diagnostic &D) {
   return withNode(D.Node, D.Message);
@@ -130,7 +110,7 @@ Row rowOf(const Diagnostic &D) {
   std::string What;
   for (const auto &[Key, Value] : D.Facts)
     if (Key != "for")
-      What.append(What.empty() ? "" : ", ").append(Key + " ").append(Value);
+      What.append(What.empty() ? "" : ", ").append(Key + " " + factText(Value));
   return {D.Node.empty() ? "(graph)" : D.Node, What.empty() ? D.Message : What};
 }
 
@@ -150,13 +130,6 @@ void printSection(raw_ostream &OS, StringRef Title, ArrayRef<Row> Rows) {
       OS << " and " << Nodes.size() - Shown << " more";
     OS << '\n';
   }
-}
-
-/// A YAML scalar in double quotes.
-void printYamlText(raw_ostream &OS, StringRef Text) {
-  OS << '"';
-  OS.write_escaped(Text, /*UseHexEscapes=*/true);
-  OS << '"';
 }
 
 } // namespace
@@ -232,92 +205,20 @@ std::string summaryLine(StringRef Output, const Summary &S, uint64_t Bytes,
                     .str();
 }
 
-static std::string remarksYaml(const DiagnosticEngine &Diags) {
-  std::string Out;
-  raw_string_ostream OS(Out);
-  for (const Diagnostic &D : Diags.all()) {
-    StringRef Level = severityName(D.Level);
-    OS << "--- !" << char(toUpper(Level[0])) << Level.drop_front() << '\n';
-    auto Line = [&](StringRef Key, StringRef Value) {
-      if (Value.empty())
-        return;
-      OS << Key << ": ";
-      printYamlText(OS, Value);
-      OS << '\n';
-    };
-    Line("Id", D.Id);
-    Line("Pass", D.Pass);
-    Line("Function", D.Function);
-    Line("Node", D.Node);
-    Line("File", D.File);
-    if (D.Line != 0)
-      OS << "Line: " << D.Line << '\n';
-    Line("Message", D.Message);
-    if (!D.Facts.empty())
-      OS << "Facts:\n";
-    for (const auto &[Key, Value] : D.Facts) {
-      OS << "  ";
-      printYamlText(OS, Key);
-      OS << ": ";
-      printYamlText(OS, Value);
-      OS << '\n';
-    }
-    if (!D.Notes.empty())
-      OS << "Notes:\n";
-    for (const auto &[Node, Message] : D.Notes) {
-      OS << "  - ";
-      printYamlText(OS, withNode(Node, Message));
-      OS << '\n';
-    }
-    OS << "...\n";
-  }
-  return Out;
-}
-
-/// Names may be any bytes; JSON has none that are not UTF-8.
-static void attribute(json::OStream &J, StringRef Key, StringRef Value) {
-  if (!Value.empty())
-    J.attribute(Key, json::isUTF8(Value) ? Value.str() : json::fixUTF8(Value));
-}
-
-static std::string remarksJson(const DiagnosticEngine &Diags) {
-  std::string Out;
-  raw_string_ostream OS(Out);
-  json::OStream J(OS, 1);
-  J.array([&] {
-    for (const Diagnostic &D : Diags.all())
-      J.object([&] {
-        attribute(J, "Level", severityName(D.Level));
-        attribute(J, "Id", D.Id);
-        attribute(J, "Pass", D.Pass);
-        attribute(J, "Node", D.Node);
-        attribute(J, "File", D.File);
-        if (D.Line != 0)
-          J.attribute("Line", D.Line);
-        attribute(J, "Message", D.Message);
-        if (!D.Facts.empty())
-          J.attributeObject("Facts", [&] {
-            for (const auto &[Key, Value] : D.Facts)
-              J.attribute(Key,
-                          json::isUTF8(Value) ? Value : json::fixUTF8(Value));
-          });
-        if (!D.Notes.empty())
-          J.attributeArray("Notes", [&] {
-            for (const auto &[Node, Message] : D.Notes)
-              J.value(json::fixUTF8(withNode(Node, Message)));
-          });
-      });
-  });
-  OS << '\n';
-  return Out;
-}
-
 std::string remarksText(const DiagnosticEngine &Diags, RemarksFormat Format,
                         StringRef File) {
-  if (Format == RemarksFormat::Yaml)
+  switch (Format) {
+  case RemarksFormat::Yaml:
     return remarksYaml(Diags);
-  if (Format == RemarksFormat::Json)
+  case RemarksFormat::OptYaml:
+    return remarksOptYaml(Diags, File);
+  case RemarksFormat::Json:
     return remarksJson(Diags);
+  case RemarksFormat::Sarif:
+    return remarksSarif(Diags, File);
+  case RemarksFormat::Text:
+    break;
+  }
   std::string Out;
   raw_string_ostream OS(Out);
   for (const Diagnostic &D : groupAlike(Diags, /*ShowAll=*/true))

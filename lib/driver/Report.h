@@ -7,6 +7,7 @@
 #ifndef GRAFT_LIB_DRIVER_REPORT_H
 #define GRAFT_LIB_DRIVER_REPORT_H
 
+#include "lib/report/RemarksFile.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/Support/Error.h"
@@ -14,11 +15,6 @@
 
 namespace graft {
 
-/// "error", "warning", "remark", "note".
-llvm::StringRef severityName(Severity Level);
-
-/// `node 'x': message`, or the message alone when \p Node is empty.
-std::string withNode(llvm::StringRef Node, llvm::StringRef Message);
 /// The part of a diagnostic that says what.
 std::string diagnosticText(const Diagnostic &D);
 
@@ -59,11 +55,7 @@ struct Summary {
 std::string summaryLine(llvm::StringRef Output, const Summary &S,
                         uint64_t Bytes, double Seconds);
 
-/// How --remarks=FILE writes them.
-enum class RemarksFormat : uint8_t { Text, Yaml, Json };
-
-/// Remarks, warnings and errors about \p File: a stream of YAML documents, an
-/// array of JSON objects with the same fields, or what a terminal shows.
+/// Remarks, warnings and errors about \p File.
 std::string remarksText(const DiagnosticEngine &Diags, RemarksFormat Format,
                         llvm::StringRef File);
 

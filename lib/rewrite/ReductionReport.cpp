@@ -15,6 +15,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cmath>
+
 using namespace llvm;
 
 namespace graft {
@@ -117,7 +119,7 @@ void ReductionReport::remarkDemands(const TypeAnalysis &Types) const {
                         D.Kind == Demand::Gather ? "gathered" : "reduced",
                         Scale, G.name(D.Because)))
         .Facts = {{"type", Types.natural(D.Source).str()},
-                  {"scale", std::to_string(D.Power)},
+                  {"scale", int64_t(D.Power)},
                   {"for", G.name(D.Because).str()}};
   }
 }
@@ -222,19 +224,16 @@ bool ReductionReport::sayOfSpread(
   bool IsError = Percent < MinPercent;
   if (IsError)
     Text += formatv(", and --min-spread wants {0} %", MinPercent);
-  auto Node = std::to_string(Work.OnceNodes), Share = std::to_string(Percent);
-  auto Bytes = formatv("{0:f0}", Work.Rows.Bytes).str(),
-       RowBytes = formatv("{0:f0}", Work.Rows.RowBytes).str();
   if (IsError)
     Diags.error("", Text);
   else
     (Percent < 50 ? Diags.warning("spread", "", Text)
                   : Diags.remark("spread", "", Text))
         .shown()
-        .Facts = {{"percent", Share},
-                  {"nodes", Node},
-                  {"bytes", Bytes},
-                  {"row-bytes", RowBytes}};
+        .Facts = {{"percent", int64_t(Percent)},
+                  {"nodes", int64_t(Work.OnceNodes)},
+                  {"bytes", std::llround(Work.Rows.Bytes)},
+                  {"row-bytes", std::llround(Work.Rows.RowBytes)}};
   // Where that began; what follows from it is not of interest.
   for (const auto &[Node, Why] : Causes.take_front(3))
     Diags.addNote(Node, Why);

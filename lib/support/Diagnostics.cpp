@@ -59,6 +59,33 @@ std::string errorLine(StringRef Program, Error E) {
   return Place + ": error: " + Message;
 }
 
+StringRef severityName(Severity Level) {
+  switch (Level) {
+  case Severity::Error:
+    return "error";
+  case Severity::Warning:
+    return "warning";
+  case Severity::Remark:
+    return "remark";
+  case Severity::Note:
+    return "note";
+  }
+  return "";
+}
+
+std::string withNode(StringRef Node, StringRef Message) {
+  return Node.empty() ? Message.str()
+                      : ("node '" + Node + "': " + Message).str();
+}
+
+std::string factText(const FactValue &Value) {
+  if (const auto *Number = std::get_if<int64_t>(&Value))
+    return std::to_string(*Number);
+  if (const auto *List = std::get_if<std::vector<std::string>>(&Value))
+    return join(*List, " ");
+  return std::get<std::string>(Value);
+}
+
 Diagnostic &DiagnosticEngine::add(Severity Level, StringRef Id, StringRef Node,
                                   std::string Message) {
   Diagnostic D;

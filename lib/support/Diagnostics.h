@@ -14,6 +14,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace graft {
@@ -45,6 +46,18 @@ std::string errorLine(llvm::StringRef Program, llvm::Error E);
 
 enum class Severity : uint8_t { Error, Warning, Remark, Note };
 
+/// "error", "warning", "remark", "note".
+llvm::StringRef severityName(Severity Level);
+
+/// `node 'x': message`, or the message alone when \p Node is empty.
+std::string withNode(llvm::StringRef Node, llvm::StringRef Message);
+
+/// What a remark says beside its text: a text, a number or a list of texts.
+using FactValue = std::variant<std::string, int64_t, std::vector<std::string>>;
+
+/// \p Value for people; of a list the texts, with blanks between them.
+std::string factText(const FactValue &Value);
+
 /// One message about a node or about the whole graph.
 struct Diagnostic {
   Severity Level = Severity::Error;
@@ -59,8 +72,8 @@ struct Diagnostic {
   bool Shown = false; ///< A remark that is printed without --remarks, too.
   unsigned Line = 0;  ///< 1-based line of the node in a text input, or 0.
   unsigned Column = 0;
-  /// Facts for the YAML form of a remark, in a fixed order.
-  std::vector<std::pair<std::string, std::string>> Facts;
+  /// Facts for the forms of a remark that programs read, in a fixed order.
+  std::vector<std::pair<std::string, FactValue>> Facts;
   /// Further messages: (node, message).
   std::vector<std::pair<std::string, std::string>> Notes;
 

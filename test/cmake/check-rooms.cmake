@@ -99,9 +99,13 @@ room(passes ${Passes})
 file_of_room(passes/CheckReplication.cpp lib/io/read lib/certify)
 file_of_room(passes/PartitionVariables.cpp lib/certify)
 
+# What is told of it.
+room(lib/report lib/support)
+
 # The program.
 room(lib/driver ${Base} lib/io lib/io/read lib/io/write lib/io/inline
-  lib/io/functions lib/pass lib/program lib/infer/facts lib/strategy lib/certify passes)
+  lib/io/functions lib/pass lib/program lib/infer/facts lib/strategy lib/certify
+  lib/report passes)
 room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 
 # The program that runs one for each task.

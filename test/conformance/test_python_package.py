@@ -113,7 +113,7 @@ def test_remarks_and_plan():
     made = graft.rewrite(meta, replicas=2, device_type="CPU", fetches=["loss:0"])
     assert {remark.node for remark in made.remarks if remark.id == "feed"} >= {"x", "y"}
     reduction = next(remark for remark in made.remarks if remark.id == "reduction")
-    assert reduction.pass_name in ("insert-reductions", "merge-fetches") and reduction.facts["scale"] in ("-1", "1")
+    assert reduction.pass_name in ("insert-reductions", "merge-fetches") and reduction.facts["scale"] in (-1, 1)
     warning = next(each for each in made.warnings if each.node == "weight")
     assert warning.id == "feed" and "rank of this feed is not known" in str(warning)
     plan = made.plan

@@ -29,6 +29,7 @@ for name, path in sorted(tools.items(), key=lambda item: -len(item[0])):
 inputs = os.path.join(config.graft_source_root, "test", "inputs")
 config.substitutions.append(("%inputs", inputs))
 config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%optviewer", config.opt_viewer))
 config.substitutions.append(("%root", config.graft_source_root))
 
 if config.graft_asserts:

@@ -58,7 +58,7 @@ _graft() {
   *graft-opt:--against) words='' files=1 ;;
   *graft-opt:--explain) words='' files= ;;
   *graft-opt:--remarks) words='' files=1 ;;
-  *graft-opt:--remarks-format) words='yaml json text' files= ;;
+  *graft-opt:--remarks-format) words='yaml opt-yaml json sarif text' files= ;;
   *graft-opt:--print-after) words='' files= ;;
   *graft-opt:--print-before) words='' files= ;;
   *graft-opt:--print-changed) words='diff quiet' files= ;;

@@ -2,7 +2,7 @@
 """What graft says of a graph: remarks, warnings and errors."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Union
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Diagnostic:
     """The name of a node of the input; empty: of the whole graph."""
     pass_name: str = ""
     """The pass that says it, such as `insert-reductions`."""
-    facts: Dict[str, str] = field(default_factory=dict)
-    """What the message says, by stable names: `{"type": "Partial", "scale": "-1"}`."""
+    facts: Dict[str, Union[str, int, List[str]]] = field(default_factory=dict)
+    """What the message says, by stable names: `{"type": "Partial", "scale": -1}`."""
     notes: List[str] = field(default_factory=list)
     file: str = ""
     """The file that it is about, if that is not the graph."""

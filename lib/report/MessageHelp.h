@@ -1,0 +1,33 @@
+//===- lib/report/MessageHelp.h - what a message means ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows of the tables of docs/Remarks.md, which is compiled in: what a page
+// says of a message and what a report says of it is one text.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_REPORT_MESSAGEHELP_H
+#define GRAFT_LIB_REPORT_MESSAGEHELP_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+/// What is said of all messages with one id.
+struct MessageHelp {
+  std::string Id;
+  bool IsRemark = false; ///< Else it is one of a warning.
+  std::string Says;      ///< What it says, as plain text.
+  std::string ToDo;      ///< What to do about it, likewise.
+};
+
+/// All of them, in the order of the page.
+std::vector<MessageHelp> messageHelp();
+
+} // namespace graft
+
+#endif // GRAFT_LIB_REPORT_MESSAGEHELP_H

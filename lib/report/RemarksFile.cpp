@@ -1,0 +1,374 @@
+//===- lib/report/RemarksFile.cpp - messages for programs -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/report/RemarksFile.h"
+
+#include "lib/report/MessageHelp.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace graft {
+
+RemarksFormat remarksFormatOf(StringRef File) {
+  if (File.ends_with(".opt.yaml"))
+    return RemarksFormat::OptYaml;
+  return StringSwitch<RemarksFormat>(sys::path::extension(File))
+      .Case(".json", RemarksFormat::Json)
+      .Case(".sarif", RemarksFormat::Sarif)
+      .Case(".txt", RemarksFormat::Text)
+      .Default(RemarksFormat::Yaml);
+}
+
+//===----------------------------------------------------------------------===//
+// YAML
+//===----------------------------------------------------------------------===//
+
+/// A YAML scalar in double quotes.
+static void printYamlText(raw_ostream &OS, StringRef Text) {
+  OS << '"';
+  OS.write_escaped(Text, /*UseHexEscapes=*/true);
+  OS << '"';
+}
+
+static void printYamlFact(raw_ostream &OS, const FactValue &Value) {
+  if (const auto *Number = std::get_if<int64_t>(&Value)) {
+    OS << *Number;
+  } else if (const auto *List = std::get_if<std::vector<std::string>>(&Value)) {
+    OS << '[';
+    ListSeparator Comma;
+    for (const std::string &Each : *List) {
+      OS << Comma;
+      printYamlText(OS, Each);
+    }
+    OS << ']';
+  } else {
+    printYamlText(OS, std::get<std::string>(Value));
+  }
+}
+
+std::string remarksYaml(const DiagnosticEngine &Diags) {
+  std::string Out;
+  raw_string_ostream OS(Out);
+  for (const Diagnostic &D : Diags.all()) {
+    StringRef Level = severityName(D.Level);
+    OS << "--- !" << char(toUpper(Level[0])) << Level.drop_front() << '\n';
+    auto Line = [&](StringRef Key, StringRef Value) {
+      if (Value.empty())
+        return;
+      OS << Key << ": ";
+      printYamlText(OS, Value);
+      OS << '\n';
+    };
+    Line("Id", D.Id);
+    Line("Pass", D.Pass);
+    Line("Function", D.Function);
+    Line("Node", D.Node);
+    Line("File", D.File);
+    if (D.Line != 0)
+      OS << "Line: " << D.Line << '\n';
+    Line("Message", D.Message);
+    if (!D.Facts.empty())
+      OS << "Facts:\n";
+    for (const auto &[Key, Value] : D.Facts) {
+      OS << "  ";
+      printYamlText(OS, Key);
+      OS << ": ";
+      printYamlFact(OS, Value);
+      OS << '\n';
+    }
+    if (!D.Notes.empty())
+      OS << "Notes:\n";
+    for (const auto &[Node, Message] : D.Notes) {
+      OS << "  - ";
+      printYamlText(OS, withNode(Node, Message));
+      OS << '\n';
+    }
+    OS << "...\n";
+  }
+  return Out;
+}
+
+//===----------------------------------------------------------------------===//
+// LLVM's YAML
+//===----------------------------------------------------------------------===//
+
+/// The kind of LLVM's remarks that \p D is: something was done, or was wanted
+/// and could not be, or is told to understand the others.
+static StringRef llvmKind(const Diagnostic &D) {
+  if (D.Level == Severity::Error)
+    return "Failure";
+  if (D.Level == Severity::Warning)
+    return "Missed";
+  return StringSwitch<StringRef>(D.Id)
+      .Cases("once", "spread", "loop", "local", "Missed")
+      .Cases("feed", "fed-size", "batch", "constant", "strategy", "Analysis")
+      .Cases("types", "worker", "Analysis")
+      .Default("Passed");
+}
+
+/// A YAML scalar as LLVM writes it, numbers too: its readers take what is
+/// between single quotes as it is.
+static std::string singleQuoted(StringRef Text) {
+  std::string Out = "'";
+  for (char C : escapeControls(Text))
+    Out.append(C == '\'' ? 2 : 1, C);
+  return Out + "'";
+}
+
+/// The arguments of a remark are its text, one after the other; a list is an
+/// argument for each element.
+static void printArgs(raw_ostream &OS, const Diagnostic &D) {
+  auto Arg = [&](StringRef Key, StringRef Value) {
+    OS << "  - " << Key << ": " << singleQuoted(Value) << '\n';
+  };
+  OS << "Args:\n";
+  Arg("String", D.Message);
+  for (const auto &[Key, Value] : D.Facts) {
+    Arg("String", "; " + Key + " ");
+    if (const auto *List = std::get_if<std::vector<std::string>>(&Value)) {
+      for (const auto &[I, Each] : enumerate(*List)) {
+        if (I != 0)
+          Arg("String", ", ");
+        Arg(Key, Each);
+      }
+    } else {
+      Arg(Key, factText(Value));
+    }
+  }
+  for (const auto &[Node, Message] : D.Notes) {
+    Arg("String", "; note: ");
+    Arg("Note", withNode(Node, Message));
+  }
+}
+
+std::string remarksOptYaml(const DiagnosticEngine &Diags, StringRef File) {
+  std::string Out;
+  raw_string_ostream OS(Out);
+  for (const Diagnostic &D : Diags.all()) {
+    OS << "--- !" << llvmKind(D) << '\n'
+       << "Pass: " << singleQuoted(D.Pass.empty() ? "graft-opt" : D.Pass)
+       << "\nName: "
+       << singleQuoted(D.Id.empty() ? severityName(D.Level) : StringRef(D.Id))
+       << '\n';
+    if (D.Line != 0)
+      OS << "DebugLoc: { File: "
+         << singleQuoted(D.File.empty() ? File : StringRef(D.File))
+         << ", Line: " << D.Line << ", Column: " << D.Column << " }\n";
+    // What a function is to LLVM is a node here.
+    OS << "Function: "
+       << singleQuoted(D.Node.empty() ? "(graph)" : StringRef(D.Node)) << '\n';
+    printArgs(OS, D);
+    OS << "...\n";
+  }
+  return Out;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON and SARIF
+//===----------------------------------------------------------------------===//
+
+/// Names may be any bytes; JSON has none that are not UTF-8.
+static std::string utf8(StringRef Text) {
+  return json::isUTF8(Text) ? Text.str() : json::fixUTF8(Text);
+}
+
+static void attribute(json::OStream &J, StringRef Key, StringRef Value) {
+  if (!Value.empty())
+    J.attribute(Key, utf8(Value));
+}
+
+static json::Value factJson(const FactValue &Value) {
+  if (const auto *Number = std::get_if<int64_t>(&Value))
+    return *Number;
+  if (const auto *List = std::get_if<std::vector<std::string>>(&Value)) {
+    json::Array Out;
+    for (const std::string &Each : *List)
+      Out.push_back(utf8(Each));
+    return Out;
+  }
+  return utf8(std::get<std::string>(Value));
+}
+
+static void facts(json::OStream &J, StringRef Name, const Diagnostic &D) {
+  if (!D.Facts.empty())
+    J.attributeObject(Name, [&] {
+      for (const auto &[Key, Value] : D.Facts)
+        J.attribute(Key, factJson(Value));
+    });
+}
+
+std::string remarksJson(const DiagnosticEngine &Diags) {
+  std::string Out;
+  raw_string_ostream OS(Out);
+  json::OStream J(OS, 1);
+  J.array([&] {
+    for (const Diagnostic &D : Diags.all())
+      J.object([&] {
+        attribute(J, "Level", severityName(D.Level));
+        attribute(J, "Id", D.Id);
+        attribute(J, "Pass", D.Pass);
+        attribute(J, "Function", D.Function);
+        attribute(J, "Node", D.Node);
+        attribute(J, "File", D.File);
+        if (D.Line != 0)
+          J.attribute("Line", D.Line);
+        attribute(J, "Message", D.Message);
+        facts(J, "Facts", D);
+        if (!D.Notes.empty())
+          J.attributeArray("Notes", [&] {
+            for (const auto &[Node, Message] : D.Notes)
+              J.value(utf8(withNode(Node, Message)));
+          });
+      });
+  });
+  OS << '\n';
+  return Out;
+}
+
+/// The reference that names \p File: RFC 3986.
+static std::string uriOf(StringRef File) {
+  std::string Out = sys::path::is_absolute(File) ? "file://" : "";
+  for (char C : File) {
+    if (isAlnum(C) || StringRef("-._~/").contains(C)) {
+      Out += C;
+    } else {
+      Out += '%';
+      Out += toHex(StringRef(&C, 1));
+    }
+  }
+  return Out;
+}
+
+namespace {
+
+class SarifWriter {
+public:
+  SarifWriter(raw_ostream &OS, StringRef File) : J(OS, 1), File(File) {}
+
+  void log(const DiagnosticEngine &Diags);
+
+private:
+  void text(StringRef Key, StringRef Text) {
+    J.attributeObject(Key, [&] { attribute(J, "text", Text); });
+  }
+  void driver();
+  void result(const Diagnostic &D);
+  void location(StringRef Of, StringRef Node, unsigned Line, unsigned Column);
+
+  json::OStream J;
+  StringRef File;
+  std::vector<MessageHelp> Rules = messageHelp();
+};
+
+/// A remark and a warning may have one id, rules may not.
+std::string ruleId(StringRef Id, bool IsRemark) {
+  return ((IsRemark ? "remark/" : "") + Id).str();
+}
+
+void SarifWriter::driver() {
+  J.attribute("name", "graft-opt");
+  J.attribute("semanticVersion", GRAFT_VERSION);
+  J.attributeArray("rules", [&] {
+    for (const MessageHelp &Rule : Rules)
+      J.object([&] {
+        J.attribute("id", ruleId(Rule.Id, Rule.IsRemark));
+        text("shortDescription", Rule.Says);
+        text("help", Rule.ToDo);
+        J.attributeObject("defaultConfiguration", [&] {
+          J.attribute("level", Rule.IsRemark ? "note" : "warning");
+        });
+      });
+  });
+}
+
+void SarifWriter::location(StringRef Of, StringRef Node, unsigned Line,
+                           unsigned Column) {
+  J.attributeObject("physicalLocation", [&] {
+    J.attributeObject("artifactLocation",
+                      [&] { J.attribute("uri", uriOf(Of)); });
+    if (Line != 0)
+      J.attributeObject("region", [&] {
+        J.attribute("startLine", Line);
+        if (Column != 0)
+          J.attribute("startColumn", Column);
+      });
+  });
+  if (!Node.empty())
+    J.attributeArray("logicalLocations", [&] {
+      J.object([&] {
+        attribute(J, "fullyQualifiedName", Node);
+        J.attribute("kind", "node");
+      });
+    });
+}
+
+void SarifWriter::result(const Diagnostic &D) {
+  bool IsRemark = D.Level == Severity::Remark;
+  auto Rule = find_if(Rules, [&](const MessageHelp &Each) {
+    return Each.Id == D.Id && Each.IsRemark == IsRemark;
+  });
+  if (Rule != Rules.end()) {
+    J.attribute("ruleId", ruleId(D.Id, IsRemark));
+    J.attribute("ruleIndex", Rule - Rules.begin());
+  }
+  J.attribute("level", IsRemark ? "note" : severityName(D.Level));
+  text("message", D.Message);
+  J.attributeArray("locations", [&] {
+    J.object([&] {
+      location(D.File.empty() ? File : StringRef(D.File), D.Node, D.Line,
+               D.Column);
+    });
+  });
+  if (!D.Notes.empty())
+    J.attributeArray("relatedLocations", [&] {
+      for (const auto &[Node, Message] : D.Notes)
+        J.object([&, &Node = Node, &Message = Message] {
+          location(File, Node, 0, 0);
+          text("message", Message);
+        });
+    });
+  J.attributeObject("properties", [&] {
+    attribute(J, "pass", D.Pass);
+    attribute(J, "function", D.Function);
+    facts(J, "facts", D);
+  });
+}
+
+void SarifWriter::log(const DiagnosticEngine &Diags) {
+  J.object([&] {
+    J.attribute("$schema", "https://docs.oasis-open.org/sarif/sarif/v2.1.0/"
+                           "errata01/os/schemas/sarif-schema-2.1.0.json");
+    J.attribute("version", "2.1.0");
+    J.attributeArray("runs", [&] {
+      J.object([&] {
+        J.attributeObject(
+            "tool", [&] { J.attributeObject("driver", [&] { driver(); }); });
+        J.attributeArray("results", [&] {
+          for (const Diagnostic &D : Diags.all())
+            J.object([&] { result(D); });
+        });
+      });
+    });
+  });
+}
+
+} // namespace
+
+std::string remarksSarif(const DiagnosticEngine &Diags, StringRef File) {
+  std::string Out;
+  raw_string_ostream OS(Out);
+  SarifWriter(OS, File).log(Diags);
+  OS << '\n';
+  return Out;
+}
+
+} // namespace graft
