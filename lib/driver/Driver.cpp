@@ -87,8 +87,13 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
     return ExitInput;
   }
   if (O.Plan) {
+    Progress Line;
+    if (O.ShowProgress)
+      Line.start("graft-opt");
+    Line.stage("planning for " + O.Input);
     auto Plan = printPlan(*O.Plan, *O.Passes.Strategy,
                           (*Buffer)->getMemBufferRef(), readOptions(O));
+    Line.stop();
     if (!Plan)
       return fail(Plan.takeError());
     outs() << *Plan;

@@ -44,9 +44,9 @@ bool isForPeople(const ToolOptions &O) {
 
 class FunctionRuns {
 public:
-  FunctionRuns(Module &M, const ToolOptions &O, StringRef File,
+  FunctionRuns(Module &M, const ToolOptions &O, StringRef File, Progress &Line,
                DiagnosticEngine &All)
-      : M(M), O(O), File(File), All(All), Library(M.graph()) {}
+      : M(M), O(O), File(File), Line(Line), All(All), Library(M.graph()) {}
 
   bool run();
 
@@ -63,6 +63,7 @@ private:
   Module &M;
   const ToolOptions &O;
   std::string File;
+  Progress &Line;
   DiagnosticEngine &All;
   FunctionLibrary Library;
   StrategyOptions Strategy;
@@ -193,6 +194,7 @@ Error FunctionRuns::run(const SavedFunction &F) {
     return Graph.takeError();
   ToolOptions Its = optionsFor(*Graph);
   std::string Name = File + ": function '" + F.Shown + "'";
+  Line.stage("function " + F.Shown);
   Run Work(Its, MemoryBuffer::getMemBufferCopy(Graph->Bytes, Name));
   std::string Text;
   Work.work(&Text);
@@ -203,8 +205,10 @@ Error FunctionRuns::run(const SavedFunction &F) {
     return Error::success();
   }
   All.appendOf(Work.diagnostics(), F.Shown);
+  auto Hidden = Line.hide();
   if (!Work.finish())
     return Error::success();
+  Hidden = {};
   Bytes += Text.size();
   if (Bytes > MessageLimit)
     return failure(formatv("the functions have more than {0:N} bytes, the most "
@@ -270,8 +274,9 @@ bool FunctionRuns::run() {
 } // namespace
 
 bool runFunctions(Module &M, const ToolOptions &O, StringRef File,
-                  std::string &Shown, Summary &Made, DiagnosticEngine &All) {
-  FunctionRuns Runs(M, O, File, All);
+                  Progress &Line, std::string &Shown, Summary &Made,
+                  DiagnosticEngine &All) {
+  FunctionRuns Runs(M, O, File, Line, All);
   bool Good = Runs.run();
   Shown = std::move(Runs.Shown);
   Made = Runs.Made;

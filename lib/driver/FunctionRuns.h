@@ -11,6 +11,7 @@
 #include "lib/driver/Report.h"
 #include "lib/io/Module.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Progress.h"
 
 namespace graft {
 
@@ -21,9 +22,11 @@ bool rewritesFunctions(const ToolOptions &O, const Module &M);
 /// Rewrites them, each as a graph of its own, and puts the bodies into the
 /// library of \p M. What is said of one is printed. With a format that is for
 /// people \p Shown gets what they are then, and \p M stays as it is. \p Made
-/// counts, \p All collects what was said; false after an error.
+/// counts, \p All collects what was said, \p Line says which one it is at;
+/// false after an error.
 bool runFunctions(Module &M, const ToolOptions &O, llvm::StringRef File,
-                  std::string &Shown, Summary &Made, DiagnosticEngine &All);
+                  Progress &Line, std::string &Shown, Summary &Made,
+                  DiagnosticEngine &All);
 
 } // namespace graft
 

@@ -15,6 +15,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 
 #include <array>
 #include <thread>
@@ -135,6 +136,11 @@ Choice RemarksAs("remarks-format",
                  cl::value_desc("how"), cl::cat(Checking),
                  cl::desc("How --remarks=FILE is written, whatever the file is "
                           "called: yaml, opt-yaml, json, sarif or text"));
+
+Choice ShowProgress("progress", {"auto", "never"}, cl::init("auto"),
+                    cl::value_desc("when"), cl::cat(Checking),
+                    cl::desc("What takes more than two seconds says what it is "
+                             "at: auto, on a terminal only, or never"));
 
 Flag VerifyEach("verify-each", cl::cat(Debugging),
                 cl::desc("Verify the graph after each pass"));
@@ -333,6 +339,8 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.Write.Threads = Threads != 0
                         ? Threads
                         : std::max(1U, std::thread::hardware_concurrency());
+  if (Error E = ShowProgress.check())
+    return E;
   O.InPlace = InPlace;
   O.Captures.assign(Captures.begin(), Captures.end());
   O.Functions.assign(Functions.begin(), Functions.end());
@@ -372,6 +380,10 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))
     return E;
+  // Nothing else is printed meanwhile.
+  O.ShowProgress = ShowProgress == "auto" && !Quiet && !O.Show.prints() &&
+                   !SplitInput &&
+                   (Output != "-" || !sys::Process::StandardOutIsDisplayed());
   Expected<std::optional<PlanFormat>> Plan = choosePlan(given(Passes));
   if (!Plan)
     return Plan.takeError();

@@ -36,7 +36,8 @@ struct ToolOptions {
   Instrumentation Show;
   std::optional<PlanFormat> Plan;
 
-  bool InPlace = false; ///< The output may be the input.
+  bool ShowProgress = false; ///< Where stderr is a terminal.
+  bool InPlace = false;      ///< The output may be the input.
   /// Of a folder that is written: it may replace one, and has links.
   bool ReplaceFolder = false;
   bool LinkFiles = false;

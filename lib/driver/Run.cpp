@@ -132,8 +132,10 @@ void Run::sayDevices(bool OnGpus) {
                        "--device-type or --devices for others"
                      : "the input names no GPU, so replicas are on CPUs; give "
                        "--device-type or --devices for others";
-  if (!O.VerifyDiagnostics)
-    printDiagnostic(errs(), File, D);
+  if (O.VerifyDiagnostics)
+    return;
+  auto Hidden = Line.hide();
+  printDiagnostic(errs(), File, D);
 }
 
 /// Which of the MetaGraphDefs of a SavedModel is another one now.
@@ -172,12 +174,12 @@ bool Run::transform(const std::string *Text) {
   // Timing and printing want every pass at its place.
   Late = Text == nullptr && !betweenGraphs() && O.Write.Threads > 1 &&
          O.Output != "-" && !O.Show.VerifyEach && !O.Show.TimePasses &&
-         !O.Show.Statistics && !O.Show.PrintAfterAll &&
-         !O.Show.PrintBeforeAll && O.Show.PrintBefore.empty() &&
-         O.Show.PrintAfter.empty() &&
-         O.Show.PrintChanged == Instrumentation::Changed::Off &&
+         !O.Show.Statistics && !O.Show.prints() &&
          (!sys::fs::exists(O.Output) || sys::fs::is_regular_file(O.Output)) &&
          O.Format.value_or(OutputFormat::Binary) == OutputFormat::Binary;
+  Manager.OnPass = [this](StringRef Pass, size_t I, size_t Count) {
+    Line.stage("pass " + Twine(I) + " of " + Twine(Count) + ", " + Pass);
+  };
   bool Good = Manager.run(M, Diags, O.Show, Late);
   if (Good && M.Kind == InputKind::SavedModel && !O.Passes.OnlyMapsDevices &&
       M.metaGraph()->object_graph_def().concrete_functions_size() != 0 &&
@@ -438,7 +440,7 @@ bool Run::distributeFunctions() {
   if (O.Passes.dependOnInput())
     sayDevices(Devices.HasGpu);
   std::string Text;
-  if (!runFunctions(M, O, File, Text, OfFunctions, Diags))
+  if (!runFunctions(M, O, File, Line, Text, OfFunctions, Diags))
     return false;
   if (!Text.empty())
     Shown = std::move(Text);
@@ -446,10 +448,16 @@ bool Run::distributeFunctions() {
 }
 
 void Run::process(std::string *Text) {
+  if (O.ShowProgress)
+    Line.start("graft-opt");
+  Line.stage("reading " + File);
   bool Loaded = load();
   if (Loaded && rewritesFunctions(O, M)) {
-    if (distributeFunctions())
+    if (distributeFunctions()) {
+      Line.stage("writing " + O.Output);
       write(Text);
+    }
+    Line.stop();
     return;
   }
   // Under --strict the passes run on, so that all that is not proved is said.
@@ -461,8 +469,10 @@ void Run::process(std::string *Text) {
     Good = listTypes();
   if (Good && betweenGraphs() && O.Passes.Strategy->Async)
     sayAsync(*O.Passes.Strategy, Diags);
+  Line.stage("writing " + O.Output);
   if (Good && !Diags.hasErrors())
     write(Text);
+  Line.stop();
   if (!Manager.empty())
     Manager.report(O.Show);
 }

@@ -11,6 +11,7 @@
 #include "lib/driver/Report.h"
 #include "lib/io/Module.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Progress.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -69,6 +70,7 @@ private:
   bool writesFolder(OutputFormat Format) const;
 
   const ToolOptions &O;
+  Progress Line;
   PassManager Manager;
   std::unique_ptr<llvm::MemoryBuffer> Buffer;
   std::string File;

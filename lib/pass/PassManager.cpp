@@ -151,6 +151,8 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
   for (Step &S : Passes) {
     if (S.IsLate)
       continue;
+    if (OnPass)
+      OnPass(S.P->info().Name, &S - Passes.data() + 1, Passes.size());
     bool Normalises = S.P->effect() == Pass::Effect::Normalises;
     if (Keep && !Normalises)
       M.keepInput();

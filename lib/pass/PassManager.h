@@ -16,6 +16,8 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
+
 namespace graft {
 
 /// Passes with their options, in the order in which they run.
@@ -48,6 +50,12 @@ struct Instrumentation {
   bool TimePasses = false;
   bool Statistics = false;
   llvm::raw_ostream *OS = &llvm::errs();
+
+  /// Whether graphs are printed between passes.
+  bool prints() const {
+    return PrintBeforeAll || PrintAfterAll || !PrintBefore.empty() ||
+           !PrintAfter.empty() || PrintChanged != Changed::Off;
+  }
 };
 
 class PassManager {
@@ -64,6 +72,10 @@ public:
   bool run(Module &M, DiagnosticEngine &Diags, const Instrumentation &Show,
            bool Late = false);
   bool runLate(Module &M, DiagnosticEngine &Diags);
+
+  /// Called before each pass, with its name, its number and how many there are.
+  std::function<void(llvm::StringRef Pass, size_t I, size_t Count)> OnPass;
+
   void report(const Instrumentation &Show) const;
   /// What the pass \p Name counted as \p What.
   uint64_t statistic(llvm::StringRef Name, llvm::StringRef What) const;
