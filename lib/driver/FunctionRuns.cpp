@@ -149,6 +149,7 @@ ToolOptions FunctionRuns::optionsFor(const FunctionGraph &Graph) {
   Its.Kind = InputKind::GraphDef;
   Its.Format = isForPeople(O) ? *O.Format : OutputFormat::Binary;
   Its.Write.Threads = 1;
+  Its.Drawing = O.Drawing;
   Its.Show = O.Show;
   Its.Strict = O.Strict;
   Its.VerifyOutput = O.VerifyOutput;

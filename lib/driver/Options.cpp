@@ -78,6 +78,12 @@ Choice
          cl::value_desc("format"), cl::cat(Files),
          cl::desc("What to write: pb, pbtxt, summary (one line a node), dot, "
                   "types (one line a tensor of the program) or none"));
+Text Around("around", cl::value_desc("node[:hops]"), cl::cat(Files),
+            cl::desc("With --emit=dot: a node, and what is at most so many "
+                     "edges from it. Default: 1"));
+TextList Scopes("scope", cl::value_desc("glob"), cl::cat(Files),
+                cl::desc("With --emit=dot: the nodes in scopes that are called "
+                         "like this"));
 Text Depfile("d", cl::value_desc("file"), cl::cat(Files),
              cl::desc("Write a Make rule with all files read"));
 Flag InPlace("in-place", cl::cat(Files),
@@ -226,6 +232,10 @@ Error chooseFormat(ToolOptions &O) {
   } else if (Output != "-") {
     O.Format = OutputFormat::Binary;
   }
+  if ((given(Around) || given(Scopes)) && O.Format != OutputFormat::Dot)
+    return failure("--around and --scope say what --emit=dot draws");
+  O.Drawing.Around = Around;
+  O.Drawing.Scopes.assign(Scopes.begin(), Scopes.end());
   if (given(Depfile) && Output == "-")
     return failure("-d needs -o with the name of a file");
   if (VerifyOutput && (Output == "-" || (O.Format != OutputFormat::Binary &&

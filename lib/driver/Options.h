@@ -12,6 +12,7 @@
 #include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
 #include "lib/pass/PassManager.h"
+#include "lib/report/Drawing.h"
 
 #include <optional>
 
@@ -36,6 +37,7 @@ struct ToolOptions {
   Instrumentation Show;
   std::optional<PlanFormat> Plan;
 
+  DrawingOptions Drawing;    ///< For the format Dot.
   bool ShowProgress = false; ///< Where stderr is a terminal.
   bool InPlace = false;      ///< The output may be the input.
   /// Of a folder that is written: it may replace one, and has links.

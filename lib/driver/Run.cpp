@@ -10,6 +10,7 @@
 #include "lib/driver/FileChecks.h"
 #include "lib/driver/FunctionRuns.h"
 #include "lib/driver/OutputCheck.h"
+#include "lib/driver/Picture.h"
 #include "lib/driver/Report.h"
 #include "lib/driver/WorkerFiles.h"
 #include "lib/infer/facts/Explain.h"
@@ -248,6 +249,17 @@ bool Run::listTypes() {
   return true;
 }
 
+bool Run::draw() {
+  if (O.Format != OutputFormat::Dot || betweenGraphs())
+    return true;
+  Shown.emplace();
+  if (Error E = pictureText(M, O.Drawing).moveInto(*Shown)) {
+    report(std::move(E), Diags);
+    return false;
+  }
+  return true;
+}
+
 Expected<std::string> Run::writeOutput(const std::string &Path,
                                        const WriteOptions &Options) const {
   if (!Shown)
@@ -317,7 +329,7 @@ void Run::write(std::string *Text) {
   Options.Format = Format;
   if (betweenGraphs()) {
     if (Error E = writeWorkerFiles(M, *O.Passes.Strategy, O.Output, Options,
-                                   verifiesOutput(), Diags))
+                                   O.Drawing, verifiesOutput(), Diags))
       return report(std::move(E), Diags);
     if (Error E = writeSideFiles())
       return report(std::move(E), Diags);
@@ -466,7 +478,7 @@ void Run::process(std::string *Text) {
   if (Loaded && !Once && (Good || readMesh(M.graph()).Node != NoNode))
     Good &= explain();
   if (Good)
-    Good = listTypes();
+    Good = listTypes() && draw();
   if (Good && betweenGraphs() && O.Passes.Strategy->Async)
     sayAsync(*O.Passes.Strategy, Diags);
   Line.stage("writing " + O.Output);

@@ -58,6 +58,7 @@ private:
   bool distributeFunctions();
   bool explain();
   bool listTypes();
+  bool draw();
   llvm::Expected<std::string> writeOutput(const std::string &Path,
                                           const WriteOptions &Options) const;
   void write(std::string *Text);
@@ -81,7 +82,8 @@ private:
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
   std::string Explained; ///< What --explain asked for.
-  /// What is written instead of the module: for --emit=types, or of functions.
+  /// What is written instead of the module: for --emit=types or dot, or of
+  /// functions.
   std::optional<std::string> Shown;
   bool HasDepfile = false; ///< It is written.
   bool HasRemarks = false;

@@ -7,6 +7,7 @@
 #include "lib/driver/WorkerFiles.h"
 
 #include "lib/driver/OutputCheck.h"
+#include "lib/driver/Picture.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/Read.h"
 #include "lib/program/Program.h"
@@ -91,7 +92,8 @@ void sayAsync(const StrategyOptions &S, DiagnosticEngine &Diags) {
 
 Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
                        StringRef Output, const WriteOptions &Options,
-                       bool Verify, DiagnosticEngine &Diags) {
+                       const DrawingOptions &Drawing, bool Verify,
+                       DiagnosticEngine &Diags) {
   StringSink All;
   if (Error E = writeModule(M, OutputFormat::Binary, All))
     return E;
@@ -133,7 +135,13 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
       return createStringError(
           inconvertibleErrorCode(),
           formatv("there is no graph for worker {0}", Worker));
-    return writeModule(*Part, Options.Format, Sink);
+    if (Options.Format != OutputFormat::Dot)
+      return writeModule(*Part, Options.Format, Sink);
+    Expected<std::string> Picture = pictureText(*Part, Drawing);
+    if (!Picture)
+      return Picture.takeError();
+    Sink.write(*Picture);
+    return Error::success();
   };
   // One file says nothing without the others.
   if (Verify && !S.Async) {

@@ -10,6 +10,7 @@
 #include "lib/driver/BuildPipeline.h"
 #include "lib/io/Module.h"
 #include "lib/io/write/Write.h"
+#include "lib/report/Drawing.h"
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/Support/Error.h"
@@ -28,7 +29,8 @@ void sayAsync(const StrategyOptions &S, DiagnosticEngine &Diags);
 /// Verify the graph for all must be the step of the input.
 llvm::Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
                              llvm::StringRef Output,
-                             const WriteOptions &Options, bool Verify,
+                             const WriteOptions &Options,
+                             const DrawingOptions &Drawing, bool Verify,
                              DiagnosticEngine &Diags);
 
 } // namespace graft

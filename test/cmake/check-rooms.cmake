@@ -99,13 +99,18 @@ room(passes ${Passes})
 file_of_room(passes/CheckReplication.cpp lib/io/read lib/certify)
 file_of_room(passes/PartitionVariables.cpp lib/certify)
 
-# What is told of it.
-room(lib/report lib/support)
+# The program that makes a graph of a part of a graph.
+room(lib/extract ${Base} lib/io lib/infer/graph)
+room(tools/graft-extract ${Base} lib/io/read lib/io/write lib/extract)
+
+# What is told of a run.
+room(lib/report ${Base} lib/extract)
 
 # The program.
 room(lib/driver ${Base} lib/io lib/io/read lib/io/write lib/io/inline
   lib/io/functions lib/pass lib/program lib/infer/facts lib/strategy lib/certify
   lib/report passes)
+file_of_room(lib/driver/Picture.cpp lib/lower/expand)
 room(tools/graft-opt lib/support lib/io/read lib/pass lib/driver)
 
 # The program that runs one for each task.
@@ -116,10 +121,6 @@ room(tools/graft-launch lib/support lib/strategy lib/launch)
 room(lib/diff ${Base} lib/io lib/io/write lib/program lib/infer/graph
   lib/certify/fold)
 room(tools/graft-diff lib/support lib/io/read lib/diff)
-
-# The program that makes a graph of a part of a graph.
-room(lib/extract ${Base} lib/io lib/infer/graph)
-room(tools/graft-extract ${Base} lib/io/read lib/io/write lib/extract)
 
 # The program that makes small test cases.
 room(lib/reduce ${Base} lib/io lib/io/read lib/io/write lib/infer/graph

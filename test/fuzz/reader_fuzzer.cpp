@@ -11,6 +11,7 @@
 #include "support/Require.h"
 
 #include "lib/certify/Certify.h"
+#include "lib/driver/Picture.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/io/read/Read.h"
@@ -87,7 +88,7 @@ void check(llvm::StringRef Bytes, InputKind Kind) {
   }
   checkText(*M);
   write(*M, OutputFormat::Summary);
-  write(*M, OutputFormat::Dot);
+  llvm::cantFail(pictureText(*M, {}));
   if (isStamped(M->graph())) {
     auto Input = llvm::cantFail(read(Bytes, {.Kind = Kind}));
     certify::check(Input, M->graph(), Diags);

@@ -6,6 +6,7 @@
 
 import glob
 import os
+import shutil
 
 import lit.formats
 
@@ -34,6 +35,8 @@ config.substitutions.append(("%root", config.graft_source_root))
 
 if config.graft_asserts:
     config.available_features.add("asserts")
+if shutil.which("dot"):
+    config.available_features.add("graphviz")
 if config.graft_asan:
     config.available_features.add("asan")
 

@@ -14,12 +14,14 @@ _graft() {
     flag=$before
   fi
   case $1:$flag in
+  *graft-opt:--around) words='' files= ;;
   *graft-opt:--capture) words='' files= ;;
   *graft-opt:-d) words='' files=1 ;;
   *graft-opt:--emit) words='pb pbtxt summary dot types none' files= ;;
   *graft-opt:--function) words='' files= ;;
   *graft-opt:--input-kind) words='auto graph metagraph savedmodel graphitem' files= ;;
   *graft-opt:-o) words='' files=1 ;;
+  *graft-opt:--scope) words='' files= ;;
   *graft-opt:--shard-size) words='' files= ;;
   *graft-opt:--tags) words='' files= ;;
   *graft-opt:--threads) words='' files= ;;
@@ -90,7 +92,7 @@ _graft() {
   fi
   if [[ $current == -* ]]; then
     case $1 in
-    *graft-opt) words='-S --capture= -d --emit= -f --force --function= --in-place --input-kind= --link -o --shard-size= --signatures-only --tags= --threads= --write-if-changed --async --batch= --batch-norm= --bucket-bytes= --check-copies --cluster= --collective-timeout= --compressor= --device-map= --device-type= --devices= --emit-strategy= --fallback= --feed= --fetch= --grad= --group-size= --local-replication --max-shards= --min-shard-size= --min-spread= --mode= --plan --reduction= --replicas= --resources= --seed= --spec= --staleness= --strategy= --variable= --worker= --workers= --help-pass= --list-passes --passes= --print-pipeline-passes --against= --certify --explain= --no-verify-output --progress= --quiet --remarks --remarks-format= --strict --verify-output --pass-statistics --print-after= --print-after-all --print-before= --print-before-all --print-changed --split-input-file --time-passes --verify-diagnostics --verify-each --help --version' ;;
+    *graft-opt) words='-S --around= --capture= -d --emit= -f --force --function= --in-place --input-kind= --link -o --scope= --shard-size= --signatures-only --tags= --threads= --write-if-changed --async --batch= --batch-norm= --bucket-bytes= --check-copies --cluster= --collective-timeout= --compressor= --device-map= --device-type= --devices= --emit-strategy= --fallback= --feed= --fetch= --grad= --group-size= --local-replication --max-shards= --min-shard-size= --min-spread= --mode= --plan --reduction= --replicas= --resources= --seed= --spec= --staleness= --strategy= --variable= --worker= --workers= --help-pass= --list-passes --passes= --print-pipeline-passes --against= --certify --explain= --no-verify-output --progress= --quiet --remarks --remarks-format= --strict --verify-output --pass-statistics --print-after= --print-after-all --print-before= --print-before-all --print-changed --split-input-file --time-passes --verify-diagnostics --verify-each --help --version' ;;
     *graft-launch) words='--grace= --port-base= --quiet= --restart= --timeout= --help --version' ;;
     *graft-diff) words='--format --names -q --color --help --version' ;;
     *graft-extract) words='-S --around= -f --fetches= --nodes= -o --help --version' ;;

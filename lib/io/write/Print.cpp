@@ -292,24 +292,4 @@ std::string summaryText(const Graph &G) {
   return Out;
 }
 
-std::string dotText(const Graph &G) {
-  auto Label = [](const Twine &T) { return quoted(T.str(), StringRef::npos); };
-  std::string Out = "digraph graft {\n  node [shape=box];\n";
-  for (NodeId N : G.order()) {
-    bool PerReplica = G.node(N).Count == Copies::PerReplica;
-    Out += fmt::format("  {} [label={}{}];\n", Label(G.name(N)),
-                       Label(G.name(N) + "\n" + G.opName(N)),
-                       PerReplica ? ", peripheries=2" : "");
-    for (Endpoint E : G.inputs(N)) {
-      Out += fmt::format("  {} -> {}", Label(G.name(E.Node)), Label(G.name(N)));
-      if (E.isControl())
-        Out += " [style=dashed]";
-      else if (E.Port != 0)
-        Out += fmt::format(" [taillabel=\"{}\"]", E.Port);
-      Out += ";\n";
-    }
-  }
-  return Out + "}\n";
-}
-
 } // namespace graft

@@ -31,9 +31,6 @@ std::vector<NodeText> nodeTexts(const Graph &G);
 /// after the op of a node that exists once per replica.
 std::string summaryText(const Graph &G);
 
-/// The graph for Graphviz.
-std::string dotText(const Graph &G);
-
 /// An AttrValue (wire bytes), short.
 std::string attrText(llvm::StringRef Value);
 

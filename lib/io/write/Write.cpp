@@ -308,6 +308,7 @@ Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink) {
   switch (Format) {
   case OutputFormat::None:
   case OutputFormat::Types:
+  case OutputFormat::Dot:
     return Error::success();
   case OutputFormat::Binary: {
     ModuleWriter Writer(M);
@@ -320,8 +321,6 @@ Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink) {
   case OutputFormat::Summary:
     return withWrittenGraph(
         M, [&](const Graph &G) { Sink.write(summaryText(G)); });
-  case OutputFormat::Dot:
-    return withWrittenGraph(M, [&](const Graph &G) { Sink.write(dotText(G)); });
   }
   llvm_unreachable("all formats are handled");
 }

@@ -299,4 +299,27 @@ void ReplicaExpander::write(size_t Begin, size_t End, OutputBuffer &Out) const {
   }
 }
 
+void ReplicaExpander::forEachCopy(
+    function_ref<void(NodeId, std::optional<unsigned>, StringRef)> F) const {
+  NodeRenderer Renderer(*this);
+  SmallVector<char, 0> Bytes;
+  for (NodeId N : Order) {
+    const Node &This = G.node(N);
+    Renderer.select(N);
+    auto Give = [&](unsigned Copy, std::optional<unsigned> Replica) {
+      Bytes.resize_for_overwrite(Renderer.size(Copy));
+      char *Begin = Bytes.data();
+      Renderer.render(CursorOut{Begin, Begin, nullptr, nullptr}, Copy);
+      F(N, Replica, {Begin, Bytes.size()});
+    };
+    if (isOnce(This)) {
+      Give(0, std::nullopt);
+      continue;
+    }
+    for (unsigned R = This.Flags & NF_ElidePrimary ? 1 : 0; R < Devices.size();
+         ++R)
+      Give(R, R);
+  }
+}
+
 } // namespace graft

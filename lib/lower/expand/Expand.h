@@ -15,6 +15,7 @@
 #include "lib/io/Module.h"
 #include "lib/program/Program.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,14 @@ public:
   uint64_t sizeBound() const override;
   void write(size_t Begin, size_t End, OutputBuffer &Out) const override;
   using NodeWriter::write;
+
+  /// Calls \p F with the bytes of each copy of each node, or of what exists
+  /// once, in the order in which they are written: for those who want to know
+  /// what is a copy of what. write() takes less time.
+  void forEachCopy(
+      llvm::function_ref<void(NodeId Of, std::optional<unsigned> Replica,
+                              llvm::StringRef Bytes)>
+          F) const;
 
 private:
   friend class NodeRenderer;

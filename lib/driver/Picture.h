@@ -1,0 +1,21 @@
+//===- lib/driver/Picture.h - --emit=dot ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_DRIVER_PICTURE_H
+#define GRAFT_LIB_DRIVER_PICTURE_H
+
+#include "lib/io/Module.h"
+#include "lib/report/Drawing.h"
+
+namespace graft {
+
+/// The graph that \p M is written as, for Graphviz.
+llvm::Expected<std::string> pictureText(const Module &M,
+                                        const DrawingOptions &O);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_DRIVER_PICTURE_H
