@@ -251,10 +251,15 @@ def test_checkpoints(strategy):
         both.check(want, "restored by the chief")
 
 
-@pytest.mark.parametrize("strategy,flags", [("all-reduce", ()), ("ps", ("--local-replication",)), ("parallax", ())])
-def test_refresh(strategy, flags):
-    """The chief alone brings the copies up to date, also those that are proxies of what is on a server."""
-    spec = Spec("embedding")
+REFRESHED = [("all-reduce", ()), ("ps", ("--local-replication",)), ("parallax", ()), ("parallax", ("--local-replication",))]
+
+
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+@pytest.mark.parametrize("strategy,flags", REFRESHED)
+def test_refresh(strategy, flags, kind):
+    """The chief alone brings the copies up to date, also those that are proxies of what is on a server. A proxy is a
+    resource, of a variable that may be a reference."""
+    spec = Spec("embedding", kind)
     path = harness.export(spec)
     paths, _ = rewrite(path, 2, 1, *flags, strategy=strategy)
     want, batches = harness.reference(spec), models.batches(spec.model, spec.dtype)

@@ -47,13 +47,20 @@ def test_accepted(strategy, workers, servers, local):
     """What is written is accepted, in any order of the files."""
     for model in ("mlp_adam", "mlp_clip", "embedding", "cnn_nobn", "adamw_assign"):
         for kind in ("resource", "ref"):
-            if strategy == "auto" and (model, kind) == ("embedding", "ref"):
-                continue  # The cut refuses proxies that are resources of variables that are not.
             path = harness.export(Spec(model, kind))
             files = rewrite(path, workers, servers, strategy, f"--replicas={local}")
             for order in (files, files[::-1]):
                 ran = certify(order, path)
                 assert (ran.returncode, ran.stderr) == (0, ""), (model, kind)
+
+
+@pytest.mark.parametrize("kind", ["resource", "ref"])
+@pytest.mark.parametrize("strategy", ["ps", "auto", "parallax"])
+def test_proxies(strategy, kind):
+    """A proxy is a resource that each replica has, of a variable that may be a reference."""
+    path = harness.export(Spec("embedding", kind))
+    files = rewrite(path, 2, 1, strategy, "--replicas=2", "--local-replication")
+    assert (certify(files, path).returncode, certify(files, path).stderr) == (0, "")
 
 
 def mutants(node):

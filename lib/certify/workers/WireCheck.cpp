@@ -33,7 +33,8 @@ std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed) {
          .Device = G.device(Copy).str(),
          .PrimaryDevice = G.device(Value).str(),
          .Type = G.typeAttr(Copy, IsHandle ? "dtype" : "T").value_or(0),
-         .IsHandle = IsHandle});
+         .IsHandle = IsHandle,
+         .PrimaryIsHandle = G.isOp(Value, op::ReadVariableOp)});
   }
   return Copies;
 }

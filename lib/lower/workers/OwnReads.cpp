@@ -64,7 +64,8 @@ void Cutter::findOwnCopies() {
                       .Device = G.device(N).str(),
                       .PrimaryDevice = G.device(Primary.Node).str(),
                       .Type = G.outputType(G.input(N, 1)),
-                      .IsHandle = G.isOp(N, op::AssignVariableOp)});
+                      .IsHandle = G.isOp(N, op::AssignVariableOp),
+                      .PrimaryIsHandle = G.outputType(Primary) == DT_RESOURCE});
   }
   markRefreshes(Inserted::No);
 }

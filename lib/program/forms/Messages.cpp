@@ -221,11 +221,11 @@ Endpoint Messages::refresh(const Twine &Name, Endpoint Value, Endpoint If,
   SmallVector<NodeId, 8> Done;
   for (const OwnCopy &C : Copies) {
     AttrRun Read, Assign;
-    Read.type(C.IsHandle ? "dtype" : "T", C.Type);
+    Read.type(C.PrimaryIsHandle ? "dtype" : "T", C.Type);
     Assign.type(C.IsHandle ? "dtype" : "T", C.Type);
-    NodeId Its =
-        add(Name + "/value", C.IsHandle ? op::ReadVariableOp : op::Identity,
-            {C.Primary, Endpoint{Taken, ControlPort}}, Read, C.PrimaryDevice);
+    NodeId Its = add(
+        Name + "/value", C.PrimaryIsHandle ? op::ReadVariableOp : op::Identity,
+        {C.Primary, Endpoint{Taken, ControlPort}}, Read, C.PrimaryDevice);
     Done.push_back(add(Name + "/copy",
                        C.IsHandle ? op::AssignVariableOp : op::Assign,
                        {C.Copy, Endpoint{Its, 0}}, Assign, C.Device));

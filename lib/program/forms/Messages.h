@@ -56,7 +56,8 @@ struct OwnCopy {
   Endpoint Copy, Primary; ///< Handles, or references.
   std::string Device, PrimaryDevice;
   unsigned Type = DT_INVALID;
-  bool IsHandle = true;
+  /// A copy may be a handle where its primary is a reference: proxies are.
+  bool IsHandle = true, PrimaryIsHandle = true;
 };
 
 /// Writes what one worker runs of the exchange of messages.
