@@ -23,18 +23,23 @@ STATEFUL = ("FIFOQueueV2", "QueueEnqueueV2", "QueueDequeueV2", "MutableHashTable
 UPDATES = ("ResourceApply", "ResourceScatter", "ResourceSparseApply", "Apply", "AssignAdd", "AssignSub")
 
 
-def rewrite(path, workers, servers, strategy, *extra):
+def written(path, jobs, strategy, *extra):
+    """The files of all workers."""
     folder = tempfile.mkdtemp(dir=harness.workdir())
     cluster = os.path.join(folder, "cluster.json")
-    jobs = {"worker": [f"a:{i + 1}" for i in range(workers)]}
-    if servers:
-        jobs["ps"] = [f"b:{i + 1}" for i in range(servers)]
     with open(cluster, "w") as f:
         json.dump({"cluster": jobs}, f)
     out = os.path.join(folder, "worker-%d.meta")
     flags = ["--mode=between-graph", f"--cluster={cluster}", f"--strategy={strategy}", "--device-type=CPU", *SMALL, *extra]
     harness.run_graft([path, "-o", out, *flags])
-    return [out.replace("%d", str(i)) for i in range(workers)]
+    return [out.replace("%d", str(i)) for i in range(len(jobs["worker"]))]
+
+
+def rewrite(path, workers, servers, strategy, *extra):
+    jobs = {"worker": [f"a:{i + 1}" for i in range(workers)]}
+    if servers:
+        jobs["ps"] = [f"b:{i + 1}" for i in range(servers)]
+    return written(path, jobs, strategy, *extra)
 
 
 def certify(files, path):
