@@ -21,7 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/io/Module.h"
+#include "lib/io/VariableCollections.h"
 #include "lib/lower/workers/Async.h"
 #include "lib/strategy/Resources.h"
 #include "passes/Options.h"
@@ -58,9 +58,7 @@ PassResult AssignWorkers::run(Module &M, DiagnosticEngine &Diags) {
   Plan.Server = Options.Server->empty() ? Plan.Tasks.front() + "/device:CPU:0"
                                         : *Options.Server;
   Graph &G = M.graph();
-  Plan.Local = variablesOf(M, "local_variables");
-  for (NodeId Var : variablesOf(M, "variables"))
-    erase(Plan.Local, Var);
+  Plan.Local = localVariablesOf(M);
   if (Plan.Staleness != 0)
     for (const VariableRow &Row :
          listVariables(G, VariableIndex(G), declaredVariables(M)))

@@ -10,6 +10,7 @@
 #include "lib/certify/fold/Fold.h"
 #include "lib/certify/partition/PartitionCheck.h"
 #include "lib/certify/partition/PartitionLike.h"
+#include "lib/certify/workers/AsyncCheck.h"
 #include "lib/certify/workers/WorkersCheck.h"
 #include "lib/infer/graph/ReadOrder.h"
 #include "lib/io/inline/Inline.h"
@@ -42,9 +43,12 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
          certifyLowered(G, Output, Diags);
 }
 
+bool doesNotWait(const Graph &Output) { return isAsync(Output); }
+
 bool check(Module &Input, ArrayRef<const Graph *> Outputs,
-           DiagnosticEngine &Diags) {
-  if (Outputs.size() == 1) {
+           const StringSet<> &Local, DiagnosticEngine &Diags) {
+  bool Async = any_of(Outputs, [](const Graph *G) { return isAsync(*G); });
+  if (Outputs.size() == 1 && !Async) {
     int64_t Workers = workersOf(*Outputs.front());
     if (Workers <= 1)
       return check(Input, *Outputs.front(), Diags);
@@ -63,7 +67,8 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
     orderReads(G, findOpenReads(G));
   if (!partitionLike(Input, *Outputs.front(), Diags))
     return false;
-  std::unique_ptr<Graph> All = joinWorkers(G, Ends, Outputs, Diags);
+  std::unique_ptr<Graph> All = Async ? chiefOfAsync(G, Local, Outputs, Diags)
+                                     : joinWorkers(G, Ends, Outputs, Diags);
   return All && certifyLowered(G, *All, Diags);
 }
 

@@ -15,6 +15,8 @@
 #include "lib/io/Module.h"
 #include "lib/support/Diagnostics.h"
 
+#include "llvm/ADT/StringSet.h"
+
 namespace graft::certify {
 
 /// What is claimed of an output.
@@ -30,9 +32,13 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
            Claim What = Claim::Step);
 
 /// The same of several files, which are those of all workers, in any order:
-/// together they are the step.
+/// together they are the step. If they do not wait for each other, each is, and
+/// they update the same variables but for those that \p Local names.
 bool check(Module &Input, llvm::ArrayRef<const Graph *> Outputs,
-           DiagnosticEngine &Diags);
+           const llvm::StringSet<> &Local, DiagnosticEngine &Diags);
+
+/// Whether \p Output is of a worker that does not wait for the others.
+bool doesNotWait(const Graph &Output);
 
 /// The same of a graph in memory, and a picture of what it was made of.
 ///

@@ -7,6 +7,7 @@
 #include "lib/driver/CertifyFiles.h"
 
 #include "lib/certify/Certify.h"
+#include "lib/driver/OutputCheck.h"
 #include "lib/driver/Report.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/InputFile.h"
@@ -51,7 +52,15 @@ int certifyFiles(const ToolOptions &O) {
     Graphs.push_back(&M.graph());
   DiagnosticEngine Diags;
   Diags.setPass("certify");
-  certify::check(*Input, Graphs, Diags);
+  Diags.setStrict(O.Strict);
+  StringSet<> Local = localVariableNames(*Input);
+  if (certify::check(*Input, Graphs, Local, Diags) &&
+      certify::doesNotWait(*Graphs.front()))
+    Diags.unproved("asynchronous", "",
+                   "each file is the step of the input on what its worker is "
+                   "fed, and all update the same variables, each under its "
+                   "lock; what a step reads may be older than what it updates, "
+                   "and no single device has the result of all");
   return finish(Diags, O.Certified.front()) ? 0 : 1;
 }
 

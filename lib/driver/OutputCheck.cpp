@@ -8,6 +8,7 @@
 
 #include "lib/certify/Certify.h"
 #include "lib/io/ModuleVerifier.h"
+#include "lib/io/VariableCollections.h"
 #include "lib/io/read/InputFile.h"
 #include "lib/io/read/Read.h"
 #include "lib/program/Program.h"
@@ -54,6 +55,13 @@ static Expected<Module> readWritten(const Module &M,
                      .MetaGraph = M.MetaGraphIndex});
 }
 
+StringSet<> localVariableNames(const Module &M) {
+  StringSet<> Names;
+  for (NodeId Var : localVariablesOf(M))
+    Names.insert(M.graph().name(Var));
+  return Names;
+}
+
 static Error verdict(bool Good) {
   if (Good)
     return Error::success();
@@ -81,7 +89,7 @@ Error checkWorkers(const Module &M, ArrayRef<std::string> Graphs,
   Module Input;
   if (Error E = Input.graph().parse(M.graphBytes()))
     return E;
-  Good = Good && certify::check(Input, Outputs, Diags);
+  Good = Good && certify::check(Input, Outputs, localVariableNames(M), Diags);
   Diags.setPass("");
   return verdict(Good);
 }

@@ -11,6 +11,7 @@
 #include "lib/io/write/Write.h"
 #include "lib/support/Diagnostics.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -27,6 +28,9 @@ llvm::Error checkWritten(const Module &M, llvm::ArrayRef<std::string> Files,
 llvm::Error checkMessage(const Module &M,
                          std::unique_ptr<llvm::MemoryBuffer> Bytes,
                          OutputFormat Format, DiagnosticEngine &Diags);
+
+/// The names of the variables of which each worker has its own.
+llvm::StringSet<> localVariableNames(const Module &M);
 
 /// The same of \p Graphs, the files of all workers.
 llvm::Error checkWorkers(const Module &M, llvm::ArrayRef<std::string> Graphs,

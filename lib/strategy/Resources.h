@@ -85,10 +85,6 @@ std::vector<VariableRow> listVariables(const Graph &G,
                                        const VariableIndex &Vars,
                                        llvm::ArrayRef<NodeId> Declared);
 
-/// The variables of the collection \p Key of \p M, if it is a MetaGraphDef that
-/// has one.
-std::vector<NodeId> variablesOf(const Module &M, llvm::StringRef Key);
-
 /// The variables of the collection `trainable_variables` of \p M, if it is a
 /// MetaGraphDef that has one, or those of which a GraphItem names gradients.
 std::vector<NodeId> declaredVariables(const Module &M);

@@ -9,9 +9,7 @@
 
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
-#include "lib/support/Wire.h"
-
-#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "lib/io/VariableCollections.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -163,29 +161,6 @@ VariableRow Table::row(NodeId Var) {
 }
 
 } // namespace
-
-std::vector<NodeId> variablesOf(const Module &M, StringRef Key) {
-  const Graph &G = M.graph();
-  std::vector<NodeId> Vars;
-  if (!M.metaGraph())
-    return Vars;
-  const auto &Collections = M.metaGraph()->collection_def();
-  auto It = Collections.find(Key.str());
-  if (It == Collections.end())
-    return Vars;
-  for (const std::string &Bytes : It->second.bytes_list().value()) {
-    wire::Field F;
-    for (wire::Reader R(Bytes); R.next(F);) {
-      // VariableDef.variable_name.
-      if (F.Number != 1 || F.WireType != wire::Type::Bytes)
-        continue;
-      auto E = G.findEndpoint(F.Bytes);
-      if (E && !E->isControl() && isVariableOp(G.opName(E->Node)))
-        Vars.push_back(E->Node);
-    }
-  }
-  return Vars;
-}
 
 std::vector<NodeId> declaredVariables(const Module &M) {
   const Graph &G = M.graph();

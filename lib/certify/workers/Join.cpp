@@ -656,27 +656,26 @@ bool WorkersJoin::completeWaits() {
   return Good;
 }
 
-/// Leaves what was erased without a trace.
-void WorkersJoin::compact() {
+std::unique_ptr<Graph> compact(const Graph &G) {
   auto Compact = std::make_unique<Graph>();
-  std::vector<NodeId> Now(L->size(), NoNode);
-  for (NodeId N = 0; N < L->size(); ++N) {
-    if (!L->isLive(N))
+  std::vector<NodeId> Now(G.size(), NoNode);
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
       continue;
-    Now[N] = Compact->addNode(L->name(N), L->opName(N), {}, NoNode);
-    Compact->setDevice(Now[N], L->device(N));
-    for (const AttrEntry &A : L->attrs(N))
+    Now[N] = Compact->addNode(G.name(N), G.opName(N), {}, NoNode);
+    Compact->setDevice(Now[N], G.device(N));
+    for (const AttrEntry &A : G.attrs(N))
       Compact->setAttr(Now[N], A.Key, A.Value);
   }
-  for (NodeId N = 0; N < L->size(); ++N) {
-    if (!L->isLive(N))
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
       continue;
-    SmallVector<Endpoint, 8> Inputs(L->inputs(N));
+    SmallVector<Endpoint, 8> Inputs(G.inputs(N));
     for (Endpoint &E : Inputs)
       E.Node = Now[E.Node];
     Compact->setInputs(Now[N], Inputs);
   }
-  L = std::move(Compact);
+  return Compact;
 }
 
 bool WorkersJoin::connect() {
@@ -930,9 +929,7 @@ std::unique_ptr<Graph> WorkersJoin::run() {
   llvm::sort(Branches);
   if (!checkNames() || !completeWaits() || !eraseBranches())
     return nullptr;
-  if (!Branches.empty())
-    compact();
-  return std::move(L);
+  return Branches.empty() ? std::move(L) : compact(*L);
 }
 
 } // namespace graft

@@ -31,6 +31,9 @@ namespace graft {
 
 class Conditions;
 
+/// What \p G has, without a trace of what was erased.
+std::unique_ptr<Graph> compact(const Graph &G);
+
 /// An end of a message: a file, and the number of it in Puts or Gets.
 struct MessageEnd {
   unsigned File = 0, Index = 0;
@@ -101,7 +104,6 @@ private:
   void addWaits(NodeId To, unsigned Data, std::vector<Endpoint> &Inputs,
                 llvm::ArrayRef<Endpoint> Its);
   bool passesBranch(Conditions &When, Endpoint E, Endpoint To);
-  void compact();
   Endpoint behindBranch(Endpoint E) const;
   bool isFeed(unsigned File, NodeId N) const {
     return Files[File].G.opName(N).starts_with("Placeholder") &&

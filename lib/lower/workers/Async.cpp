@@ -13,6 +13,7 @@
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
+#include "lib/program/forms/WorkerParts.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -49,6 +50,7 @@ private:
   void lockUpdates();
   void scatterLocked(NodeId N, StringRef Op);
   void shiftSeeds();
+  void stampVariables();
 
   std::vector<bool> behind(std::vector<NodeId> From) const;
   bool isStep(NodeId N, const std::vector<bool> &OfRows,
@@ -226,6 +228,19 @@ void Assigner::shiftSeeds() {
     int64_t Seed2 = G.intAttr(N, "seed2").value_or(0);
     if (Seed2 != 0 || G.intAttr(N, "seed").value_or(0) != 0)
       G.setIntAttr(N, "seed2", Seed2 + Mine);
+  }
+}
+
+/// Says in the file whose the variables are, and which of how many workers it
+/// is for.
+void Assigner::stampVariables() {
+  for (NodeId Var : Vars.variables()) {
+    G.setStringAttr(Var, PartAttr,
+                    Places[Var] == Place::Local ? part::Local : part::Shared);
+    G.setIntAttr(Var, WorkerAttr, Mine);
+    G.setIntAttr(Var, WorkersAttr, static_cast<int64_t>(Plan.Tasks.size()));
+    if (Plan.Staleness != 0)
+      G.setIntAttr(Var, StalenessAttr, Plan.Staleness);
   }
 }
 
@@ -503,6 +518,7 @@ bool Assigner::run() {
   dropClasses();
   lockUpdates();
   shiftSeeds();
+  stampVariables();
   if (Plan.Staleness != 0 && Plan.Tasks.size() > 1 && !bound())
     return false;
   G.markModified();

@@ -17,9 +17,12 @@ namespace graft {
 
 /// What a node is for: one of the words below.
 inline constexpr llvm::StringLiteral PartAttr = "_graft_part";
-/// The number of the worker, and of all workers, on part::Number.
+/// The number of the worker, and of all workers, on part::Number, part::Shared
+/// and part::Local.
 inline constexpr llvm::StringLiteral WorkerAttr = "_graft_worker";
 inline constexpr llvm::StringLiteral WorkersAttr = "_graft_workers";
+/// How many steps a worker may be ahead, on the same of workers that wait.
+inline constexpr llvm::StringLiteral StalenessAttr = "_graft_staleness";
 /// The axis of the rows of a feed, or of a fetch, of a worker.
 inline constexpr llvm::StringLiteral RowsAttr = "_graft_rows";
 /// Which of what a message waited for part::End stands for.
@@ -53,6 +56,9 @@ inline constexpr llvm::StringLiteral Given = "given";
 inline constexpr llvm::StringLiteral Whole = "whole";
 /// What prepares a session, as far as it is the worker's.
 inline constexpr llvm::StringLiteral LocalInit = "local-init";
+// Of workers that do not wait, on variables: all have it, or each its own.
+inline constexpr llvm::StringLiteral Shared = "shared";
+inline constexpr llvm::StringLiteral Local = "local";
 } // namespace part
 
 /// Whether \p N is for \p What.

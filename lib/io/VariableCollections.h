@@ -1,0 +1,26 @@
+//===- lib/io/VariableCollections.h - collections of variables --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_VARIABLECOLLECTIONS_H
+#define GRAFT_LIB_IO_VARIABLECOLLECTIONS_H
+
+#include "lib/io/Module.h"
+
+#include <vector>
+
+namespace graft {
+
+/// The variables of the collection \p Key of \p M, if it is a MetaGraphDef that
+/// has one.
+std::vector<NodeId> variablesOf(const Module &M, llvm::StringRef Key);
+
+/// Those of which each worker has its own: they are in `local_variables`, and
+/// not in `variables`.
+std::vector<NodeId> localVariablesOf(const Module &M);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_VARIABLECOLLECTIONS_H
