@@ -57,6 +57,17 @@ def test_accepted(spec, workers, servers, local):
     assert strict.returncode == 1 and SAID in strict.stderr
 
 
+def test_no_variables(tmp_path):
+    """Who has no variable has a file of its own all the same."""
+    path = str(tmp_path / "no_variables.meta")
+    with tf.Graph().as_default():
+        tf.reduce_mean(tf1.placeholder(tf.float32, [None, 4], name="x") * 2.0, name="loss")
+        tf1.train.export_meta_graph(path)
+    files = rewrite(path, 2, 1, "ps", "--async", "--verify-output")
+    ran = certify(files, path)
+    assert ran.returncode == 0 and SAID in ran.stderr, ran.stderr
+
+
 def test_staleness_is_refused():
     """How steps are counted is not proved, and said so in a line."""
     path = harness.export(Spec("mlp_adam", "resource"))

@@ -157,7 +157,8 @@ bool AsyncChecker::compareDevice(unsigned File, NodeId N, NodeId With,
                                  bool Shared) {
   StringRef Is = Files[File]->device(N), Was = Files[0]->device(With);
   if (Is == Was)
-    return !isPart(*Files[0], With, part::Local) ||
+    return !isVariableOp(Files[0]->opName(With)) ||
+           !isPart(*Files[0], With, part::Local) ||
            error(File, N,
                  "is the variable of the chief, and each worker has "
                  "its own");

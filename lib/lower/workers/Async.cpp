@@ -232,16 +232,21 @@ void Assigner::shiftSeeds() {
 }
 
 /// Says in the file whose the variables are, and which of how many workers it
-/// is for.
+/// is for; on any node if there are no variables.
 void Assigner::stampVariables() {
-  for (NodeId Var : Vars.variables()) {
-    G.setStringAttr(Var, PartAttr,
-                    Places[Var] == Place::Local ? part::Local : part::Shared);
-    G.setIntAttr(Var, WorkerAttr, Mine);
-    G.setIntAttr(Var, WorkersAttr, static_cast<int64_t>(Plan.Tasks.size()));
+  auto Stamp = [&](NodeId N, StringRef Whose) {
+    G.setStringAttr(N, PartAttr, Whose);
+    G.setIntAttr(N, WorkerAttr, Mine);
+    G.setIntAttr(N, WorkersAttr, static_cast<int64_t>(Plan.Tasks.size()));
     if (Plan.Staleness != 0)
-      G.setIntAttr(Var, StalenessAttr, Plan.Staleness);
-  }
+      G.setIntAttr(N, StalenessAttr, Plan.Staleness);
+  };
+  for (NodeId Var : Vars.variables())
+    Stamp(Var, Places[Var] == Place::Local ? part::Local : part::Shared);
+  if (Vars.variables().empty())
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N))
+        return Stamp(N, part::Local);
 }
 
 //===----------------------------------------------------------------------===//
