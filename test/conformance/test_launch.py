@@ -58,3 +58,13 @@ def test_two_workers():
         got = [float(re.fullmatch(rf"\[worker/{i}\] step \d: loss (\S+)", line).group(1)) for line in own]
         assert np.allclose(got, list(losses()), atol=1e-4), done.stdout
     assert len(lines) == 6, done.stdout
+
+
+def test_page():
+    """What docs/Workers.md says, from one graph file to three processes."""
+    environment = {**os.environ, "PATH": os.path.dirname(harness.graft_opt()) + os.pathsep + os.environ["PATH"]}
+    page, run = (os.path.join(harness.ROOT, *path) for path in (("docs", "Workers.md"), ("test", "pages", "run_page.py")))
+    done = subprocess.run(
+        [sys.executable, run, page, f"--python={sys.executable}"], env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PLAYED = {"docs/Tutorial.md", "docs/Troubleshooting.md", "docs/Python.md"}
+PLAYED = {"docs/Tutorial.md", "docs/Troubleshooting.md", "docs/Python.md", "docs/Workers.md"}
 FORMAT = os.path.join("docs", "ProgramFormat.md")
 BLOCK = re.compile(r"^```[a-z]*\n\$ (graft-[a-z]+ [^\n]*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
