@@ -17,6 +17,7 @@
 #include "lib/support/Glob.h"
 
 #include "llvm/ADT/IntEqClasses.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -243,12 +244,34 @@ bool Chooser::named(StringRef Name, StringRef How, int Batch) {
 //===----------------------------------------------------------------------===//
 
 /// Whether \p Feed is only there to set variables: such as what loads a
-/// weight, or what Keras clears a metric by, of which it knows no size.
+/// weight, or all of them from one vector, or what Keras clears a metric by, of
+/// which it knows no size.
 bool Chooser::onlySets(Endpoint Feed) const {
-  return isOnlyFor(Feed, [&](NodeId User) {
-    const OpDef *Def = G.opDef(User);
-    return Def && Def->update().Kind == UpdateKind::Assign;
-  });
+  static constexpr StringLiteral TakesPart[] = {
+      op::Identity, op::Reshape, op::Slice,   op::StridedSlice, op::Split,
+      op::SplitV,   op::Unpack,  op::Squeeze, op::ExpandDims,   op::Cast};
+  SmallVector<Endpoint, 8> Work{Feed};
+  SmallSet<NodeId, 16> Parts;
+  bool Sets = false, Other = false;
+  while (!Work.empty() && !Other) {
+    Endpoint E = Work.pop_back_val();
+    Other |= !isOnlyFor(E, [&](NodeId User) {
+      const OpDef *Def = G.opDef(User);
+      if (Def && Def->update().Kind == UpdateKind::Assign)
+        return Sets = true;
+      if (!is_contained(TakesPart, G.opName(User)))
+        return false;
+      if (Parts.insert(User).second)
+        for (unsigned Port = 0; Port < G.numOutputs(User).value_or(1); ++Port)
+          if (G.anyUse(User, [&](Use U) {
+                return G.isData(U) &&
+                       G.input(U.User, U.Index) == Endpoint{User, Port};
+              }))
+            Work.push_back({User, Port});
+      return true;
+    });
+  }
+  return Sets && !Other;
 }
 
 /// Whether there are readers of \p Feed, and \p Is is true of all.

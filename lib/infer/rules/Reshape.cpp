@@ -230,6 +230,13 @@ static std::optional<int> powerLeft(const SizeContext &C, ArrayRef<DimId> X,
   return Power;
 }
 
+/// Whether replicas can have equal shares of \p Size, of the single-device
+/// step.
+static bool mayBeShared(const SizeContext &C, DimId Size) {
+  int64_t Number = C.Table.number(Size);
+  return Number == UnknownSize || Number % C.Known.replicas() == 0;
+}
+
 /// That a replica has as many elements of \p X as it asks for, \p Y. Where the
 /// batch is not outermost in Y, nothing else says that X is not of rows.
 static void requireElements(SizeContext &C, ArrayRef<DimId> X,
@@ -304,7 +311,8 @@ static void reshape(SizeContext &C) {
     auto Power = powerLeft(C, *C.in(0), List, Wild);
     if (Power == 0)
       C.Table.markSame(Size);
-    else if (Power == 1 && (Wild == 0 || !C.options().Unpatched))
+    else if (Power == 1 && (Wild == 0 || !C.options().Unpatched) &&
+             mayBeShared(C, List[Wild]))
       C.Table.markRows(Size);
     // The number that the single-device step has there is none of a replica, if
     // the batch is on one side only, or in another power.
