@@ -237,6 +237,31 @@ static bool mayBeShared(const SizeContext &C, DimId Size) {
   return Number == UnknownSize || Number % C.Known.replicas() == 0;
 }
 
+/// Whether what is left of \p X for the size at \p Wild of \p List is a whole
+/// number, however many rows a replica has: sizes that are not known are on
+/// both sides, and numbers divide.
+static bool leavesWhole(const SizeContext &C, ArrayRef<DimId> X,
+                        ArrayRef<DimId> List, int Wild) {
+  DimList Others(List.begin(), List.end());
+  Others.erase(Others.begin() + Wild);
+  DimList Mine = C.factorsOf(X);
+  Sym All, Rest;
+  for (DimId D : C.factorsOf(Others)) {
+    auto *It = find_if(Mine, [&, Its = D](DimId Of) {
+      return C.Table.find(Of) == C.Table.find(Its);
+    });
+    if (It != Mine.end())
+      Mine.erase(It);
+    else if (auto S = C.Table.sym(D); !S || !Rest.multiply(*S))
+      return false;
+  }
+  for (DimId D : Mine)
+    if (auto S = C.Table.sym(D); S && !All.multiply(*S))
+      return false;
+  return Rest.C > 0 && All.C % Rest.C == 0 && All.B >= Rest.B &&
+         All.R >= Rest.R && (Rest.B == 0 || All.Rows == Rest.Rows);
+}
+
 /// That a replica has as many elements of \p X as it asks for, \p Y. Where the
 /// batch is not outermost in Y, nothing else says that X is not of rows.
 static void requireElements(SizeContext &C, ArrayRef<DimId> X,
@@ -311,8 +336,9 @@ static void reshape(SizeContext &C) {
     auto Power = powerLeft(C, *C.in(0), List, Wild);
     if (Power == 0)
       C.Table.markSame(Size);
-    else if (Power == 1 && (Wild == 0 || !C.options().Unpatched) &&
-             mayBeShared(C, List[Wild]))
+    else if (Power == 1 && mayBeShared(C, List[Wild]) &&
+             (Wild == 0 ||
+              (!C.options().Unpatched && leavesWhole(C, *C.in(0), List, Wild))))
       C.Table.markRows(Size);
     // The number that the single-device step has there is none of a replica, if
     // the batch is on one side only, or in another power.
