@@ -33,8 +33,9 @@ private:
   void findUpdates();
   void addReaders(NodeId Var);
   void addReads(NodeId Update, ArrayRef<NodeId> Readers);
-  bool mayWaitFor(NodeId Reader, NodeId Update) const;
-  void dropOrdered();
+  using NodeList = SmallVector<NodeId, 2>;
+  NodeList othersOf(NodeId Reader, NodeId Update) const;
+  std::vector<OpenRead> open() const;
   /// Whether it does so each time it runs, and nothing else.
   bool readsElements(NodeId N) const {
     const OpDef *Def = G.opDef(N);
@@ -63,7 +64,11 @@ private:
   static constexpr NodeId Several = NoNode - 1;
   std::vector<NodeId> LeadsTo;
   SmallSet<NodeId, 32> Views, Above; ///< Of the variable, the update at hand.
-  std::vector<OpenRead> Found;
+  struct Pair {
+    OpenRead Read;
+    NodeList Others; ///< What the reader takes, too.
+  };
+  std::vector<Pair> Found;
 };
 
 void OpenReads::findUpdates() {
@@ -84,23 +89,24 @@ void OpenReads::findUpdates() {
   }
 }
 
-/// Whether what \p Reader needs is needed for \p Update anyway, as far as that
-/// is seen nearby.
-bool OpenReads::mayWaitFor(NodeId Reader, NodeId Update) const {
+/// What \p Reader takes besides the variable, if it runs in the step that \p
+/// Update is made for, and not behind an update: what it needs is needed for
+/// Update anyway, as far as that is seen nearby.
+OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   if (!readsElements(Reader) || IsLate[Reader] || Above.contains(Reader) ||
       LeadsTo[Reader] == NoNode || LeadsTo[Reader] == Update)
-    return false;
+    return {};
   // Where all that it takes is alive and in one frame with the update, it is.
-  bool TakesOther = false;
+  NodeList Others;
   for (Endpoint E : G.inputs(Reader)) {
     if (Views.contains(E.Node) ||
         (G.isOp(E.Node, op::Const) && G.node(E.Node).NumInputs == 0))
       continue;
     if (!Above.contains(E.Node))
-      return false;
-    TakesOther = true;
+      return {};
+    Others.push_back(E.Node);
   }
-  return TakesOther;
+  return Others;
 }
 
 void OpenReads::addReads(NodeId Update, ArrayRef<NodeId> Readers) {
@@ -112,8 +118,8 @@ void OpenReads::addReads(NodeId Update, ArrayRef<NodeId> Readers) {
           Above.insert(E.Node).second)
         Work.push_back(E.Node);
   for (NodeId Reader : Readers)
-    if (mayWaitFor(Reader, Update))
-      Found.push_back({Reader, Update});
+    if (NodeList Others = othersOf(Reader, Update); !Others.empty())
+      Found.push_back({{Reader, Update}, std::move(Others)});
 }
 
 void OpenReads::addReaders(NodeId Var) {
@@ -141,27 +147,42 @@ void OpenReads::addReaders(NodeId Var) {
     addReads(Update, Readers);
 }
 
-/// Drops reads that an update comes after already.
-void OpenReads::dropOrdered() {
+/// Those of what was found that no order is given to, and that are of a
+/// gradient: it is made of values that the variable is in already. Other
+/// readers are of another part of the step, of which all would have to be
+/// first.
+std::vector<OpenRead> OpenReads::open() const {
   constexpr size_t Bits = 64, Each = Bits * Words;
   std::vector<OpenRead> Open;
-  std::vector<std::array<uint64_t, Words>> Behind(G.size());
+  using Set = std::array<uint64_t, Words>;
+  std::vector<Set> OfReader, OfVariable;
+  auto Has = [](const Set &In, size_t I) {
+    return In[I / Bits] >> I % Bits & 1;
+  };
   for (size_t Begin = 0; Begin < Found.size() && Begin < Each * MostSweeps;
        Begin += Each) {
-    ArrayRef<OpenRead> Now =
+    ArrayRef<Pair> Now =
         ArrayRef(Found).slice(Begin, std::min(Each, Found.size() - Begin));
-    Behind.assign(G.size(), {});
-    for (auto [I, Read] : enumerate(Now))
-      Behind[Read.Reader][I / Bits] |= uint64_t(1) << I % Bits;
+    OfReader.assign(G.size(), {});
+    OfVariable.assign(G.size(), {});
+    for (auto [I, P] : enumerate(Now)) {
+      uint64_t Bit = uint64_t(1) << I % Bits;
+      OfReader[P.Read.Reader][I / Bits] |= Bit;
+      OfVariable[Vars.variableOf(G.input(P.Read.Update, 0))][I / Bits] |= Bit;
+    }
     for (NodeId N : Order)
       for (Endpoint E : G.inputs(N))
-        for (unsigned W = 0; W < Words; ++W)
-          Behind[N][W] |= Behind[E.Node][W];
-    for (auto [I, Read] : enumerate(Now))
-      if (!(Behind[Read.Update][I / Bits] >> I % Bits & 1))
-        Open.push_back(Read);
+        for (unsigned W = 0; W < Words; ++W) {
+          OfReader[N][W] |= OfReader[E.Node][W];
+          OfVariable[N][W] |= OfVariable[E.Node][W];
+        }
+    for (auto [I, P] : enumerate(Now))
+      if (!Has(OfReader[P.Read.Update], I) &&
+          any_of(P.Others,
+                 [&, I = I](NodeId N) { return Has(OfVariable[N], I); }))
+        Open.push_back(P.Read);
   }
-  Found = std::move(Open);
+  return Open;
 }
 
 std::vector<OpenRead> OpenReads::find() {
@@ -169,9 +190,7 @@ std::vector<OpenRead> OpenReads::find() {
   for (NodeId Var : Vars.variables())
     if (!G.isOp(Var, op::VarHandleOp))
       addReaders(Var);
-  if (!Found.empty())
-    dropOrdered();
-  return std::move(Found);
+  return Found.empty() ? std::vector<OpenRead>() : open();
 }
 
 } // namespace
