@@ -64,6 +64,8 @@ sideFiles(const ToolOptions &O) {
     Written.push_back({"-d", O.Depfile});
   if (!O.RemarksFile.empty())
     Written.push_back({"--remarks", O.RemarksFile});
+  if (!O.ReportFile.empty())
+    Written.push_back({"--report", O.ReportFile});
   if (O.Passes.Strategy && !O.Passes.Strategy->Assign.Emit->empty())
     Written.push_back({"--emit-strategy", *O.Passes.Strategy->Assign.Emit});
   return Written;

@@ -155,6 +155,7 @@ ToolOptions FunctionRuns::optionsFor(const FunctionGraph &Graph) {
   Its.VerifyOutput = O.VerifyOutput;
   Its.VerifyIfSmall = O.VerifyIfSmall;
   Its.Remarks = O.Remarks;
+  Its.KeepRemarks = O.KeepRemarks;
   Its.IsFunction = true;
   Its.Explain = O.Explain;
   StrategyOptions S = Strategy;

@@ -143,6 +143,9 @@ Choice RemarksAs("remarks-format",
                  cl::desc("How --remarks=FILE is written, whatever the file is "
                           "called: yaml, opt-yaml, json, sarif or text"));
 
+Text ReportTo("report", cl::value_desc("file.json"), cl::cat(Checking),
+              cl::desc("Write what became of variables, gradients, scopes and "
+                       "what is not proved, as JSON"));
 Choice ShowProgress("progress", {"auto", "never"}, cl::init("auto"),
                     cl::value_desc("when"), cl::cat(Checking),
                     cl::desc("What takes more than two seconds says what it is "
@@ -351,6 +354,10 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         : std::max(1U, std::thread::hardware_concurrency());
   if (Error E = ShowProgress.check())
     return E;
+  if (given(ReportTo) && !StringRef(ReportTo).ends_with(".json"))
+    return failure("--report: '" + ReportTo + "' does not end in .json");
+  O.ReportFile = ReportTo;
+  O.KeepRemarks = given(ReportTo);
   O.InPlace = InPlace;
   O.Captures.assign(Captures.begin(), Captures.end());
   O.Functions.assign(Functions.begin(), Functions.end());

@@ -56,7 +56,9 @@ struct ToolOptions {
   bool VerifyDiagnostics = false;
   bool SplitInput = false;
   bool Remarks = false;
-  std::string RemarksFile; ///< Empty: as text on stderr.
+  std::string RemarksFile;  ///< Empty: as text on stderr.
+  std::string ReportFile;   ///< Empty: none is written.
+  bool KeepRemarks = false; ///< For a report.
   RemarksFormat RemarksAs = RemarksFormat::Yaml;
   std::vector<std::string> Explain; ///< Nodes.
 

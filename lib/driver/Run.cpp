@@ -12,6 +12,7 @@
 #include "lib/driver/OutputCheck.h"
 #include "lib/driver/Picture.h"
 #include "lib/driver/Report.h"
+#include "lib/driver/ReportJson.h"
 #include "lib/driver/WorkerFiles.h"
 #include "lib/infer/facts/Explain.h"
 #include "lib/infer/facts/ProgramFacts.h"
@@ -391,7 +392,7 @@ void Run::write(std::string *Text) {
       return E;
     DiagnosticEngine All = Diags;
     All.append(LateDiags);
-    return writeRemarks(All);
+    return writeReports(All);
   };
   Expected<std::string> Written =
       writeOutput(IsFolder ? Folder.path(GraphFile) : O.Output, Options);
@@ -436,14 +437,23 @@ Error Run::writeDepfile(StringRef First) {
   });
 }
 
-Error Run::writeRemarks(const DiagnosticEngine &All) {
-  if (O.RemarksFile.empty() || !MayWrite || std::exchange(HasRemarks, true))
+/// The files that say what was done.
+Error Run::writeReports(const DiagnosticEngine &All) {
+  if (!MayWrite || std::exchange(HasReports, true))
     return Error::success();
-  WriteOptions Plain{.Format = OutputFormat::Text};
-  return writeFile(O.RemarksFile, Plain, [&](ByteSink &Sink) {
-    Sink.write(remarksText(All, O.RemarksAs, File));
+  auto Write = [](StringRef Path, const std::string &Text) {
+    WriteOptions Plain{.Format = OutputFormat::Text};
+    return writeFile(Path, Plain, [&](ByteSink &Sink) {
+      Sink.write(Text);
+      return Error::success();
+    });
+  };
+  if (!O.RemarksFile.empty())
+    if (Error E = Write(O.RemarksFile, remarksText(All, O.RemarksAs, File)))
+      return E;
+  if (O.ReportFile.empty())
     return Error::success();
-  });
+  return Write(O.ReportFile, reportJson(M, All, File, O.Output));
 }
 
 /// What TensorFlow 2 runs of a SavedModel, instead of its graph.
@@ -611,7 +621,7 @@ bool Run::finish() {
   printLines(Explained);
   if (ShowRemarks && !M.OnlyFunctions)
     printRemarkTable(errs(), Diags);
-  if (Error E = writeRemarks(Diags)) {
+  if (Error E = writeReports(Diags)) {
     fail(std::move(E));
     return false;
   }

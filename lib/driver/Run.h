@@ -31,7 +31,7 @@ public:
     if (O.Passes.Strategy && (O.SplitInput || O.Input == "-"))
       Bytes = this->Buffer->getBuffer().str();
     Diags.setStrict(O.Strict);
-    Diags.setRemarks(O.Remarks || O.VerifyDiagnostics);
+    Diags.setRemarks(O.Remarks || O.KeepRemarks || O.VerifyDiagnostics);
   }
 
   /// Reads, runs the passes, and writes: to the output, or to \p Text when
@@ -67,7 +67,7 @@ private:
   bool verifiesOutput() const;
   llvm::Error writeSideFiles();
   llvm::Error writeDepfile(llvm::StringRef First);
-  llvm::Error writeRemarks(const DiagnosticEngine &All);
+  llvm::Error writeReports(const DiagnosticEngine &All);
   bool writesFolder(OutputFormat Format) const;
 
   const ToolOptions &O;
@@ -86,7 +86,7 @@ private:
   /// functions.
   std::optional<std::string> Shown;
   bool HasDepfile = false; ///< It is written.
-  bool HasRemarks = false;
+  bool HasReports = false;
   bool MayWrite = true;            ///< No output is an input.
   bool BadUsage = false;           ///< One is: the command line is at fault.
   bool IsFolder = false;           ///< So is the output.

@@ -6,6 +6,7 @@
 
 #include "lib/report/MessageHelp.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 using namespace llvm;
@@ -52,6 +53,13 @@ std::vector<MessageHelp> messageHelp() {
                    plainText(Cells[5])});
   }
   return All;
+}
+
+const MessageHelp *helpOf(ArrayRef<MessageHelp> All, const Diagnostic &D) {
+  const auto *Found = find_if(All, [&](const MessageHelp &Each) {
+    return Each.Id == D.Id && Each.IsRemark == (D.Level == Severity::Remark);
+  });
+  return Found == All.end() ? nullptr : Found;
 }
 
 } // namespace graft

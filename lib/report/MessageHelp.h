@@ -10,7 +10,9 @@
 #ifndef GRAFT_LIB_REPORT_MESSAGEHELP_H
 #define GRAFT_LIB_REPORT_MESSAGEHELP_H
 
-#include "llvm/ADT/StringRef.h"
+#include "lib/support/Diagnostics.h"
+
+#include "llvm/ADT/ArrayRef.h"
 
 #include <string>
 #include <vector>
@@ -27,6 +29,9 @@ struct MessageHelp {
 
 /// All of them, in the order of the page.
 std::vector<MessageHelp> messageHelp();
+
+/// What \p All says of \p D, or null.
+const MessageHelp *helpOf(llvm::ArrayRef<MessageHelp> All, const Diagnostic &D);
 
 } // namespace graft
 

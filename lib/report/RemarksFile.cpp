@@ -11,7 +11,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -176,8 +175,7 @@ std::string remarksOptYaml(const DiagnosticEngine &Diags, StringRef File) {
 // JSON and SARIF
 //===----------------------------------------------------------------------===//
 
-/// Names may be any bytes; JSON has none that are not UTF-8.
-static std::string utf8(StringRef Text) {
+std::string utf8(StringRef Text) {
   return json::isUTF8(Text) ? Text.str() : json::fixUTF8(Text);
 }
 
@@ -206,29 +204,32 @@ static void facts(json::OStream &J, StringRef Name, const Diagnostic &D) {
     });
 }
 
+void remarkFields(json::OStream &J, const Diagnostic &D, StringRef Help) {
+  attribute(J, "Level", severityName(D.Level));
+  attribute(J, "Id", D.Id);
+  attribute(J, "Pass", D.Pass);
+  attribute(J, "Function", D.Function);
+  attribute(J, "Node", D.Node);
+  attribute(J, "File", D.File);
+  if (D.Line != 0)
+    J.attribute("Line", D.Line);
+  attribute(J, "Message", D.Message);
+  facts(J, "Facts", D);
+  if (!D.Notes.empty())
+    J.attributeArray("Notes", [&] {
+      for (const auto &[Node, Message] : D.Notes)
+        J.value(utf8(withNode(Node, Message)));
+    });
+  attribute(J, "Help", Help);
+}
+
 std::string remarksJson(const DiagnosticEngine &Diags) {
   std::string Out;
   raw_string_ostream OS(Out);
   json::OStream J(OS, 1);
   J.array([&] {
     for (const Diagnostic &D : Diags.all())
-      J.object([&] {
-        attribute(J, "Level", severityName(D.Level));
-        attribute(J, "Id", D.Id);
-        attribute(J, "Pass", D.Pass);
-        attribute(J, "Function", D.Function);
-        attribute(J, "Node", D.Node);
-        attribute(J, "File", D.File);
-        if (D.Line != 0)
-          J.attribute("Line", D.Line);
-        attribute(J, "Message", D.Message);
-        facts(J, "Facts", D);
-        if (!D.Notes.empty())
-          J.attributeArray("Notes", [&] {
-            for (const auto &[Node, Message] : D.Notes)
-              J.value(utf8(withNode(Node, Message)));
-          });
-      });
+      J.object([&] { remarkFields(J, D); });
   });
   OS << '\n';
   return Out;
@@ -313,12 +314,9 @@ void SarifWriter::location(StringRef Of, StringRef Node, unsigned Line,
 
 void SarifWriter::result(const Diagnostic &D) {
   bool IsRemark = D.Level == Severity::Remark;
-  auto Rule = find_if(Rules, [&](const MessageHelp &Each) {
-    return Each.Id == D.Id && Each.IsRemark == IsRemark;
-  });
-  if (Rule != Rules.end()) {
+  if (const MessageHelp *Rule = helpOf(Rules, D)) {
     J.attribute("ruleId", ruleId(D.Id, IsRemark));
-    J.attribute("ruleIndex", Rule - Rules.begin());
+    J.attribute("ruleIndex", Rule - Rules.data());
   }
   J.attribute("level", IsRemark ? "note" : severityName(D.Level));
   text("message", D.Message);

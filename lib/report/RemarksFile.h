@@ -11,6 +11,8 @@
 
 #include "lib/support/Diagnostics.h"
 
+#include "llvm/Support/JSON.h"
+
 #include <string>
 
 namespace graft {
@@ -32,6 +34,12 @@ RemarksFormat remarksFormatOf(llvm::StringRef File);
 std::string remarksYaml(const DiagnosticEngine &Diags);
 /// An array of JSON objects with the same fields.
 std::string remarksJson(const DiagnosticEngine &Diags);
+/// \p Text for JSON, which has no bytes that are not UTF-8, as names may.
+std::string utf8(llvm::StringRef Text);
+/// The fields of \p D in the object that \p J is in, with what to do about it
+/// if \p Help is given.
+void remarkFields(llvm::json::OStream &J, const Diagnostic &D,
+                  llvm::StringRef Help = "");
 /// The stream that LLVM's -fsave-optimization-record writes, about \p File.
 std::string remarksOptYaml(const DiagnosticEngine &Diags, llvm::StringRef File);
 /// A SARIF 2.1.0 log about \p File, whose rules are those of docs/Remarks.md.

@@ -130,12 +130,12 @@ NodeId findOrigin(const Graph &G, StringRef Name) {
 }
 
 std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
-                        unsigned MaxLines) {
+                        unsigned MaxLines, bool CountsRest) {
   Explainer E(G, Facts);
   DenseSet<NodeId> Seen = {N};
   std::vector<NodeId> Queue = {N};
   std::string Out;
-  for (size_t I = 0; I < Queue.size(); ++I) {
+  for (size_t I = 0; I < Queue.size() && (CountsRest || I < MaxLines); ++I) {
     NodeId At = Queue[I];
     if (I < MaxLines)
       Out += E.line(At);
@@ -145,7 +145,7 @@ std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
       if (E.matters(In) && Seen.insert(In.Node).second)
         Queue.push_back(In.Node);
   }
-  if (Queue.size() > MaxLines)
+  if (CountsRest && Queue.size() > MaxLines)
     Out += "and " + std::to_string(Queue.size() - MaxLines) +
            " more nodes: explain one of those above to see them\n";
   return Out;

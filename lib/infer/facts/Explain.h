@@ -21,9 +21,10 @@ NodeId findOrigin(const Graph &G, llvm::StringRef Name);
 ///     is Sharded(0), ...
 ///
 /// The node comes first and then, breadth first, what made it not Replicated,
-/// up to the feeds that are split. After \p MaxLines nodes the rest is counted.
+/// up to the feeds that are split. After \p MaxLines nodes the rest is counted,
+/// which takes a walk over all of it, unless \p CountsRest is false.
 std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
-                        unsigned MaxLines = 20);
+                        unsigned MaxLines = 20, bool CountsRest = true);
 
 } // namespace graft
 

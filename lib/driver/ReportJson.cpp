@@ -1,0 +1,240 @@
+//===- lib/driver/ReportJson.cpp - the flag --report ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads off the program, which is in memory until the end, what became of the
+// input. docs/Report.md has the fields; one that is renamed, or means something
+// else, raises SchemaVersion.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/driver/ReportJson.h"
+
+#include "lib/infer/facts/Explain.h"
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/program/Program.h"
+#include "lib/report/MessageHelp.h"
+#include "lib/report/RemarksFile.h"
+#include "lib/strategy/Resources.h"
+#include "lib/support/Wire.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+constexpr int SchemaVersion = 1;
+/// Of a chain that explains a type.
+constexpr unsigned MostLines = 20;
+/// Scopes in scopes that are counted: a name may have any number of slashes.
+constexpr size_t DepthLimit = 8;
+
+class ReportWriter {
+public:
+  ReportWriter(raw_ostream &OS, const Module &M, const DiagnosticEngine &Diags)
+      : J(OS, 1), M(M), G(M.graph()), Diags(Diags), Devices(readMesh(G)) {
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N) && G.node(N).Kind == Inserted::No)
+        ByName.try_emplace(originName(G, N), N);
+  }
+  void write(StringRef Input, StringRef Output);
+
+private:
+  void text(StringRef Key, StringRef Text) { J.attribute(Key, utf8(Text)); }
+  void count(StringRef Key, uint64_t Count) {
+    J.attribute(Key, static_cast<int64_t>(Count));
+  }
+  void input(StringRef File);
+  void output(StringRef File);
+  void variables();
+  void reductions();
+  void messages();
+  void scopes();
+  NodeId variableOf(StringRef Update) const;
+  NodeId find(StringRef Name) const {
+    auto It = ByName.find(Name);
+    return It == ByName.end() ? G.find(Name) : It->second;
+  }
+  static bool isReduction(const Diagnostic &D) {
+    return D.Id == "reduction" && D.Level == Severity::Remark;
+  }
+
+  json::OStream J;
+  const Module &M;
+  const Graph &G;
+  const DiagnosticEngine &Diags;
+  Mesh Devices;
+  StringMap<NodeId> ByName; ///< By name in the input.
+  /// The facts are those of a program. Without one nothing is reduced.
+  std::optional<ProgramFacts> Facts;
+};
+
+void ReportWriter::input(StringRef File) {
+  uint64_t Nodes = 0, Bytes = 0;
+  for (StringRef Part : M.graphBytes()) {
+    Bytes += Part.size();
+    wire::Reader Fields(Part);
+    for (wire::Field F; Fields.next(F);)
+      Nodes += F.Number == 1;
+  }
+  text("file", File);
+  count("nodes", Nodes);
+  count("graph-bytes", Bytes);
+}
+
+void ReportWriter::output(StringRef File) {
+  text("file", File);
+  count("replicas", Devices.replicas());
+  J.attributeArray("devices", [&] {
+    for (StringRef Device : Devices.Devices)
+      J.value(utf8(Device));
+  });
+  if (M.Lowered)
+    count("node-bytes", M.Lowered->size());
+}
+
+void ReportWriter::variables() {
+  VariableIndex Vars(G);
+  StringMap<json::Array> ReducedFor;
+  int64_t Index = 0;
+  for (const Diagnostic &D : Diags.all()) {
+    if (!isReduction(D))
+      continue;
+    for (const auto &[Key, Value] : D.Facts)
+      if (Key == "for")
+        if (NodeId Var = variableOf(std::get<std::string>(Value));
+            Var != NoNode)
+          ReducedFor[G.name(Var)].push_back(Index);
+    ++Index;
+  }
+  for (const VariableRow &Row : listVariables(G, Vars, Vars.variables())) {
+    NodeId N = Row.Node;
+    bool HasCopies = G.isPerReplica(N);
+    Policy Plan = G.node(N).Plan;
+    J.object([&] {
+      text("name", originName(G, N));
+      text("policy", HasCopies || isShared(Plan) ? policyName(Plan) : "once");
+      count("copies", HasCopies ? Devices.replicas() : 1);
+      J.attributeArray("devices", [&] {
+        if (!HasCopies) {
+          if (!G.device(N).empty())
+            J.value(utf8(G.device(N)));
+          return;
+        }
+        for (StringRef Device : Devices.Devices)
+          J.value(utf8(Device));
+      });
+      if (Row.Bytes != 0)
+        count("bytes", Row.Bytes);
+      J.attribute("reductions", std::move(ReducedFor[G.name(N)]));
+    });
+  }
+}
+
+/// The variable that the node called \p Update writes, or NoNode.
+NodeId ReportWriter::variableOf(StringRef Update) const {
+  NodeId N = find(Update);
+  if (N == NoNode || !Facts || !Facts->Vars.isUpdate(G, N) ||
+      G.dataInputs(N).empty())
+    return NoNode;
+  return Facts->Vars.variableOf(G.input(N, 0));
+}
+
+void ReportWriter::reductions() {
+  for (const Diagnostic &D : Diags.all()) {
+    if (!isReduction(D))
+      continue;
+    J.object([&] {
+      text("node", D.Node);
+      text("pass", D.Pass);
+      text("message", D.Message);
+      for (const auto &[Key, Value] : D.Facts) {
+        if (const auto *Number = std::get_if<int64_t>(&Value))
+          J.attribute(Key, *Number);
+        else
+          text(Key, factText(Value));
+      }
+      NodeId N = find(D.Node);
+      if (N == NoNode || !Facts || !D.Function.empty())
+        return;
+      J.attributeArray("chain", [&] {
+        std::string Lines = explainType(G, *Facts, N, MostLines,
+                                        /*CountsRest=*/false);
+        for (StringRef Line : split(StringRef(Lines).rtrim(), '\n'))
+          J.value(utf8(Line));
+      });
+    });
+  }
+}
+
+void ReportWriter::messages() {
+  std::vector<MessageHelp> All = messageHelp();
+  for (const Diagnostic &D : Diags.all())
+    if (!isReduction(D))
+      J.object([&] {
+        const MessageHelp *Help = helpOf(All, D);
+        remarkFields(J, D, Help ? StringRef(Help->ToDo) : "");
+      });
+}
+
+void ReportWriter::scopes() {
+  struct Counts {
+    uint64_t Nodes = 0, PerReplica = 0, Inserted = 0;
+  };
+  MapVector<StringRef, Counts> Scopes;
+  for (NodeId N : G.order()) {
+    StringRef Name = originName(G, N);
+    size_t End = Name.find('/');
+    for (size_t I = 0; I < DepthLimit && End != StringRef::npos;
+         ++I, End = Name.find('/', End + 1)) {
+      Counts &Its = Scopes[Name.take_front(End)];
+      ++Its.Nodes;
+      Its.PerReplica += G.isPerReplica(N);
+      Its.Inserted += G.node(N).Kind != Inserted::No;
+    }
+  }
+  for (const auto &[Scope, Its] : Scopes)
+    J.object([&, &Scope = Scope, &Its = Its] {
+      text("scope", Scope);
+      count("nodes", Its.Nodes);
+      count("per-replica", Its.PerReplica);
+      count("inserted", Its.Inserted);
+    });
+}
+
+void ReportWriter::write(StringRef Input, StringRef Output) {
+  // Of a graph that passes left in the middle nothing is known.
+  bool IsWhole = !Diags.hasErrors();
+  if (IsWhole && Devices.Node != NoNode)
+    Facts.emplace(G);
+  J.object([&] {
+    J.attribute("schema", SchemaVersion);
+    J.attribute("graft", GRAFT_VERSION);
+    J.attributeObject("input", [&] { input(Input); });
+    J.attributeObject("output", [&] { output(Output); });
+    J.attributeArray("variables", [&] {
+      if (IsWhole)
+        variables();
+    });
+    J.attributeArray("reductions", [&] { reductions(); });
+    J.attributeArray("messages", [&] { messages(); });
+    J.attributeArray("scopes", [&] { scopes(); });
+  });
+}
+
+} // namespace
+
+std::string reportJson(const Module &M, const DiagnosticEngine &Diags,
+                       StringRef Input, StringRef Output) {
+  std::string Out;
+  raw_string_ostream OS(Out);
+  ReportWriter(OS, M, Diags).write(Input, Output);
+  OS << '\n';
+  return Out;
+}
+
+} // namespace graft

@@ -1,0 +1,24 @@
+//===- lib/driver/ReportJson.h - the flag --report --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_DRIVER_REPORTJSON_H
+#define GRAFT_LIB_DRIVER_REPORTJSON_H
+
+#include "lib/io/Module.h"
+#include "lib/support/Diagnostics.h"
+
+#include <string>
+
+namespace graft {
+
+/// What became of \p M, which was read from \p Input and is written to
+/// \p Output, and what was said about it: docs/Report.md.
+std::string reportJson(const Module &M, const DiagnosticEngine &Diags,
+                       llvm::StringRef Input, llvm::StringRef Output);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_DRIVER_REPORTJSON_H
