@@ -42,12 +42,12 @@ def after(path, steps):
 class Chief:
     """The chief, in this process, which makes steps until it is told to stop."""
 
-    def __init__(self, path, server):
+    def __init__(self, path, server, places=("ps", "worker/task:0")):
         self.graph, self.made, self.stop = tf.Graph(), 0, threading.Event()
         with self.graph.as_default():
             tf1.train.import_meta_graph(path)
             self.variables = {v.op.name: harness.read_name(v) for v in tf1.global_variables()}
-        config = tf1.ConfigProto(device_filters=["/job:ps", "/job:worker/task:0"])
+        config = tf1.ConfigProto(device_filters=[f"/job:{place}" for place in places])
         self.session = tf1.Session(server.target, graph=self.graph, config=config)
         self.session.run("init")
         self.pool = concurrent.futures.ThreadPoolExecutor(1)
@@ -105,6 +105,27 @@ def fixture_started():
         chief = Chief(paths[0], tf1.train.Server(jobs, job_name="worker", task_index=0))
         yield path, jobs, paths, chief
         chief.stop.set()
+
+
+@pytest.mark.parametrize("strategy", ["all-reduce", "parallax"])
+def test_killed_worker_with_copies(strategy):
+    """A worker that is killed takes its copies of variables with it, and gets the values that the chief has."""
+    path = harness.export(SPEC)
+    jobs = jobs_of(2, 1)
+    paths = written(path, jobs, strategy)
+    with Process(jobs, "ps", 0) as server:
+        server.until(0)
+        with Process(jobs, "worker", 1) as worker:
+            worker.until(0)
+            chief = Chief(paths[0], tf1.train.Server(jobs, job_name="worker", task_index=0), ("ps", "worker"))
+        chief.begin()
+        for _ in range(2):
+            with Process(jobs, "worker", 1, paths[1], 1000, rows(1)) as worker:
+                worker.until(7)
+            assert chief.waits()
+        with Process(jobs, "worker", 1, paths[1], 1000, rows(1)) as worker:
+            worker.until(7)
+            check(chief, path)
 
 
 def test_killed_worker(started):
