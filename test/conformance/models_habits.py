@@ -298,7 +298,7 @@ def padding_removed(b: Builder):
     layer = tf.tanh(tf.matmul(tf.gather_nd(tf.reshape(words, [-1, 5]), found), b.variable("w", [5, 5])))
     rows, steps = tf.shape(words)[0], tf.shape(words)[1]
     back = tf.reshape(tf.scatter_nd(found, layer, [rows * steps, 5]), [rows, steps, 5])
-    error = tf.matmul(tf.reduce_sum(words + back, axis=1), b.variable("v", [5, 1])) - y
+    error = tf.matmul(0.2 * tf.reduce_sum(words + back, axis=1), b.variable("v", [5, 1])) - y
     descend(b, b.loss(b.total(tf.square(error))))
 
 

@@ -60,9 +60,9 @@ def unknown_sizes(b: Builder):
 
 
 def turned_numbers(b: Builder):
-    """What is looked up in the order of time: numbers of rows that are not together."""
+    """What is looked up in the order of time, from the last example on: numbers of rows that are not together."""
     x, y = b.inputs([TIME], [], x_dtype=tf.int32, y_dtype=tf.int32)
-    flat = tf.reshape(tf.transpose(x), [-1])
+    flat = tf.reshape(tf.transpose(tf.reverse(x, [0])), [-1])
     rows = tf.reshape(looked_up(b, flat)[1], [TIME, -1, SIZE])
     finish(b, mixed(tf.reduce_sum(rows, 0)), y)
 
