@@ -48,6 +48,7 @@
 #include "lib/program/Program.h"
 #include "lib/rewrite/FedSizes.h"
 #include "lib/rewrite/LocalConstants.h"
+#include "lib/rewrite/RowVariables.h"
 #include "passes/Options.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -76,7 +77,7 @@ private:
   NodeId onlyIdentity(Endpoint E) const;
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
-  bool settleSizes();
+  bool settleSizes(const VariableIndex &Vars);
   bool localizeConstants(const DimAnalysis &Dims, ArrayRef<NodeId> Splits);
   bool refuseOnceInLoops(const VariableIndex &Vars);
   void split(NodeId Source, uint32_t Port, int Axis, int Batch = -1);
@@ -350,7 +351,7 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
 
 /// Decides what follows from sizes: whether the feeds are a batch at all, and
 /// which numbers are those of its rows.
-bool Replicate::settleSizes() {
+bool Replicate::settleSizes(const VariableIndex &Vars) {
   // What every replica takes for itself has the sizes of the input.
   bool HoldsRows = !Seeds.empty() && mayHoldRows(*G, Seeds);
   FullBatch Full(*G, Feeds);
@@ -373,8 +374,20 @@ bool Replicate::settleSizes() {
   std::vector<NodeId> Shares = Sizes.share(Dims, Options, *Diags);
   append_range(Seeds, Shares);
   Statistics["sizes shared"] += Shares.size();
-  if (HoldsRows && !localizeConstants(*Dims, Splits))
-    return false;
+  if (HoldsRows) {
+    // What variables have rows of is split, and then known to be.
+    RowVariables Rows(*G, Vars, *Dims);
+    if (std::vector<NodeId> Read = Rows.split(); !Read.empty()) {
+      append_range(Seeds, Read);
+      append_range(Splits, Read);
+      Statistics["variables split"] += Read.size();
+      AnyCopies = spreadCopies(*G, Vars, Seeds);
+      Rows.merge();
+      Dims = std::make_unique<DimAnalysis>(*G, topologicalOrder(*G), Options);
+    }
+    if (!localizeConstants(*Dims, Splits))
+      return false;
+  }
   Sizes.check(Shares, Devices.size());
   return true;
 }
@@ -450,7 +463,7 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   for (Endpoint Rows : keepSparseOnce(*G, Vars, Feeds))
     split(Rows.Node, Rows.Port, 0);
   keepSampledOnce(*G, Vars, [&](Endpoint E) { split(E.Node, E.Port, 0); });
-  if (!mergeNamed(Vars) || !settleSizes())
+  if (!mergeNamed(Vars) || !settleSizes(Vars))
     return PassResult::Failure;
   Vars.extend(*G);
   if (Own) {

@@ -199,19 +199,18 @@ HABITS = [(name, 2 + (i % 2)) for i, name in enumerate(models_habits.HABITS) if 
 @pytest.mark.parametrize("name,workers", HABITS)
 def test_more_steps(name, workers):
     """What people write in a training step: each of it between graphs."""
-    more_steps(name, workers, "ps")
+    more_steps(models_habits.HABITS[name], Spec(name), workers, "ps")
 
 
 @pytest.mark.parametrize("name,workers", HABITS)
 def test_more_steps_with_copies(name, workers):
     """The same with a copy of each variable on each worker."""
-    more_steps(name, workers, "all-reduce")
+    more_steps(models_habits.HABITS[name], Spec(name), workers, "all-reduce")
 
 
-def more_steps(name, workers, strategy):
-    model = models_habits.HABITS[name]
+def more_steps(model, spec, workers, strategy):
     data = models_habits.batches(model.data, len(model.steps))
-    path = compare.export(Spec(name), model.build)
+    path = compare.export(spec, model.build)
     want = compare.run(path, data, model.steps, model.fetches, model.after)
     fetches = [f"--fetch={f.split(':')[0]}" for f in (*model.fetches, *model.after)]
     paths, said = rewrite(path, workers, 1, *model.flags, *fetches, strategy=strategy)
@@ -225,7 +224,7 @@ def more_steps(name, workers, strategy):
                 for ours, theirs in zip((*fetched, *after), want[i][0] + want[i][2]):
                     harness.assert_close(ours, theirs, f"fetch of step {i}")
             # Each worker has its part of a metric.
-            all_of_them.check(want[i][1], f"after step {i}", copies=name != "metrics")
+            all_of_them.check(want[i][1], f"after step {i}", copies=spec.model != "metrics")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -43,6 +43,7 @@ private:
   bool areOnTasks() const;
   void checkDevices();
   bool isOfInput(NodeId N, NodeId Other) const;
+  bool takesMemoryOf(NodeId N, NodeId Var) const;
   void checkClass(const CopyGroup &Gr, NodeId N, int Replica);
   NodeId leader(NodeId N);
   void colocate(NodeId N, NodeId With);
@@ -185,8 +186,18 @@ bool CopyChecker::isOfInput(NodeId N, NodeId Other) const {
          In.device(Its) == L.device(Other);
 }
 
-/// A node is colocated with copies of what the input colocates it with, and
-/// never with what is on another device: TensorFlow refuses that.
+/// Whether \p N takes what an Identity reads of the reference \p Var: it is
+/// kept where that is, so that it sees the memory of the variable.
+bool CopyChecker::takesMemoryOf(NodeId N, NodeId Var) const {
+  return any_of(L.dataInputs(N), [&](Endpoint E) {
+    return L.isOp(E.Node, op::Identity) &&
+           LoweredVars.variableOf(L.input(E.Node, 0)) == Var;
+  });
+}
+
+/// A node is colocated with copies of what the input colocates it with, or with
+/// what it reads, and never with what is on another device: TensorFlow refuses
+/// that.
 void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
   auto List = L.stringListAttr(N, "_class");
   if (!List)
@@ -199,7 +210,8 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
       continue;
     CopyName Its = copyNameIn(In, Word, Entry);
     std::string Base = "loc:@" + Its.Base;
-    if (I != NoNode && (!Was || !is_contained(*Was, StringRef(Base))))
+    if (I != NoNode && (!Was || !is_contained(*Was, StringRef(Base))) &&
+        !takesMemoryOf(N, With))
       error(N, "is not colocated with '" + Entry + "' in the input");
     else if (Its.Replica >= 0 && Its.Replica != Replica)
       error(N, "is colocated with '" + Entry + "', of another replica");

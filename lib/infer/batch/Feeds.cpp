@@ -52,11 +52,12 @@ private:
   /// Static feeds, by their first dimension.
   using ByRows = std::map<DimId, std::vector<Feed *>>;
   std::optional<DimAnalysis> suppose(ArrayRef<NodeId> Order,
-                                     ArrayRef<Split> Set,
-                                     const ByRows &Classes) const;
+                                     ArrayRef<Split> Set, const ByRows &Classes,
+                                     bool InVariables = false) const;
   std::vector<Split> related(ArrayRef<NodeId> Order, const ByRows &Classes);
   std::vector<Split> mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
-                              const std::vector<bool> &Training) const;
+                              const std::vector<bool> &Training,
+                              bool InVariables) const;
 
   const Graph &G;
   unsigned Replicas;
@@ -366,7 +367,11 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
       F->Axis = 0;
     return true;
   }
-  std::vector<Split> Chosen = mostWork(Order, Classes, Training);
+  std::vector<Split> Chosen =
+      mostWork(Order, Classes, Training, /*InVariables=*/false);
+  // Else nothing is split.
+  if (Chosen.empty() && !AnySplit)
+    Chosen = mostWork(Order, Classes, Training, /*InVariables=*/true);
   if (Chosen.empty() && !AnySplit) {
     Diags.error(
         G.name(Candidates.front()->At.Node),
@@ -384,14 +389,15 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
 /// in one of \p Classes.
 std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
                                             ArrayRef<Split> Set,
-                                            const ByRows &Classes) const {
+                                            const ByRows &Classes,
+                                            bool InVariables) const {
   DimOptions Options;
   Options.Unpatched = true;
   for (auto [F, Axis] : Set)
     Options.Suppose.push_back({F->At, static_cast<unsigned>(Axis)});
   DimAnalysis Supposed(G, Order, Options);
   auto Follows = [&](DimId D) { return Supposed.table().followsRows(D); };
-  bool Mixes = any_of(Order, [&](NodeId N) {
+  bool Mixes = !InVariables && any_of(Order, [&](NodeId N) {
     return isVariableOp(G.opName(N)) && Supposed.batchAxis({N, 0}) >= 0;
   });
   for (const auto &[Dim, Members] : Classes)
@@ -481,15 +487,16 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
 /// goes, and those are taken with which most of what leads to an update is
 /// spread. What that is says nothing of the result: it is right with any of
 /// them. None if two would be as good.
-std::vector<Chooser::Split>
-Chooser::mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
-                  const std::vector<bool> &Training) const {
+std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
+                                              const ByRows &Classes,
+                                              const std::vector<bool> &Training,
+                                              bool InVariables) const {
   struct Choice {
     std::vector<Split> Feeds;
     double Work;
   };
   auto Suppose = [&](ArrayRef<Split> Set) -> std::optional<Choice> {
-    auto Supposed = suppose(Order, Set, Classes);
+    auto Supposed = suppose(Order, Set, Classes, InVariables);
     if (!Supposed)
       return std::nullopt;
     // Others may be as long, as products of sizes say.

@@ -8,8 +8,6 @@
 
 #include "lib/ops/Ops.h"
 
-#include "llvm/ADT/STLExtras.h"
-
 using namespace llvm;
 
 namespace graft {
@@ -24,6 +22,45 @@ bool passesMemoryOn(StringRef Op) {
       op::Slice,         op::StridedSlice,  op::Split,
       op::SplitV,        op::Unpack,        op::PlaceholderWithDefault};
   return is_contained(Ops, Op);
+}
+
+void LateReads::add(NodeId Var) {
+  if (G.isOp(Var, op::VarHandleOp))
+    return;
+  After.resize(G.size());
+  SmallVector<NodeId, 32> Found;
+  Vars.forEachUse(G, Var, [&](Use U) {
+    if (Vars.isUpdate(G, U.User))
+      Found.push_back(U.User);
+  });
+  while (!Found.empty())
+    G.forEachUse(Found.pop_back_val(), [&](Use U) {
+      if (After[U.User])
+        return;
+      After.set(U.User);
+      Found.push_back(U.User);
+    });
+}
+
+NodeId LateReads::lateView(NodeId Read,
+                           function_ref<bool(NodeId)> Copies) const {
+  SmallVector<NodeId, 8> Views{Read};
+  DenseSet<NodeId> Seen;
+  while (!Views.empty()) {
+    NodeId View = Views.pop_back_val();
+    bool Late = G.anyUse(View, [&](Use U) {
+      return G.isData(U) && isLate(U.User) &&
+             (View != Read || G.isOp(U.User, op::Merge));
+    });
+    if (Late)
+      return View;
+    G.forEachUse(View, [&](Use U) {
+      if (G.isData(U) && !isLate(U.User) && passesMemoryOn(G.opName(U.User)) &&
+          Seen.insert(U.User).second && !(Copies && Copies(U.User)))
+        Views.push_back(U.User);
+    });
+  }
+  return NoNode;
 }
 
 } // namespace graft

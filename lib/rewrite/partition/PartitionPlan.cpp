@@ -191,53 +191,17 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
   return Good;
 }
 
-/// Marks what runs after an update of a reference: it is reached from there.
-void PartitionPlan::findAfterUpdates() {
-  SmallVector<NodeId, 32> Found;
-  for (const PartitionedVariable &Of : Cuts) {
-    if (G.isOp(Of.Var, op::VarHandleOp))
-      continue;
-    After.resize(G.size());
-    Vars.forEachUse(G, Of.Var, [&](Use U) {
-      if (classifyUse(G, Vars, U) == PartitionedUse::Update)
-        Found.push_back(U.User);
-    });
-  }
-  while (!Found.empty())
-    G.forEachUse(Found.pop_back_val(), [&](Use U) {
-      if (After[U.User])
-        return;
-      After.set(U.User);
-      Found.push_back(U.User);
-    });
-}
-
 /// Warns where the memory of \p Of, which \p Read gives, is passed on to what
 /// runs after an update.
 void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
-  SmallVector<NodeId, 8> Views{Read};
-  DenseSet<NodeId> Seen;
-  while (!Views.empty()) {
-    NodeId View = Views.pop_back_val();
-    bool Late = G.anyUse(View, [&](Use U) {
-      return G.isData(U) && isAfterUpdate(U.User) &&
-             (View != Read || G.isOp(U.User, op::Merge));
-    });
-    if (Late) {
-      Diags.unproved(
-          "late-read", G.name(View),
-          formatv("passes a reference to '{0}' to an op that runs after an "
-                  "update, but parts are read before the update: read the "
-                  "variable where its value is needed",
-                  Of.Name));
-      return;
-    }
-    G.forEachUse(View, [&](Use U) {
-      if (G.isData(U) && !isAfterUpdate(U.User) &&
-          passesMemoryOn(G.opName(U.User)) && Seen.insert(U.User).second)
-        Views.push_back(U.User);
-    });
-  }
+  NodeId View = Late.lateView(Read);
+  if (View != NoNode)
+    Diags.unproved(
+        "late-read", G.name(View),
+        formatv("passes a reference to '{0}' to an op that runs after an "
+                "update, but parts are read before the update: read the "
+                "variable where its value is needed",
+                Of.Name));
 }
 
 bool PartitionPlan::complete() {
@@ -247,9 +211,10 @@ bool PartitionPlan::complete() {
       return false;
   if (!all_of(Cuts, [&](const PartitionedVariable &Of) { return check(Of); }))
     return false;
-  findAfterUpdates();
   for (const PartitionedVariable &Of : Cuts)
-    if (!After.empty() && !G.isOp(Of.Var, op::VarHandleOp))
+    Late.add(Of.Var);
+  for (const PartitionedVariable &Of : Cuts)
+    if (!G.isOp(Of.Var, op::VarHandleOp))
       Vars.forEachUse(G, Of.Var, [&](Use U) {
         if (classifyUse(G, Vars, U) == PartitionedUse::Read)
           checkViews(U.User, Of);

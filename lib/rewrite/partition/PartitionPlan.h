@@ -8,11 +8,9 @@
 #define GRAFT_LIB_REWRITE_PARTITION_PARTITIONPLAN_H
 
 #include "lib/infer/graph/References.h"
-#include "lib/infer/graph/Variables.h"
 #include "lib/strategy/Record.h"
 #include "lib/support/Diagnostics.h"
 
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace graft {
@@ -60,7 +58,7 @@ class PartitionPlan {
 public:
   PartitionPlan(const Graph &G, const VariableIndex &Vars,
                 DiagnosticEngine &Diags)
-      : G(G), Vars(Vars), Diags(Diags) {}
+      : G(G), Vars(Vars), Diags(Diags), Late(G, Vars) {}
 
   /// Asks for parts of \p Var. False after an error.
   bool add(NodeId Var, const Partition &Cut) { return add(Var, Cut, Var); }
@@ -76,9 +74,8 @@ public:
   }
   /// Whether \p N runs after an update of a reference that is cut. What it
   /// reads through an Identity of the reference is then the value of that time,
-  /// not of the time at which the Identity ran: TensorFlow passes on the
-  /// variable's own memory.
-  bool isAfterUpdate(NodeId N) const { return N < After.size() && After[N]; }
+  /// not of the time at which the Identity ran.
+  bool isAfterUpdate(NodeId N) const { return Late.isLate(N); }
   /// The variable \p Var, if it is cut.
   const PartitionedVariable *findVariable(NodeId Var) const {
     auto It = Index.find(Var);
@@ -90,7 +87,6 @@ private:
   bool addSlots(NodeId Var);
   bool addSlotsOf(NodeId Update, const PartitionedVariable &Of);
   bool check(const PartitionedVariable &Of);
-  void findAfterUpdates();
   void checkViews(NodeId Read, const PartitionedVariable &Of);
   bool fail(NodeId N, const llvm::Twine &Why);
 
@@ -99,7 +95,7 @@ private:
   DiagnosticEngine &Diags;
   std::vector<PartitionedVariable> Cuts;
   llvm::DenseMap<NodeId, unsigned> Index;
-  llvm::BitVector After; ///< By node: see isAfterUpdate.
+  LateReads Late;
 };
 
 } // namespace graft

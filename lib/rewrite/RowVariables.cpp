@@ -1,0 +1,159 @@
+//===- lib/rewrite/RowVariables.cpp - variables with rows of the batch ----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/rewrite/RowVariables.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
+#include "lib/rewrite/Merges.h"
+
+using namespace llvm;
+
+namespace graft {
+
+/// How \p Var is used, if it has the rows of the batch and is read and written
+/// as a whole, outside of loops.
+std::optional<RowVariables::Found>
+RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
+  Found Is{Var, Dims.batchAxis({Var, 0}), {}, {}};
+  bool Other = false;
+  Vars.forEachUse(G, Var, [&](Use U) {
+    UpdateDef Update = Vars.update(G, U.User);
+    if (Loops && Loops->isInLoop(U.User)) {
+      Other = true;
+    } else if (Update.Kind != UpdateKind::None) {
+      Other |=
+          Update.Indices >= 0 || Update.Kind == UpdateKind::StridedSliceAssign;
+      if (!is_contained(Is.Updates, U.User))
+        Is.Updates.push_back(U.User);
+    } else if (G.isOp(U.User, op::ReadVariableOp) ||
+               (G.isOp(U.User, op::Identity) &&
+                !G.isOp(Var, op::VarHandleOp))) {
+      Is.Reads.push_back(U.User);
+    } else {
+      // A saver takes it as it is, and so does who asks whether it has a value.
+      Other |= !Vars.isOnce(G, U.User) &&
+               !(ruleOf(G.opName(U.User)).Is & trait::AsksVariable) &&
+               Vars.variableOf({U.User, 0}) != Var;
+    }
+  });
+  if (Other || Is.Reads.empty())
+    return std::nullopt;
+  return Is;
+}
+
+/// Whether \p N takes a part of each row, which TensorFlow copies.
+bool RowVariables::takesColumns(NodeId N) const {
+  if (!G.isOp(N, op::Slice))
+    return false;
+  auto In = Dims.shape(G.input(N, 0)), Out = Dims.shape({N, 0});
+  if (!In || !Out || In->size() != Out->size())
+    return false;
+  for (size_t I = 1; I < In->size(); ++I) {
+    int64_t Mine = Dims.table().number((*Out)[I]);
+    if (Mine >= 0 && Mine < Dims.table().number((*In)[I]))
+      return true;
+  }
+  return false;
+}
+
+NodeId RowVariables::insertSplit(Endpoint E, int Axis, ArrayRef<Use> Uses) {
+  AttrRun Attrs;
+  Attrs.type("T", G.outputType(E)).integer("axis", Axis);
+  NodeId N = G.insertNode((G.name(E.Node) + "/split").str(), ToReplicasOp, E,
+                          E.Node, Attrs, Inserted::Split, Copies::PerReplica);
+  for (Use U : Uses)
+    G.setInput(U.User, U.Index, {N, 0});
+  Splits.push_back(N);
+  return N;
+}
+
+/// \p N, which sees what was written to \p Var, is computed once: it needs the
+/// rows of all replicas, and they take theirs of what it gives. It stays where
+/// the memory of the variable is.
+void RowVariables::keepOnce(NodeId N, NodeId Var) {
+  if (is_contained(Kept, N))
+    return;
+  Kept.push_back(N);
+  G.setBoolAttr(N, OnceAttr, true);
+  if (G.device(N).empty() && !G.hasAttr(N, "_class")) {
+    std::string Where = ("loc:@" + G.name(Var)).str();
+    G.setAttr(N, "_class", encodeStringListAttr(StringRef(Where)));
+  }
+  for (unsigned I = 0; I < G.node(N).NumData; ++I)
+    if (int Axis = Dims.batchAxis(G.input(N, I)); Axis >= 0)
+      Wholes.push_back({{N, I}, Axis});
+}
+
+void RowVariables::splitRead(NodeId Read, const Found &Is) {
+  bool IsEarly = !Late.isLate(Read);
+  SmallVector<Use, 4> Uses;
+  G.forEachUse(Read, [&](Use U) {
+    if (!G.isData(U) || Vars.isOnce(G, U.User))
+      return;
+    if (IsEarly && Late.isLate(U.User) &&
+        !(ruleOf(G.opName(U.User)).Is & trait::ReadsSizes))
+      keepOnce(U.User, Is.Var);
+    else
+      Uses.push_back(U);
+  });
+  if (!Uses.empty())
+    insertSplit({Read, 0}, Is.Axis, Uses);
+}
+
+std::vector<NodeId> RowVariables::split() {
+  std::vector<Found> Variables;
+  std::unique_ptr<LoopInfo> Loops;
+  for (NodeId Var : Vars.variables()) {
+    if (Dims.batchAxis({Var, 0}) < 0)
+      continue;
+    if (Variables.empty())
+      Loops = LoopInfo::find(G);
+    if (auto Is = find(Var, Loops.get()))
+      Variables.push_back(std::move(*Is));
+  }
+  for (const Found &Is : Variables)
+    Late.add(Is.Var);
+  erase_if(Variables, [&](const Found &Is) {
+    return any_of(Is.Reads, [&](NodeId Read) {
+      auto Copies = [&](NodeId N) { return takesColumns(N); };
+      return !Late.isLate(Read) && Late.lateView(Read, Copies) != NoNode;
+    });
+  });
+  for (const Found &Is : Variables) {
+    for (NodeId Read : Is.Reads)
+      splitRead(Read, Is);
+    for (NodeId Update : Is.Updates)
+      if (int Value = Vars.update(G, Update).Grad; Value >= 0)
+        Wholes.push_back({{Update, unsigned(Value)}, Is.Axis});
+  }
+  for (NodeId N : Kept)
+    for (unsigned Port = 0; Port < Dims.numOutputs(N); ++Port) {
+      int Axis = Dims.batchAxis({N, Port});
+      SmallVector<Use, 4> Uses;
+      G.forEachUse(N, [&](Use U) {
+        if (G.isData(U) && G.input(U) == Endpoint{N, Port} &&
+            !Vars.isOnce(G, U.User) && !Vars.isUpdate(G, U.User))
+          Uses.push_back(U);
+      });
+      if (Axis >= 0 && !Uses.empty())
+        insertSplit({N, Port}, Axis, Uses);
+    }
+  return Splits;
+}
+
+void RowVariables::merge() {
+  for (auto [U, Axis] : Wholes)
+    if (Endpoint Value = G.input(U); G.isPerReplica(Value.Node))
+      G.setInput(U.User, U.Index,
+                 insertMerge(G, Value, ReplicationType::sharded(Axis),
+                             G.name(Value.Node), /*Picked=*/false));
+}
+
+} // namespace graft
