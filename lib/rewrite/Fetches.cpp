@@ -377,9 +377,10 @@ void Fetches::addForward() {
       Next.push_back(E.Node);
   }
   // A name costs about a quarter of a node of each replica: all of them are 2 %
-  // of the output.
-  constexpr size_t LeastNames = 4, NodesForName = 16;
-  size_t Left = LeastNames + G.size() / NodesForName;
+  // of the output at most, and of a large graph as few as nobody waits for.
+  constexpr size_t LeastNames = 4, MostNames = 512, NodesForName = 16;
+  size_t Left =
+      std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
   for (size_t I = 0; I < Before.size() && Left != 0; ++I) {
     NodeId N = Before[I];
     if (Reached[N] || OfGradients[N])
