@@ -25,7 +25,8 @@ namespace {
 class OpenReads {
 public:
   explicit OpenReads(const Graph &G)
-      : G(G), Vars(G), Order(topologicalOrder(G)) {}
+      : G(G), Vars(G), Order(topologicalOrder(G)),
+        Looks(LooksForNode * G.size()) {}
 
   std::vector<OpenRead> find();
 
@@ -53,12 +54,17 @@ private:
   /// How many nodes above an update are looked at for what a reader takes: the
   /// gradient is made near it.
   static constexpr unsigned MostAbove = 64;
-  /// Pairs that are told apart in one sweep, and sweeps.
-  static constexpr unsigned Words = 4, MostSweeps = 16;
+  /// Pairs of a reader and an update that are told apart in one sweep, and in
+  /// all.
+  static constexpr size_t Words = 4, InSweep = 64 * Words,
+                          MostPairs = 16 * InSweep;
+  /// For each node of the graph, pairs that are looked at.
+  static constexpr size_t LooksForNode = 64;
 
   const Graph &G;
   VariableIndex Vars;
   std::vector<NodeId> Order;
+  size_t Looks;             ///< How many are left.
   std::vector<bool> IsLate; ///< It runs after an update.
   /// The update that a node leads to; NoNode for none, Several for more.
   static constexpr NodeId Several = NoNode - 1;
@@ -112,14 +118,21 @@ OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
 void OpenReads::addReads(NodeId Update, ArrayRef<NodeId> Readers) {
   Above.clear();
   SmallVector<NodeId, MostAbove> Work{Update};
-  for (size_t I = 0; I < Work.size() && Work.size() < MostAbove; ++I)
-    for (Endpoint E : G.inputs(Work[I]))
+  for (size_t I = 0; I < Work.size(); ++I)
+    for (Endpoint E : G.inputs(Work[I])) {
+      if (Work.size() == MostAbove)
+        break;
       if (!Views.contains(E.Node) && !isControlFlow(E.Node) &&
           Above.insert(E.Node).second)
         Work.push_back(E.Node);
-  for (NodeId Reader : Readers)
+    }
+  for (NodeId Reader : Readers) {
+    if (Looks == 0 || Found.size() == MostPairs)
+      return;
+    --Looks;
     if (NodeList Others = othersOf(Reader, Update); !Others.empty())
       Found.push_back({{Reader, Update}, std::move(Others)});
+  }
 }
 
 void OpenReads::addReaders(NodeId Var) {
@@ -152,17 +165,16 @@ void OpenReads::addReaders(NodeId Var) {
 /// readers are of another part of the step, of which all would have to be
 /// first.
 std::vector<OpenRead> OpenReads::open() const {
-  constexpr size_t Bits = 64, Each = Bits * Words;
+  constexpr size_t Bits = 64;
   std::vector<OpenRead> Open;
   using Set = std::array<uint64_t, Words>;
   std::vector<Set> OfReader, OfVariable;
   auto Has = [](const Set &In, size_t I) {
     return In[I / Bits] >> I % Bits & 1;
   };
-  for (size_t Begin = 0; Begin < Found.size() && Begin < Each * MostSweeps;
-       Begin += Each) {
+  for (size_t Begin = 0; Begin < Found.size(); Begin += InSweep) {
     ArrayRef<Pair> Now =
-        ArrayRef(Found).slice(Begin, std::min(Each, Found.size() - Begin));
+        ArrayRef(Found).slice(Begin, std::min(InSweep, Found.size() - Begin));
     OfReader.assign(G.size(), {});
     OfVariable.assign(G.size(), {});
     for (auto [I, P] : enumerate(Now)) {
