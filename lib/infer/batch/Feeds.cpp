@@ -251,25 +251,21 @@ bool Chooser::onlySets(Endpoint Feed) const {
   static constexpr StringLiteral TakesPart[] = {
       op::Identity, op::Reshape, op::Slice,   op::StridedSlice, op::Split,
       op::SplitV,   op::Unpack,  op::Squeeze, op::ExpandDims,   op::Cast};
-  SmallVector<Endpoint, 8> Work{Feed};
+  SmallVector<NodeId, 8> Work{Feed.Node};
   SmallSet<NodeId, 16> Parts;
   bool Sets = false, Other = false;
   while (!Work.empty() && !Other) {
-    Endpoint E = Work.pop_back_val();
-    Other |= !isOnlyFor(E, [&](NodeId User) {
-      const OpDef *Def = G.opDef(User);
+    NodeId N = Work.pop_back_val();
+    G.forEachUse(N, [&](Use U) {
+      if (!G.isData(U) || (N == Feed.Node && G.input(U) != Feed))
+        return;
+      const OpDef *Def = G.opDef(U.User);
       if (Def && Def->update().Kind == UpdateKind::Assign)
-        return Sets = true;
-      if (!is_contained(TakesPart, G.opName(User)))
-        return false;
-      if (Parts.insert(User).second)
-        for (unsigned Port = 0; Port < G.numOutputs(User).value_or(1); ++Port)
-          if (G.anyUse(User, [&](Use U) {
-                return G.isData(U) &&
-                       G.input(U.User, U.Index) == Endpoint{User, Port};
-              }))
-            Work.push_back({User, Port});
-      return true;
+        Sets = true;
+      else if (!is_contained(TakesPart, G.opName(U.User)))
+        Other = true;
+      else if (Parts.insert(U.User).second)
+        Work.push_back(U.User);
     });
   }
   return Sets && !Other;
@@ -408,9 +404,6 @@ std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
   return Supposed;
 }
 
-/// No size.
-static constexpr DimId AnyDim = ~DimId(0);
-
 /// How many of \p Classes are tried, one inference each.
 static constexpr size_t MaxClasses = 12;
 
@@ -443,21 +436,17 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
   // One size, or rows of both sides of a reshape: equal numbers say nothing.
   const DimTable &Table = Dims->table();
   IntEqClasses Meet(static_cast<unsigned>(Table.size()));
-  auto JoinRows = [&](Endpoint E, DimId &With) {
-    auto Shape = Dims->shape(E);
-    for (DimId D : Shape ? *Shape : ArrayRef<DimId>())
-      if (auto S = Table.sym(D); S && S->isLocal()) {
-        if (With != AnyDim)
-          Meet.join(Table.find(D), With);
-        With = Table.find(D);
-      }
-  };
-  for (NodeId N : Order)
-    if (G.isOp(N, op::Reshape)) {
-      DimId With = AnyDim;
-      JoinRows({N, 0}, With);
-      JoinRows(G.input(N, 0), With);
-    }
+  for (NodeId N : Order) {
+    if (!G.isOp(N, op::Reshape))
+      continue;
+    SmallVector<DimId, 4> Rows;
+    for (Endpoint E : {Endpoint{N, 0}, G.input(N, 0)})
+      for (DimId D : Dims->shape(E).value_or(ArrayRef<DimId>()))
+        if (auto S = Table.sym(D); S && S->isLocal())
+          Rows.push_back(Table.find(D));
+    for (DimId D : Rows)
+      Meet.join(Rows.front(), D);
+  }
   auto RowsOf = [&](Split Of) {
     return Meet.findLeader(Table.find((*Dims->shape(Of.first->At))[Of.second]));
   };
