@@ -48,6 +48,7 @@
 #include "lib/program/Program.h"
 #include "lib/rewrite/FedSizes.h"
 #include "lib/rewrite/LocalConstants.h"
+#include "lib/rewrite/Merges.h"
 #include "lib/rewrite/RowVariables.h"
 #include "passes/Options.h"
 
@@ -233,13 +234,9 @@ bool Replicate::makeMesh() {
 }
 
 void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
-  AttrRun Attrs;
-  Attrs.type("T", G->outputType(Source, Port)).integer("axis", Axis);
+  NodeId N = insertSplit(*G, G->name(Source) + "/split", {Source, Port}, Axis);
   if (Batch >= 0)
-    Attrs.integer(RowsAttr, Batch);
-  NodeId N = G->insertNode((G->name(Source) + "/split").str(), ToReplicasOp,
-                           Endpoint{Source, Port}, Source, Attrs,
-                           Inserted::Split, Copies::PerReplica);
+    G->setIntAttr(N, RowsAttr, Batch);
   G->replaceUses({Source, Port}, {N, 0}, N);
   Seeds.push_back(N);
   ++Statistics["splits"];

@@ -265,11 +265,7 @@ Endpoint OnceRewriter::rows(Endpoint E, int Axis) {
   std::string Name = (G.name(E.Node) + "/split").str();
   if (E.Port != 0)
     Name += "_" + std::to_string(E.Port);
-  NodeId N =
-      G.insertNode(Name, ToReplicasOp, E, E.Node,
-                   AttrRun().type("T", G.outputType(E)).integer("axis", Axis),
-                   Inserted::Split, Copies::PerReplica);
-  return It->second = {N, 0};
+  return It->second = {insertSplit(G, Name, E, Axis), 0};
 }
 
 /// What merged copies of \p N, or scaled what was merged, is no longer needed.

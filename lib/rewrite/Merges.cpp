@@ -1,4 +1,4 @@
-//===- lib/rewrite/Merges.cpp - what replicas have together -----*- C++ -*-===//
+//===- lib/rewrite/Merges.cpp - what is of all or one replica ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -41,6 +41,13 @@ Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type, StringRef Base,
     N = G.insertNode(Name, ScaleOp, Endpoint{N, 0}, N, Power, Inserted::Scale);
   }
   return {N, 0};
+}
+
+NodeId insertSplit(Graph &G, const Twine &Name, Endpoint E, int Axis) {
+  AttrRun Attrs;
+  Attrs.type("T", G.outputType(E)).integer("axis", Axis);
+  return G.insertNode(Name.str(), ToReplicasOp, E, E.Node, Attrs,
+                      Inserted::Split, Copies::PerReplica);
 }
 
 } // namespace graft

@@ -1,4 +1,4 @@
-//===- lib/rewrite/Merges.h - what replicas have together -------*- C++ -*-===//
+//===- lib/rewrite/Merges.h - what is of all or one replica -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -17,6 +17,10 @@ namespace graft {
 /// a node, too.
 Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type,
                      llvm::StringRef Base, bool Picked);
+
+/// The share of a replica along axis \p Axis of \p E, which all have: a node
+/// called \p Name, or like it.
+NodeId insertSplit(Graph &G, const llvm::Twine &Name, Endpoint E, int Axis);
 
 } // namespace graft
 

@@ -6,7 +6,6 @@
 
 #include "lib/rewrite/RowVariables.h"
 
-#include "lib/graph/AttrRun.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
@@ -30,8 +29,7 @@ RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
     } else if (Update.Kind != UpdateKind::None) {
       Other |=
           Update.Indices >= 0 || Update.Kind == UpdateKind::StridedSliceAssign;
-      if (!is_contained(Is.Updates, U.User))
-        Is.Updates.push_back(U.User);
+      Is.Updates.insert(U.User);
     } else if (G.isOp(U.User, op::ReadVariableOp) ||
                (G.isOp(U.User, op::Identity) &&
                 !G.isOp(Var, op::VarHandleOp))) {
@@ -63,24 +61,20 @@ bool RowVariables::takesColumns(NodeId N) const {
   return false;
 }
 
-NodeId RowVariables::insertSplit(Endpoint E, int Axis, ArrayRef<Use> Uses) {
-  AttrRun Attrs;
-  Attrs.type("T", G.outputType(E)).integer("axis", Axis);
-  NodeId N = G.insertNode((G.name(E.Node) + "/split").str(), ToReplicasOp, E,
-                          E.Node, Attrs, Inserted::Split, Copies::PerReplica);
+/// \p Uses of \p E take the share of a replica.
+void RowVariables::share(Endpoint E, int Axis, ArrayRef<Use> Uses) {
+  NodeId N = insertSplit(G, G.name(E.Node) + "/split", E, Axis);
   for (Use U : Uses)
     G.setInput(U.User, U.Index, {N, 0});
   Splits.push_back(N);
-  return N;
 }
 
 /// \p N, which sees what was written to \p Var, is computed once: it needs the
 /// rows of all replicas, and they take theirs of what it gives. It stays where
 /// the memory of the variable is.
 void RowVariables::keepOnce(NodeId N, NodeId Var) {
-  if (is_contained(Kept, N))
+  if (!Kept.insert(N))
     return;
-  Kept.push_back(N);
   G.setBoolAttr(N, OnceAttr, true);
   if (G.device(N).empty() && !G.hasAttr(N, "_class")) {
     std::string Where = ("loc:@" + G.name(Var)).str();
@@ -104,7 +98,7 @@ void RowVariables::splitRead(NodeId Read, const Found &Is) {
       Uses.push_back(U);
   });
   if (!Uses.empty())
-    insertSplit({Read, 0}, Is.Axis, Uses);
+    share({Read, 0}, Is.Axis, Uses);
 }
 
 std::vector<NodeId> RowVariables::split() {
@@ -143,7 +137,7 @@ std::vector<NodeId> RowVariables::split() {
           Uses.push_back(U);
       });
       if (Axis >= 0 && !Uses.empty())
-        insertSplit({N, Port}, Axis, Uses);
+        share({N, Port}, Axis, Uses);
     }
   return Splits;
 }

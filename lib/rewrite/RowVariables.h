@@ -24,6 +24,8 @@
 #include "lib/infer/graph/References.h"
 #include "lib/infer/sizes/Dims.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace graft {
 
 class RowVariables {
@@ -44,11 +46,12 @@ private:
   struct Found {
     NodeId Var;
     int Axis;
-    llvm::SmallVector<NodeId, 2> Reads, Updates;
+    llvm::SmallVector<NodeId, 2> Reads;
+    llvm::SmallSetVector<NodeId, 2> Updates;
   };
   std::optional<Found> find(NodeId Var, const class LoopInfo *Loops) const;
   bool takesColumns(NodeId N) const;
-  NodeId insertSplit(Endpoint E, int Axis, llvm::ArrayRef<Use> Uses);
+  void share(Endpoint E, int Axis, llvm::ArrayRef<Use> Uses);
   void splitRead(NodeId Read, const Found &Is);
   void keepOnce(NodeId N, NodeId Var);
 
@@ -57,7 +60,7 @@ private:
   const DimAnalysis &Dims; ///< Of the graph before.
   LateReads Late;
   std::vector<NodeId> Splits;
-  std::vector<NodeId> Kept;
+  llvm::SetVector<NodeId> Kept;
   /// Inputs that must be those of all replicas, with the axis of their rows.
   std::vector<std::pair<Use, int>> Wholes;
 };
