@@ -93,9 +93,7 @@ static bool mustFit(const DimTable &Table, ArrayRef<DimId> X,
                     ArrayRef<DimId> Y) {
   return all_of(zip(reverse(X), reverse(Y)), [&](auto Pair) {
     auto [A, B] = Pair;
-    auto S = Table.sym(A);
-    return Table.isOne(A) || Table.isOne(B) || Table.find(A) == Table.find(B) ||
-           (S && S == Table.sym(B));
+    return Table.isOne(A) || Table.isOne(B) || Table.isEqual(A, B);
   });
 }
 

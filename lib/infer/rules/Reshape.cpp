@@ -470,13 +470,6 @@ static void fill(SizeContext &C) {
 
 namespace {
 
-/// Whether the sizes \p X and \p Y are one.
-bool isSameSize(const TypeContext &C, DimId X, DimId Y) {
-  auto S = C.D.table().sym(X);
-  return C.D.table().find(X) == C.D.table().find(Y) ||
-         (S && S == C.D.table().sym(Y));
-}
-
 /// Whether axis \p Axis of \p Out is that of \p In and some axes after it in
 /// one, of sizes that need not be known: the axes around them are the same.
 bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
@@ -486,7 +479,7 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
     return false;
   auto IsSame = [&](auto Pair) {
     auto [X, Y] = Pair;
-    return isSameSize(C, X, Y);
+    return C.D.table().isEqual(X, Y);
   };
   size_t After = Out.size() - Axis - 1;
   return all_of(zip(In.take_front(Axis), Out.take_front(Axis)), IsSame) &&
@@ -503,7 +496,7 @@ bool restoresAxes(const TypeContext &C, DimId Rows) {
   if (!C.isOp(op::Reshape) || !types::keepsFirstAxis(C, Sum))
     return false;
   DimId Summed = C.D.shape(C.G.input(Sum, 0))->front();
-  return isSameSize(C, Summed, Rows);
+  return C.D.table().isEqual(Summed, Rows);
 }
 
 /// Whether a Squeeze drops all axes of size 1, and axis \p Axis, which is
@@ -653,7 +646,7 @@ ReplicationType relayoutType(TypeContext &C) {
     ReplicationType Rows = Moved(Axis);
     if (!C.isOp(op::Reshape))
       return Rows;
-    if (isSameSize(C, (*In)[X.Axis], (*Out)[Axis]))
+    if (C.D.table().isEqual((*In)[X.Axis], (*Out)[Axis]))
       Rows.Order = X.Order;
     else if (X.isJoined())
       return C.varying("reshapes concatenated rows");

@@ -80,18 +80,12 @@ bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
                 unsigned Axis, ReplicationType Result) {
   Endpoint Numbered = types::rowsNumbered(C, Numbers.Cause);
   auto S = C.sizeOf(E, Axis), Of = C.sizeOf(Numbered, 0);
-  if (!S || !Of) {
-    // So many times the rows of the batch that nobody knows how many.
-    if (!C.isSameSize(E, Axis, Numbered, 0))
-      return false;
+  if (C.isSameSize(E, Axis, Numbered, 0) || (S && Of && C.D.replicas() == 1)) {
     C.setAll(Result);
     return true;
   }
-  if (*S == *Of || C.D.replicas() == 1) {
-    C.setAll(Result);
-    return true;
-  }
-  if (!S->isLocal() || S->Ragged != 0 || Of->Ragged != 0 || S->B != 1)
+  if (!S || !Of || !S->isLocal() || S->Ragged != 0 || Of->Ragged != 0 ||
+      S->B != 1)
     return false;
   if (S->Rows == Of->Rows) {
     C.setAll(C.varying("uses the row indices of one feed for another, which "

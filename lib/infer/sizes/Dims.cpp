@@ -179,6 +179,13 @@ bool DimTable::relate(Sym X, Sym Y) {
   return true;
 }
 
+bool DimTable::isEqual(DimId X, DimId Y) const {
+  if (find(X) == find(Y))
+    return true;
+  auto S = sym(X);
+  return S && S == sym(Y);
+}
+
 bool DimTable::isSame(DimId D) const {
   uint32_t Size = Entries[find(D)].Size;
   return hasSymOf(Size) ? Others[Size & ~Aside].Value.globalPower() == 0

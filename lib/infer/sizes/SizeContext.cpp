@@ -288,7 +288,8 @@ std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
   DimList Left = factorsOf(X);
   int64_t By = 1;
   for (DimId D : factorsOf(Y)) {
-    auto It = find_if(reverse(Left), [&](DimId F) { return isEqual(F, D); });
+    auto It =
+        find_if(reverse(Left), [&](DimId F) { return Table.isEqual(F, D); });
     int64_t Number = plainNumber(D);
     if (It != Left.rend())
       Left.erase(std::prev(It.base()));
@@ -312,13 +313,6 @@ std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
   if (Number != By && plainNumber(Left.back()) != Number / By)
     return std::nullopt;
   return Left;
-}
-
-bool SizeContext::isEqual(DimId X, DimId Y) const {
-  if (Table.find(X) == Table.find(Y))
-    return true;
-  auto S = Table.sym(X);
-  return S && S == Table.sym(Y);
 }
 
 DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {

@@ -218,7 +218,6 @@ protected:
   DimId bareSlot(unsigned Slot);
   bool isSingle() const;
   void conflict(DimId X, DimId Y);
-  bool isEqual(DimId X, DimId Y) const;
   std::optional<DimList> factorsLeft(unsigned Slot, DimId X, DimId Y);
   DimRun store(llvm::ArrayRef<DimId> List);
 

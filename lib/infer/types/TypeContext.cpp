@@ -283,7 +283,7 @@ bool TypeContext::isSameSize(Endpoint X, unsigned AxisOfX, Endpoint Y,
                              unsigned AxisOfY) const {
   auto A = D.shape(X), B = D.shape(Y);
   return A && AxisOfX < A->size() && B && AxisOfY < B->size() &&
-         D.table().find((*A)[AxisOfX]) == D.table().find((*B)[AxisOfY]);
+         D.table().isEqual((*A)[AxisOfX], (*B)[AxisOfY]);
 }
 
 int TypeContext::alignedAxis(unsigned I, int Axis) const {
