@@ -24,12 +24,17 @@ using namespace llvm;
 
 namespace graft::certify {
 
+/// Gives the input \p G the form of which \p Outputs were made.
+static void normalise(Graph &G, ArrayRef<const Graph *> Outputs) {
+  inlineCalls(G, {.Kept = {}, .Like = Outputs.front()});
+  if (any_of(Outputs, [](const Graph *Out) { return hasOrderedReads(*Out); }))
+    orderReads(G, findOpenReads(G));
+}
+
 bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
            Claim What) {
   Graph &G = Input.graph();
-  inlineCalls(G, {.Kept = {}, .Like = &Output});
-  if (hasOrderedReads(Output))
-    orderReads(G, findOpenReads(G));
+  normalise(G, &Output);
   if (readMesh(Output).Node != NoNode && stampedReplicas(Output) == 0)
     return partitionLike(Input, Output, Diags) &&
            certifyProgram(G, Output, Diags);
@@ -62,9 +67,7 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
   for (NodeId N = 0; N < G.size(); ++N)
     if (!G.hasUses(N))
       Ends.insert(G.name(N));
-  inlineCalls(G, {.Kept = {}, .Like = Outputs.front()});
-  if (any_of(Outputs, [](const Graph *Out) { return hasOrderedReads(*Out); }))
-    orderReads(G, findOpenReads(G));
+  normalise(G, Outputs);
   if (!partitionLike(Input, *Outputs.front(), Diags))
     return false;
   std::unique_ptr<Graph> All = Async ? chiefOfAsync(G, Local, Outputs, Diags)
