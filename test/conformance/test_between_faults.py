@@ -95,6 +95,18 @@ def check(chief, path):
     assert got["global_step"] == chief.made
 
 
+def outlives(path, jobs, paths, chief):
+    """The chief waits for a worker that is killed, and goes on when it is there again; twice."""
+    chief.begin()
+    for _ in range(2):
+        with Process(jobs, "worker", 1, paths[1], 1000, rows(1)) as worker:
+            worker.until(7)
+        assert chief.waits()
+    with Process(jobs, "worker", 1, paths[1], 1000, rows(1)) as worker:
+        worker.until(7)
+        check(chief, path)
+
+
 @pytest.fixture(name="started")
 def fixture_started():
     path = harness.export(SPEC)
@@ -118,27 +130,12 @@ def test_killed_worker_with_copies(strategy):
         with Process(jobs, "worker", 1) as worker:
             worker.until(0)
             chief = Chief(paths[0], tf1.train.Server(jobs, job_name="worker", task_index=0), ("ps", "worker"))
-        chief.begin()
-        for _ in range(2):
-            with Process(jobs, "worker", 1, paths[1], 1000, rows(1)) as worker:
-                worker.until(7)
-            assert chief.waits()
-        with Process(jobs, "worker", 1, paths[1], 1000, rows(1)) as worker:
-            worker.until(7)
-            check(chief, path)
+        outlives(path, jobs, paths, chief)
 
 
 def test_killed_worker(started):
-    """The chief waits for a worker that is killed, and goes on when it is there again; twice."""
-    path, jobs, paths, chief = started
-    chief.begin()
-    for _ in range(2):
-        with Process(jobs, "worker", 1, paths[1], 1000, rows(1)) as worker:
-            worker.until(7)
-        assert chief.waits()
-    with Process(jobs, "worker", 1, paths[1], 1000, rows(1)) as worker:
-        worker.until(7)
-        check(chief, path)
+    """A worker is killed and started again."""
+    outlives(*started)
 
 
 def test_stopped_worker(started):
