@@ -59,8 +59,12 @@ static void sparseMatMul(SizeContext &C) {
 }
 
 static void einsum(SizeContext &C) {
-  auto Text = C.stringAttr("equation");
-  auto E = parseEquation(Text.value_or(""), C.numData());
+  SmallVector<int, 2> Ranks;
+  for (unsigned I = 0; I < C.numData(); ++I) {
+    Dims X = C.in(I);
+    Ranks.push_back(X ? static_cast<int>(X->size()) : -1);
+  }
+  auto E = parseEquation(C.stringAttr("equation").value_or(""), Ranks);
   if (!E)
     return;
   // By letter; an axis that several operands have is one size.
@@ -72,8 +76,11 @@ static void einsum(SizeContext &C) {
     if (X->size() != E->Inputs[I].size())
       return;
     for (size_t D = 0; D < X->size(); ++D) {
-      auto [It, New] = Sizes.try_emplace(E->Inputs[I][D], (*C.in(I))[D]);
-      if (!New)
+      char Letter = E->Inputs[I][D];
+      auto [It, New] = Sizes.try_emplace(Letter, (*C.in(I))[D]);
+      if (!New && Equation::isBroadcast(Letter))
+        It->second = C.broadcast(It->second, (*C.in(I))[D]);
+      else if (!New)
         C.same(It->second, (*C.in(I))[D]);
     }
   }
@@ -146,9 +153,11 @@ ReplicationType matMulType(TypeContext &C, bool Batched) {
 /// A sum of products: the batch is a letter that the result keeps or adds up.
 ReplicationType einsumType(TypeContext &C) {
   SmallVector<ReplicationType, 2> Types;
+  SmallVector<int, 2> Ranks;
   bool AnySharded = false;
   for (unsigned I = 0; I < C.numData(); ++I) {
     Types.push_back(C.numeric(I));
+    Ranks.push_back(C.rank(I));
     if (Types.back().isVarying())
       return C.varyingLike(Types.back());
     AnySharded |= Types.back().isSharded();
@@ -157,11 +166,11 @@ ReplicationType einsumType(TypeContext &C) {
     return Types[0];
   if (!AnySharded && Types.size() == 2)
     return types::productOf(C, 0, Types[0], 1, Types[1], 1);
-  auto Text = C.stringAttr("equation");
-  auto E = parseEquation(Text.value_or(""), C.numData());
+  auto E = parseEquation(C.stringAttr("equation").value_or(""), Ranks);
   if (!E)
     return C.varying("has an unsupported einsum equation");
   char Batch = 0;
+  unsigned First = 0;
   int K = 0;
   for (unsigned I = 0; I < Types.size(); ++I) {
     ReplicationType &X = Types[I];
@@ -176,16 +185,28 @@ ReplicationType einsumType(TypeContext &C) {
     if (Batch && Batch != Letter)
       return C.varying(
           "multiplies every row of the batch with every other row");
+    if (Batch && Equation::isBroadcast(Batch) &&
+        !C.isSameSize(C.input(First), E->Inputs[First].find(Batch), C.input(I),
+                      X.Axis))
+      return C.varying("multiplies rows of different numbers");
+    First = Batch ? First : I;
     Batch = Letter;
   }
-  for (unsigned I = 0; Batch && I < Types.size(); ++I)
-    if (!Types[I].isSharded() && E->Inputs[I].contains(Batch))
+  for (unsigned I = 0; Batch && I < Types.size(); ++I) {
+    size_t Axis = E->Inputs[I].find(Batch);
+    if (Types[I].isSharded() || Axis == std::string::npos)
+      continue;
+    if (!Equation::isBroadcast(Batch))
       return C.varying(
           "contracts the batch axis with a value that is not split");
+    if (auto Shape = C.shape(I); !Shape || !C.D.table().isOne((*Shape)[Axis]))
+      return C.varying("multiplies a per-replica shard with a replicated value "
+                       "along the batch axis");
+  }
   if (!Batch)
     return ReplicationType::replicated(K);
   size_t Kept = E->Output.find(Batch);
-  return Kept == StringRef::npos
+  return Kept == std::string::npos
              ? ReplicationType::partial(K)
              : ReplicationType::sharded(static_cast<int>(Kept), K);
 }

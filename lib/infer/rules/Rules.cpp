@@ -105,22 +105,54 @@ bool isRandomOp(StringRef Op) {
   return Def && Def->isStateful() && Def->attr("seed") && Def->attr("seed2");
 }
 
-std::optional<Equation> parseEquation(StringRef Text, unsigned NumInputs) {
-  auto IsSimple = [](StringRef Term) {
-    for (size_t I = 0; I < Term.size(); ++I)
-      if (!isAlpha(Term[I]) || Term.find(Term[I], I + 1) != StringRef::npos)
-        return false;
-    return true;
-  };
+/// \p Term with letters for the axes of its ellipsis, of which there are
+/// \p Axes. None if it is no list of different letters.
+static std::optional<std::string> spellOut(StringRef Term, unsigned Axes) {
+  std::string Result;
+  size_t Dots = Term.find("...");
+  for (size_t I = 0; I < Term.size(); ++I)
+    if (I == Dots) {
+      for (unsigned Axis = Axes; Axis-- > 0;)
+        Result.push_back(static_cast<char>('0' + Axis));
+      I += 2;
+    } else if (!isAlpha(Term[I]) ||
+               Term.find(Term[I], I + 1) != StringRef::npos) {
+      return std::nullopt;
+    } else {
+      Result.push_back(Term[I]);
+    }
+  return Result;
+}
+
+std::optional<Equation> parseEquation(StringRef Text, ArrayRef<int> Ranks) {
   size_t Arrow = Text.find("->");
-  if (Arrow == StringRef::npos || NumInputs == 0)
+  if (Arrow == StringRef::npos || Ranks.empty())
     return std::nullopt;
+  SmallVector<StringRef, 2> Terms;
+  Text.take_front(Arrow).split(Terms, ',');
+  if (Terms.size() != Ranks.size())
+    return std::nullopt;
+  StringRef Output = Text.substr(Arrow + 2);
   Equation E;
-  E.Output = Text.substr(Arrow + 2);
-  Text.take_front(Arrow).split(E.Inputs, ',');
-  if (E.Inputs.size() != NumInputs || !IsSimple(E.Output) ||
-      !all_of(E.Inputs, IsSimple))
+  unsigned Longest = 0;
+  for (auto [Term, Rank] : zip(Terms, Ranks)) {
+    unsigned Axes = 0;
+    if (Term.contains("...")) {
+      int Rest = Rank - static_cast<int>(Term.size() - 3);
+      // One digit each; there are no tensors of more axes.
+      if (Rest < 0 || Rest > 10 || !Output.contains("..."))
+        return std::nullopt;
+      Longest = std::max(Longest, Axes = Rest);
+    }
+    auto Letters = spellOut(Term, Axes);
+    if (!Letters)
+      return std::nullopt;
+    E.Inputs.push_back(std::move(*Letters));
+  }
+  auto Letters = spellOut(Output, Longest);
+  if (!Letters)
     return std::nullopt;
+  E.Output = std::move(*Letters);
   for (char Letter : E.Output)
     if (none_of(E.Inputs,
                 [&](StringRef Term) { return Term.contains(Letter); }))

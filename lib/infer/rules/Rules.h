@@ -66,15 +66,22 @@ std::pair<char, int> letterOf(llvm::StringRef Letters, unsigned I);
 /// of a band are a matrix.
 unsigned mixedAxes(const Graph &G, NodeId N);
 
-/// An equation of Einsum, "ab,bc->ac": one letter for each axis.
+/// An equation of Einsum, "ab,bc->ac": one letter for each axis. The axes of an
+/// ellipsis are '0', '1', ... from the last one; they are broadcast.
 struct Equation {
-  llvm::SmallVector<llvm::StringRef, 2> Inputs;
-  llvm::StringRef Output;
+  llvm::SmallVector<std::string, 2> Inputs;
+  std::string Output;
+
+  static bool isBroadcast(char Letter) {
+    return Letter >= '0' && Letter <= '9';
+  }
 };
 
-/// Reads \p Text, which stays in use. None for what is not simple: an ellipsis,
-/// an axis that one tensor has twice, a letter that only the result has.
-std::optional<Equation> parseEquation(llvm::StringRef Text, unsigned NumInputs);
+/// Reads the equation of an Einsum whose operands have \p Ranks, -1 for one
+/// that is not known. None for what is not simple: an axis that one tensor has
+/// twice, a letter that only the result has, an ellipsis that it has not.
+std::optional<Equation> parseEquation(llvm::StringRef Text,
+                                      llvm::ArrayRef<int> Ranks);
 
 namespace sizes {
 

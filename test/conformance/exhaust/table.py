@@ -136,9 +136,9 @@ LINES: Dict[str, Line] = {
     ),
     "BiasAddGrad": Line("B,4 | B,2,4 | B,4,2,3 | 4,B,2,3 | 3,4"),
     "Einsum": Line(
-        "2* B,3,4 | B,4 | B,3 | 4,B", N=[2],
+        "2* B,3,4 | B,4 | B,3 | 4,B | 1,4", N=[2],
         equation=["bti,bsi->bts", "bti,btj->ij", "bi,bj->bij", "bi,bi->b", "bi,bj->ij", "ab,bc->ac", "bi,ci->bc", "ab,cb->ab",
-                  "...i,...i->...", "bi,bi->", "ib,jb->ij"],
+                  "...i,...i->...", "bi,bi->", "ib,jb->ij", "...i,...j->...ij", "b...,b...->b...", "b...,...->..."],
     ),
     # Convolution.cpp
     "Conv2D": Line(IMAGE, "2,2,2,3", **STRIDES, **PADDING, use_cudnn_on_gpu=[True]),

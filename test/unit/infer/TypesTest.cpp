@@ -563,18 +563,28 @@ TEST_CASE("types: equations", "[types]") {
   };
   B.floats("table", {4, 3}, 1);
   B.floats("whole", {12, 4}, 1);
+  B.floats("eRow", {1, 4}, 1);
   Einsum("kept", {"s", "table"}, "bi,io->ob");
   Einsum("summed", {"s", "t"}, "bi,bj->ij");
   Einsum("partial", {"m", "table"}, "i,io->o");
   Einsum("outer", {"s", "t"}, "bi,ci->bc");
   Einsum("unsplit", {"s", "whole"}, "bi,bj->ij");
   Einsum("dots", {"s", "table"}, "...i,io->...o");
+  Einsum("eBoth", {"s", "t"}, "...i,...i->...");
+  Einsum("eBeside", {"s", "eRow"}, "...,...->...");
+  Einsum("eOne", {"s", "whole"}, "...i,...i->...");
+  Einsum("dropped", {"s", "t"}, "...i,...i->i");
   Einsum("twice", {"s"}, "bb->b");
   CHECK(B.type("kept") == "Sharded(1)");
   CHECK(B.shape("kept") == "3,1*b");
   CHECK(B.type("summed") == "Partial(sum)");
   CHECK(B.type("partial") == "Partial(sum) k=1");
-  for (const char *Name : {"outer", "unsplit", "dots", "twice"})
+  CHECK(B.type("dots") == "Sharded(0)");
+  CHECK(B.shape("dots") == "1*b,3");
+  CHECK(B.type("eBoth") == "Sharded(0)");
+  CHECK(B.type("eBeside") == "Sharded(0)");
+  CHECK(B.shape("eBeside") == "1*b,4");
+  for (const char *Name : {"outer", "unsplit", "eOne", "dropped", "twice"})
     CHECK(B.type(Name) == "Varying");
   CHECK(B.demands().empty());
 }
