@@ -404,23 +404,27 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
                                     : !Aligned && Rows && !(*Size == *Rows))
                 : !(in(N, I) & OfRows);
   };
+  auto IsOwn = [&](DimId Size) {
+    uint8_t Known = 0;
+    return (ofDims(Size, Known) && Known & OwnSize) || Table.followsRows(Size);
+  };
   for (unsigned I = 0; I < Operands.size(); ++I) {
     auto Shape = isOperand(Mask, I) && in(N, I) & OwnSize
                      ? Facts.Dims.shape(Operands[I])
                      : std::nullopt;
+    // If no axis is known to have the rows, any may have them.
+    bool AnyOwn = Shape && any_of(*Shape, IsOwn);
     for (size_t Axis = 0; Shape && Axis < Shape->size(); ++Axis) {
-      uint8_t Known = 0;
       bool IsJoined =
           Joined &&
           int64_t(Axis) ==
               (*Joined < 0 ? *Joined + int64_t(Shape->size()) : *Joined);
       DimId Size = (*Shape)[Axis];
-      bool IsOwn =
-          (ofDims(Size, Known) && Known & OwnSize) || Table.followsRows(Size);
-      if (IsJoined || !IsOwn)
+      if (IsJoined || (AnyOwn && !IsOwn(Size)))
         continue;
       for (unsigned J = 0; J < Operands.size(); ++J)
-        if (IsOther(J, Shape->size(), Axis, Table.sym(Size)))
+        if ((AnyOwn || J != I) &&
+            IsOther(J, Shape->size(), Axis, Table.sym(Size)))
           return true;
     }
   }

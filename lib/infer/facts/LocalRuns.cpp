@@ -183,6 +183,11 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
     if (Type.isSharded())
       Known |= OwnSize | Rows;
   }
+  // Nor is that what rows of one are which something is put beside.
+  else if (Type.isVarying() && In & OwnSize && !(Known & OwnSize) &&
+           (ruleAt(N).Is & trait::JoinsRows || G.isOp(N, op::Pad) ||
+            G.isOp(N, op::PadV2) || G.isOp(N, op::MirrorPad)))
+    Known |= OwnSize | Rows;
   // What is compared with a size that all replicas have is taken to have it.
   bool IsOpen = !Shape || any_of(*Shape, [&](DimId D) {
     return !Facts.Dims.table().sym(D);

@@ -56,7 +56,7 @@ class Item:
 
 
 # The files with genes. Those that come later change no graph of a seed but by being drawn.
-FILES = ("families", "training", "images", "recurrent", "lookups", "precision", "habits")
+FILES = ("families", "training", "images", "recurrent", "lookups", "precision", "habits", "idioms")
 KINDS: Dict[str, Callable] = {}  # name: function(context, gene)
 WEIGHTS: Dict[str, Dict[str, float]] = {"feed": {}, "op": {}, "loss": {}, "train": {}}
 
