@@ -164,10 +164,9 @@ bool Fetches::isWorthPicking(NodeId N) const {
 
 /// Whether a feed of a known number of rows is split.
 bool Fetches::hasStaticBatch() const {
-  PerOp Splits(G,
-               [](StringRef Op, const OpDef *) { return Op == ToReplicasOp; });
-  return any_of(Facts.Order, [&](NodeId N) {
-    if (!Splits[G.node(N)])
+  return any_of(seq(NodeId(0), G.size()), [&](NodeId N) {
+    if (G.node(N).Kind != Inserted::Split || !G.isLive(N) ||
+        !G.isOp(N, ToReplicasOp))
       return false;
     auto Shape = Facts.Dims.shape({N, 0});
     auto Axis = static_cast<size_t>(G.intAttr(N, "axis").value_or(0));
@@ -354,6 +353,13 @@ void Fetches::addForward() {
     }
     return bool(OfVariable[E.Node]);
   };
+  // A name costs about a quarter of a node of each replica: all of those before
+  // the last weight are 2 % of the output at most, and of a large graph there
+  // are as few as nobody waits for.
+  constexpr size_t LeastNames = 4, MostNames = 512, NodesForName = 16;
+  size_t Left =
+      std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
+  size_t LeftAfter = MostNames;
   // First what comes after the last weight, then the next names before it.
   std::vector<NodeId> Work, Before;
   BitVector Reached(G.size());
@@ -370,17 +376,12 @@ void Fetches::addForward() {
     if (Reached[N] || !G.isPerReplica(N))
       continue;
     Reached.set(N);
-    if (hasValue(N))
-      Found.try_emplace({N, 0}, false);
+    if (LeftAfter != 0 && hasValue(N))
+      LeftAfter -= Found.try_emplace({N, 0}, false).second;
     auto &Next = any_of(G.dataInputs(N), IsWeight) ? Before : Work;
     for (Endpoint E : G.dataInputs(N))
       Next.push_back(E.Node);
   }
-  // A name costs about a quarter of a node of each replica: all of them are 2 %
-  // of the output at most, and of a large graph as few as nobody waits for.
-  constexpr size_t LeastNames = 4, MostNames = 512, NodesForName = 16;
-  size_t Left =
-      std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
   for (size_t I = 0; I < Before.size() && Left != 0; ++I) {
     NodeId N = Before[I];
     if (Reached[N] || OfGradients[N])
