@@ -9,6 +9,7 @@
 #include "lib/driver/Options.h"
 
 #include "lib/driver/Distribution.h"
+#include "lib/report/Page.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -143,9 +144,11 @@ Choice RemarksAs("remarks-format",
                  cl::desc("How --remarks=FILE is written, whatever the file is "
                           "called: yaml, opt-yaml, json, sarif or text"));
 
-Text ReportTo("report", cl::value_desc("file.json"), cl::cat(Checking),
-              cl::desc("Write what became of variables, gradients, scopes and "
-                       "what is not proved, as JSON"));
+Text
+    ReportTo("report", cl::value_desc("file"), cl::cat(Checking),
+             cl::desc("Write what became of variables, gradients, scopes and "
+                      "what is not proved, as JSON, or as a page for a browser "
+                      "if it ends in .html"));
 Choice ShowProgress("progress", {"auto", "never"}, cl::init("auto"),
                     cl::value_desc("when"), cl::cat(Checking),
                     cl::desc("What takes more than two seconds says what it is "
@@ -354,8 +357,10 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         : std::max(1U, std::thread::hardware_concurrency());
   if (Error E = ShowProgress.check())
     return E;
-  if (given(ReportTo) && !StringRef(ReportTo).ends_with(".json"))
-    return failure("--report: '" + ReportTo + "' does not end in .json");
+  if (given(ReportTo) && !StringRef(ReportTo).ends_with(".json") &&
+      !isPage(StringRef(ReportTo)))
+    return failure("--report: '" + ReportTo +
+                   "' ends in neither .json nor .html");
   O.ReportFile = ReportTo;
   O.KeepRemarks = given(ReportTo);
   O.InPlace = InPlace;

@@ -23,6 +23,7 @@
 #include "lib/io/read/Sniff.h"
 #include "lib/io/write/OutputFolder.h"
 #include "lib/program/Program.h"
+#include "lib/report/Page.h"
 #include "lib/support/Glob.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -453,7 +454,8 @@ Error Run::writeReports(const DiagnosticEngine &All) {
       return E;
   if (O.ReportFile.empty())
     return Error::success();
-  return Write(O.ReportFile, reportJson(M, All, File, O.Output));
+  std::string Json = reportJson(M, All, File, O.Output);
+  return Write(O.ReportFile, isPage(O.ReportFile) ? reportPage(Json) : Json);
 }
 
 /// What TensorFlow 2 runs of a SavedModel, instead of its graph.

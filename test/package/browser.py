@@ -13,13 +13,12 @@ import http.server
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+import devtools
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -44,7 +43,7 @@ def browse(browser, url, *flags):
 def main():
     site, *rest = sys.argv[1:]
     shots = rest[0] if rest else None
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = devtools.find()
     if browser is None:
         sys.exit("browser: there is none")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))

@@ -62,7 +62,7 @@ _graft() {
   *graft-opt:--progress) words='auto never' files= ;;
   *graft-opt:--remarks) words='' files=1 ;;
   *graft-opt:--remarks-format) words='yaml opt-yaml json sarif text' files= ;;
-  *graft-opt:--report) words='' files= ;;
+  *graft-opt:--report) words='' files=1 ;;
   *graft-opt:--print-after) words='' files= ;;
   *graft-opt:--print-before) words='' files= ;;
   *graft-opt:--print-changed) words='diff quiet' files= ;;

@@ -1,0 +1,218 @@
+// lib/report/page/sections.js - the sections of a report
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes the page of the report, whose fields docs/Report.md has. The report is in the page as zlib makes it smaller, in base64:
+// neither names nor messages can end the element that it is in.
+"use strict";
+
+/// Each section adds itself to the page, and what it has to `entries`, for the search.
+class Page {
+  constructor(report) {
+    this.report = report;
+    this.entries = [];
+  }
+
+  section(id, title, ...content) {
+    const heading = make("h2", {id: `${id}-title`}, title);
+    document.getElementById("main").append(make("section", {id, "aria-labelledby": heading.id}, heading, ...content));
+    document.getElementById("contents").append(make("li", {}, make("a", {href: `#${id}`}, title)));
+  }
+
+  show() {
+    const {input, graft} = this.report;
+    document.title = `${input.file} - graft report`;
+    document.getElementById("input-name").textContent = input.file;
+    document.getElementById("version").textContent = graft;
+    this.overview();
+    this.warnings();
+    this.variables();
+    this.reductions();
+    this.remarks();
+    new Search(this.entries);
+  }
+
+  overview() {
+    const {input, output, variables, reductions, messages} = this.report;
+    const pairs = (list) => make("dl", {class: "pairs"}, list.map(([key, value]) => [make("dt", {}, key), make("dd", {}, value)]));
+    const level = (name) => messages.filter((message) => message.Level === name).length;
+    const policies = new Map();
+    for (const {policy} of variables) policies.set(policy, (policies.get(policy) ?? 0) + 1);
+    const sum = (count) => variables.reduce((bytes, each) => bytes + (each.bytes ?? 0) * count(each), 0);
+    const part = (title, list) => make("div", {}, make("h3", {}, title), pairs(list));
+    this.section("overview", "What went in and came out", make("div", {class: "parts"},
+      part("In", [["File", code(input.file)], ["Graph", `${counted(input.nodes, "node")}, ${bytesText(input["graph-bytes"])}`]]),
+      part("Out", [
+        ["File", code(output.file || "none")],
+        ["Replicas", output.replicas === 0 ? "none: nothing was distributed" : String(output.replicas)],
+        ...(output.devices.length ? [["Devices", shortList(output.devices, 16, code)]] : []),
+        ...("node-bytes" in output ? [["Graph", bytesText(output["node-bytes"])]] : []),
+      ]),
+      part("What was done", [
+        ["Variables", `${variables.length}${policies.size ? ": " : ""}${[...policies].map(([policy, count]) => `${count} ${policy}`).join(", ")}`],
+        ["Bytes of them", `${bytesText(sum(() => 1))}; ${bytesText(sum((each) => each.copies))} with all copies`],
+        ["Reductions", String(reductions.length)],
+        ["Messages", `${counted(level("error"), "error")}, ${counted(level("warning"), "warning")}, ${counted(level("remark"), "remark")}`],
+      ])));
+  }
+
+  message(message) {
+    const notes = message.Notes ?? [];
+    return make("article", {class: message.Level},
+      make("p", {}, make("span", {class: "level"}, message.Level), " ", make("code", {}, message.Id ?? ""), message.Pass ? ` of ${message.Pass}` : ""),
+      message.Node && make("p", {}, code(message.Node), message.Function ? [" of function ", code(message.Function)] : ""),
+      make("p", {}, message.Message),
+      notes.length > 0 && shortList(notes, 5, (note) => note),
+      message.Help && make("p", {}, make("strong", {}, "What to do: "), message.Help));
+  }
+
+  /// Errors and warnings; those that say the same of several nodes are together.
+  warnings() {
+    const together = new Map();
+    for (const message of this.report.messages)
+      if (message.Level !== "remark") {
+        const key = JSON.stringify([message.Level, message.Id, message.Pass, message.Message, message.Notes]);
+        if (!together.has(key)) together.set(key, []);
+        together.get(key).push(message);
+      }
+    const groups = [...together.values()].sort((a, b) => (b[0].Level === "error") - (a[0].Level === "error"));
+    const articles = groups.map((group) => {
+      const article = this.message(group[0]);
+      if (group.length > 1) {
+        const rest = make("details", {}, make("summary", {}, `and ${counted(group.length - 1, "node")} more`),
+          shortList(group.slice(1), 20, (message) => code(message.Node)));
+        article.append(rest);
+      }
+      for (const message of group)
+        if (message.Node) this.entries.push({name: message.Node, what: message.Level, go: () => {
+          mark(article);
+          mark.focusable(article).focus({preventScroll: true});
+        }});
+      return article;
+    });
+    this.section("warnings", "Warnings", make("p", {class: "note"}, groups.length === 0
+      ? "There are none." : "What is not proved, what that spoils, and what settles it."), ...articles);
+  }
+
+  variables() {
+    const {variables, reductions} = this.report;
+    this.variableTable = new Table({
+      caption: `${counted(variables.length, "variable")}: where they are, and how what updates them is reduced`,
+      rows: variables,
+      columns: [
+        {title: "Variable", cell: (each) => code(each.name), key: (each) => each.name},
+        {title: "Policy", cell: (each) => each.policy, key: (each) => each.policy},
+        {title: "Copies", number: true, cell: (each) => String(each.copies), key: (each) => each.copies},
+        {title: "Bytes of one", number: true, cell: (each) => bytesText(each.bytes), key: (each) => each.bytes ?? -1},
+        {title: "Where", cell: (each) => this.devices(each.devices)},
+        {title: "Reduced for its update", cell: (each) => each.reductions.length === 0 ? "nothing" : each.reductions.slice(0, 3).map((index) =>
+          make("div", {}, button(reductions[index].message.split(", for '")[0], () => this.reductionTable.reveal(reductions[index]), {class: "plain"})))},
+      ],
+    });
+    for (const each of variables)
+      this.entries.push({name: each.name, what: `variable, ${each.policy}`, go: () => this.variableTable.reveal(each)});
+    this.section("variables", "Variables", this.variableTable.element);
+  }
+
+  devices(devices) {
+    if (devices.length === 0) return "the graph names no device";
+    if (devices.length < 3) return devices.map((device) => make("div", {}, code(device)));
+    return make("details", {}, make("summary", {}, code(devices[0]), ` and ${devices.length - 1} more`),
+      make("ul", {}, devices.slice(1).map((device) => make("li", {}, code(device)))));
+  }
+
+  reductions() {
+    const {reductions} = this.report;
+    this.reductionTable = new Table({
+      caption: `${counted(reductions.length, "tensor")} whose replicas' values are combined. Open one to see how its type came about`,
+      rows: reductions,
+      columns: [
+        {title: "Node", cell: (each) => each.node, key: (each) => each.node},
+        {title: "Type", cell: (each) => each.type ?? "", key: (each) => each.type ?? ""},
+        {title: "Scale", cell: (each) => this.scale(each.scale), key: (each) => each.scale ?? 0},
+        {title: "For", cell: (each) => code(each.for ?? ""), key: (each) => each.for ?? ""},
+        {title: "Pass", cell: (each) => each.pass, key: (each) => each.pass},
+      ],
+      detail: (each) => [make("p", {}, each.message), each.chain
+        ? make("ol", {class: "chain", "aria-label": `How the type of ${each.node} was inferred`}, each.chain.map((line) => this.chainLine(line)))
+        : make("p", {class: "note"}, "Nothing is known of how its type came about.")],
+    });
+    for (const each of reductions)
+      this.entries.push({name: each.node, what: `reduction for ${each.for ?? each.pass}`, go: () => this.reductionTable.reveal(each)});
+    this.section("reductions", "Reductions", this.reductionTable.element);
+  }
+
+  scale(power) {
+    if (power === undefined) return "";
+    if (power === 0) return "as it is";
+    return power === -1 ? "divided by the replicas" : `times replicas to the ${power}`;
+  }
+
+  /// `name = Op: type, because why`.
+  chainLine(line) {
+    const [head, ...why] = line.split(", because ");
+    return make("li", {}, code(head), why.length ? `, because ${why.join(", because ")}` : "");
+  }
+
+  /// What was done, by what kind of thing it is.
+  remarks() {
+    const kinds = new Map();
+    for (const message of this.report.messages)
+      if (message.Level === "remark") {
+        if (!kinds.has(message.Id)) kinds.set(message.Id, []);
+        kinds.get(message.Id).push(message);
+      }
+    const all = [...kinds].map(([id, messages]) => {
+      const details = make("details", {}, make("summary", {}, make("code", {}, id), `, ${messages.length}`));
+      const open = () => {
+        if (details.table) return;
+        details.table = new Table({
+          caption: messages[0].Help ? `What to do: ${messages[0].Help}` : id,
+          rows: messages,
+          columns: [
+            {title: "Node", cell: (each) => code(each.Node ?? ""), key: (each) => each.Node ?? ""},
+            {title: "It says", cell: (each) => [each.Message, this.facts(each.Facts)]},
+          ],
+        });
+        details.append(details.table.element);
+      };
+      details.addEventListener("toggle", open);
+      for (const message of messages)
+        if (message.Node) this.entries.push({name: message.Node, what: `remark: ${id}`, go: () => {
+          details.open = true;
+          open();
+          details.table.reveal(message);
+        }});
+      return details;
+    });
+    this.section("remarks", "Remarks", make("p", {class: "note"}, "What was done, and why."), ...all);
+  }
+
+  facts(facts = {}) {
+    const all = Object.entries(facts);
+    return all.length === 0 ? "" : make("dl", {class: "pairs"}, all.map(([key, value]) => [make("dt", {}, key),
+      make("dd", {}, Array.isArray(value) ? shortList(value, 10, code) : code(String(value)))]));
+  }
+}
+
+/// The text that is in the page, which is zlib's in base64.
+async function readReport() {
+  const packed = document.getElementById("report").textContent.trim();
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(unpacked).text();
+}
+
+readReport().then((text) => {
+  const page = new Page(JSON.parse(text));
+  page.show();
+  document.getElementById("download").addEventListener("click", () => {
+    const link = make("a", {href: URL.createObjectURL(new Blob([text], {type: "application/json"})), download: "report.json"});
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
+  document.documentElement.dataset.ready = "yes";
+}).catch((error) => {
+  document.getElementById("main").append(make("p", {role: "alert"}, `The report cannot be shown: ${error.message}. Browsers since 2023 can show it.`));
+  throw error;
+});

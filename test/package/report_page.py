@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Opens what --report=FILE.html writes in a headless Chromium, and uses it.
+
+    test/package/report_page.py GRAFT_OPT [SCREENSHOTS]
+
+The browser complains about nothing and asks for nothing but the page; a search finds a node, a click shows how its type came about;
+the keyboard does the same; names are never HTML. Screenshots, light and dark, are left in SCREENSHOTS.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import devtools
+
+INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "inputs")
+READY = "document.documentElement.dataset.ready"
+GRADIENT = "gradients/output/MatMul_grad/MatMul_1"
+
+
+def report(graft_opt, graph, folder, *flags):
+    page = os.path.join(folder, "report.html")
+    subprocess.run([graft_opt, graph, *flags, "-o", os.path.join(folder, "out.pb"), f"--report={page}"], check=False, stderr=subprocess.DEVNULL)
+    return page
+
+
+def is_quiet(browser, page):
+    assert browser.errors == [], browser.errors
+    assert all(url == f"file://{page}" or url.startswith(("data:", "blob:")) for url in browser.requests), browser.requests
+
+
+def names(browser, selector):
+    return browser.run(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+
+
+def uses(browser, page):
+    browser.open(f"file://{page}", READY)
+    # Sections, and their tables, have names; what can be pressed has, too.
+    titles = names(browser, "main section > h2")
+    assert {"Warnings", "Variables", "Reductions", "Remarks"} <= set(titles), titles
+    assert names(browser, "nav a") == titles
+    assert browser.run("[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('thead th[scope=col]'))")
+    assert browser.run("[...document.querySelectorAll('button, a, summary')].every(e => e.textContent.trim() || e.ariaLabel)")
+    assert browser.run("[...document.querySelectorAll('input')].every(e => e.labels.length === 1)")
+    text = browser.run("document.getElementById('main').textContent")
+    assert "[object" not in text and "undefined" not in text, "something was not made text"
+    assert "hidden/kernel" in text and "mirrored" in text
+    assert "Copyright (c) 2012-2014 Chris Pettitt" in names(browser, "footer pre")[0], "the licence of dagre is not there"
+
+    # By mouse: a search finds a node, and a click shows its chain.
+    browser.click("#query")
+    browser.type(GRADIENT)
+    assert "result" in names(browser, "#found")[0]
+    assert names(browser, "#results button")[0] == GRADIENT, names(browser, "#results button")
+    assert names(browser, "ol.chain") == []
+    browser.click("#results li:first-child button")
+    chain = names(browser, "ol.chain li")
+    assert chain[0].startswith(f"{GRADIENT} = MatMul: Partial(sum) k=1, because input 0"), chain
+    assert any("is split over the replicas" in line for line in chain), chain
+    assert browser.run("document.activeElement.getAttribute('aria-expanded')") == "true"
+    # The same row closes.
+    browser.press("Enter")
+    assert names(browser, "ol.chain") == []
+
+    # By keyboard: to the search, to what was found, there.
+    browser.run("document.activeElement.blur()")
+    browser.press("/")
+    browser.run("document.getElementById('query').select()")
+    browser.type("hidden/kernel")
+    browser.press("Enter")
+    assert browser.run("document.activeElement.textContent") == "hidden/kernel"
+    browser.press("Enter")
+    assert browser.run("document.activeElement.closest('section').id") == "variables"
+    browser.run("document.getElementById('query').focus(); document.getElementById('query').select()")
+    browser.type("no such name")
+    assert names(browser, "#found") == ["0 results"]
+
+    # A column sorts.
+    browser.click("#variables thead th:first-child button")
+    sorted_names = names(browser, "#variables tbody th")
+    assert sorted_names == sorted(sorted_names, key=str.lower) and len(sorted_names) > 5, sorted_names
+    is_quiet(browser, page)
+
+
+def main():
+    graft_opt, *rest = sys.argv[1:]
+    found = devtools.find()
+    if found is None:
+        sys.exit("browser: there is none")
+    replicas = ["--replicas=2", "--device-type=CPU"]
+    with tempfile.TemporaryDirectory() as folder, devtools.Browser(found) as browser:
+        page = report(graft_opt, os.path.join(INPUTS, "mlp.pb"), folder, *replicas)
+        uses(browser, page)
+        if rest:
+            os.makedirs(rest[0], exist_ok=True)
+            for scheme in "light", "dark":
+                browser.scheme(scheme)
+                browser.open(f"file://{page}", READY)
+                browser.screenshot(os.path.join(rest[0], f"report-{scheme}.png"))
+
+        # A name that would be HTML is text.
+        evil = os.path.join(folder, "<img src=x onerror=console.error(1)><")
+        os.makedirs(evil)
+        evil = os.path.join(evil, "script><script>console.error(2)<")
+        shutil.copyfile(os.path.join(INPUTS, "mlp.pb"), evil)
+        page = report(graft_opt, evil, folder, *replicas)
+        browser.open(f"file://{page}", READY)
+        assert names(browser, "#input-name") == [evil]
+        assert browser.run("document.images.length") == 0
+        is_quiet(browser, page)
+
+        # After an error the page shows it.
+        page = report(graft_opt, os.path.join(INPUTS, "mlp.pb"), folder, *replicas, "--feed=z=split")
+        browser.open(f"file://{page}", READY)
+        assert "error" in names(browser, "#warnings .level"), names(browser, "#warnings")
+        is_quiet(browser, page)
+    print("browser: the page of a report was opened, searched and read")
+
+
+main()
