@@ -32,6 +32,8 @@ constexpr int SchemaVersion = 1;
 constexpr unsigned MostLines = 20;
 /// Scopes in scopes that are counted: a name may have any number of slashes.
 constexpr size_t DepthLimit = 8;
+/// In the place of an index into the scopes.
+constexpr int NoScope = -1;
 
 class ReportWriter {
 public:
@@ -44,16 +46,28 @@ public:
   void write(StringRef Input, StringRef Output);
 
 private:
+  struct Counts {
+    uint64_t Nodes = 0, PerReplica = 0, Inserted = 0;
+  };
+
   void text(StringRef Key, StringRef Text) { J.attribute(Key, utf8(Text)); }
   void count(StringRef Key, uint64_t Count) {
     J.attribute(Key, static_cast<int64_t>(Count));
+  }
+  void counts(const Counts &Its) {
+    count("nodes", Its.Nodes);
+    count("per-replica", Its.PerReplica);
+    count("inserted", Its.Inserted);
   }
   void input(StringRef File);
   void output(StringRef File);
   void variables();
   void reductions();
   void messages();
+  void countScopes();
   void scopes();
+  void edges();
+  std::optional<uint64_t> bytes(Endpoint E) const;
   NodeId variableOf(StringRef Update) const;
   NodeId find(StringRef Name) const {
     auto It = ByName.find(Name);
@@ -71,6 +85,9 @@ private:
   StringMap<NodeId> ByName; ///< By name in the input.
   /// The facts are those of a program. Without one nothing is reduced.
   std::optional<ProgramFacts> Facts;
+  Counts Program;
+  MapVector<StringRef, Counts> Scopes;
+  std::vector<int> ScopeOf; ///< Of a node the innermost, or NoScope.
 };
 
 void ReportWriter::input(StringRef File) {
@@ -181,28 +198,75 @@ void ReportWriter::messages() {
       });
 }
 
-void ReportWriter::scopes() {
-  struct Counts {
-    uint64_t Nodes = 0, PerReplica = 0, Inserted = 0;
-  };
-  MapVector<StringRef, Counts> Scopes;
+void ReportWriter::countScopes() {
+  ScopeOf.assign(G.size(), NoScope);
   for (NodeId N : G.order()) {
+    auto Count = [&](Counts &Its) {
+      ++Its.Nodes;
+      Its.PerReplica += G.isPerReplica(N);
+      Its.Inserted += G.node(N).Kind != Inserted::No;
+    };
+    Count(Program);
     StringRef Name = originName(G, N);
     size_t End = Name.find('/');
     for (size_t I = 0; I < DepthLimit && End != StringRef::npos;
          ++I, End = Name.find('/', End + 1)) {
-      Counts &Its = Scopes[Name.take_front(End)];
-      ++Its.Nodes;
-      Its.PerReplica += G.isPerReplica(N);
-      Its.Inserted += G.node(N).Kind != Inserted::No;
+      auto [Scope, IsNew] = Scopes.try_emplace(Name.take_front(End));
+      Count(Scope->second);
+      ScopeOf[N] = static_cast<int>(Scope - Scopes.begin());
     }
   }
+}
+
+void ReportWriter::scopes() {
   for (const auto &[Scope, Its] : Scopes)
     J.object([&, &Scope = Scope, &Its = Its] {
       text("scope", Scope);
-      count("nodes", Its.Nodes);
-      count("per-replica", Its.PerReplica);
-      count("inserted", Its.Inserted);
+      counts(Its);
+    });
+}
+
+/// The bytes of \p E on one replica; nothing if they are not known.
+std::optional<uint64_t> ReportWriter::bytes(Endpoint E) const {
+  auto Shape = Facts->Dims.shape(E);
+  uint64_t Bytes = bytesOf(G.outputType(E));
+  if (!Shape || Bytes == 0)
+    return std::nullopt;
+  for (DimId D : *Shape) {
+    int64_t Size = Facts->Dims.localNumber(D);
+    if (Size == UnknownSize)
+      return std::nullopt;
+    Bytes *= static_cast<uint64_t>(Size);
+  }
+  return Bytes;
+}
+
+void ReportWriter::edges() {
+  struct Edges {
+    uint64_t Count = 0, Exchanges = 0, Bytes = 0;
+  };
+  MapVector<std::pair<int, int>, Edges> Between;
+  for (NodeId N : G.order())
+    for (Endpoint E : G.dataInputs(N)) {
+      if (ScopeOf[E.Node] == ScopeOf[N])
+        continue;
+      Edges &Its = Between[{ScopeOf[E.Node], ScopeOf[N]}];
+      ++Its.Count;
+      bool Gives = G.isPerReplica(E.Node), Takes = G.isPerReplica(N);
+      if (!Facts || (Gives == Takes && !(Gives && combinesReplicas(G, N))))
+        continue;
+      ++Its.Exchanges;
+      Its.Bytes += bytes(E).value_or(0);
+    }
+  for (const auto &[Scopes, Its] : Between)
+    J.object([&, &Scopes = Scopes, &Its = Its] {
+      J.attribute("from", Scopes.first);
+      J.attribute("to", Scopes.second);
+      count("edges", Its.Count);
+      if (Its.Exchanges != 0)
+        count("exchanges", Its.Exchanges);
+      if (Its.Bytes != 0)
+        count("bytes", Its.Bytes);
     });
 }
 
@@ -211,6 +275,7 @@ void ReportWriter::write(StringRef Input, StringRef Output) {
   bool IsWhole = !Diags.hasErrors();
   if (IsWhole && Devices.Node != NoNode)
     Facts.emplace(G);
+  countScopes();
   J.object([&] {
     J.attribute("schema", SchemaVersion);
     J.attribute("graft", GRAFT_VERSION);
@@ -222,7 +287,12 @@ void ReportWriter::write(StringRef Input, StringRef Output) {
     });
     J.attributeArray("reductions", [&] { reductions(); });
     J.attributeArray("messages", [&] { messages(); });
+    J.attributeObject("program", [&] { counts(Program); });
     J.attributeArray("scopes", [&] { scopes(); });
+    J.attributeArray("edges", [&] {
+      if (IsWhole)
+        edges();
+    });
   });
 }
 

@@ -34,6 +34,9 @@ static constexpr char Licence[] =
 static constexpr char Tables[] =
 #include "embedded/tables.inc"
     ;
+static constexpr char Graph[] =
+#include "embedded/graph.inc"
+    ;
 static constexpr char Sections[] =
 #include "embedded/sections.inc"
     ;
@@ -54,6 +57,7 @@ std::string reportPage(StringRef Json) {
                .Case("report", Report)
                .Case("dagre", Dagre)
                .Case("tables", Tables)
+               .Case("graph", Graph)
                .Case("sections", Sections)
                .Default("");
     Rest = After;

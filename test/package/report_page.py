@@ -41,7 +41,7 @@ def uses(browser, page):
     browser.open(f"file://{page}", READY)
     # Sections, and their tables, have names; what can be pressed has, too.
     titles = names(browser, "main section > h2")
-    assert {"Warnings", "Variables", "Reductions", "Remarks"} <= set(titles), titles
+    assert {"Warnings", "Graph", "Variables", "Reductions", "Remarks"} <= set(titles), titles
     assert names(browser, "nav a") == titles
     assert browser.run("[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('thead th[scope=col]'))")
     assert browser.run("[...document.querySelectorAll('button, a, summary')].every(e => e.textContent.trim() || e.ariaLabel)")
@@ -79,11 +79,38 @@ def uses(browser, page):
     browser.type("no such name")
     assert names(browser, "#found") == ["0 results"]
 
+    graph(browser)
+
     # A column sorts.
     browser.click("#variables thead th:first-child button")
     sorted_names = names(browser, "#variables tbody th")
     assert sorted_names == sorted(sorted_names, key=str.lower) and len(sorted_names) > 5, sorted_names
     is_quiet(browser, page)
+
+
+def graph(browser):
+    """A box opens its scope, by mouse and by keyboard; the way back; a search finds a scope."""
+    boxes = "#graph svg [data-scope]"
+    assert {"hidden", "output", "gradients"} <= set(browser.run(f"[...document.querySelectorAll('{boxes}')].map(e => e.dataset.scope)"))
+    assert browser.run(f"[...document.querySelectorAll('{boxes}')].every(e => e.getAttribute('role') === 'button' && e.ariaLabel)")
+    assert browser.run("document.querySelectorAll('#graph svg .line.exchange').length") > 0
+    browser.click("#graph svg [data-scope=gradients]")
+    assert names(browser, ".path li") == ["the graph", "gradients"]
+    inside = browser.run(f"[...document.querySelectorAll('{boxes}')].map(e => e.dataset.scope)")
+    assert "gradients/hidden" in inside and "hidden" in inside, inside
+    assert browser.run("document.querySelectorAll('#graph svg .frame').length") == 1
+    browser.run("document.querySelector('#graph svg [data-scope=\"gradients/hidden\"]').focus()")
+    browser.press("Enter")
+    assert names(browser, ".path li") == ["the graph", "gradients", "hidden"]
+    assert any(name == "gradients/hidden/BiasAdd_grad/BiasAddGrad" for name in names(browser, ".panel button")), names(browser, ".panel")
+    browser.click(".path li:first-child button")
+    assert names(browser, ".path li") == ["the graph"]
+    browser.run("document.getElementById('query').focus(); document.getElementById('query').select()")
+    browser.type("gradients/output")
+    browser.press("Enter")
+    assert "gradients/output" in names(browser, "#results button")
+    browser.run("[...document.querySelectorAll('#results button')].find(e => e.textContent === 'gradients/output').click()")
+    assert names(browser, ".path li") == ["the graph", "gradients", "output"]
 
 
 def main():

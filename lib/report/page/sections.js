@@ -11,6 +11,7 @@ class Page {
   constructor(report) {
     this.report = report;
     this.entries = [];
+    this.late = []; // Behind all others: there are many.
   }
 
   section(id, title, ...content) {
@@ -26,10 +27,11 @@ class Page {
     document.getElementById("version").textContent = graft;
     this.overview();
     this.warnings();
+    this.graph();
     this.variables();
     this.reductions();
     this.remarks();
-    new Search(this.entries);
+    new Search([...this.entries, ...this.late]);
   }
 
   overview() {
@@ -94,6 +96,25 @@ class Page {
       ? "There are none." : "What is not proved, what that spoils, and what settles it."), ...articles);
   }
 
+  graph() {
+    if (this.report.program.nodes === 0 || this.report.scopes.length === 0) return;
+    const view = new GraphView(this.report, (scope) => [
+      this.listOf("Variables", this.report.variables, (each) => each.name, scope, (each) => this.variableTable.reveal(each)),
+      this.listOf("Reductions", this.report.reductions, (each) => each.node, scope, (each) => this.reductionTable.reveal(each))]);
+    this.section("graph", "Graph", make("p", {class: "note"}, "The program before it is written out for each replica: a node stands for all of its copies."),
+      view.element);
+    view.redraw();
+    view.tell(view.tree.open);
+    this.late = view.tree.scopes.map((scope) => ({name: scope.name, what: `scope of ${counted(scope.counts.nodes, "node")}`, go: () => view.go(scope)}));
+  }
+
+  /// Those of a list that are in a scope, or are called so.
+  listOf(title, list, nameOf, scope, go) {
+    const found = list.filter((each) => nameOf(each) === scope.name || nameOf(each).startsWith(`${scope.name}/`));
+    return found.length === 0 ? "" : make("div", {}, make("h4", {}, `${title}: ${found.length}`),
+      shortList(found, 6, (each) => button(nameOf(each), () => go(each), {class: "plain name"})));
+  }
+
   variables() {
     const {variables, reductions} = this.report;
     this.variableTable = new Table({
@@ -105,7 +126,7 @@ class Page {
         {title: "Copies", number: true, cell: (each) => String(each.copies), key: (each) => each.copies},
         {title: "Bytes of one", number: true, cell: (each) => bytesText(each.bytes), key: (each) => each.bytes ?? -1},
         {title: "Where", cell: (each) => this.devices(each.devices)},
-        {title: "Reduced for its update", cell: (each) => each.reductions.length === 0 ? "nothing" : each.reductions.slice(0, 3).map((index) =>
+        {title: "Reduced for its update", cell: (each) => each.reductions.length === 0 ? "none of its own" : each.reductions.slice(0, 3).map((index) =>
           make("div", {}, button(reductions[index].message.split(", for '")[0], () => this.reductionTable.reveal(reductions[index]), {class: "plain"})))},
       ],
     });

@@ -27,3 +27,9 @@ print(
 )
 message = report["messages"][0]
 print(message["Level"], message["Id"], f"{message['Node']}:", message["Help"])
+names = [each["scope"] for each in report["scopes"]] + ["(none)"]
+program = report["program"]
+print(f"program: {program['nodes']} nodes, {program['per-replica']} per replica, {program['inserted']} inserted")
+for edge in report["edges"]:
+    if names[edge["from"]] == "gradients/output/MatMul_grad" or names[edge["to"]] == "x":
+        print(names[edge["from"]], "->", names[edge["to"]], *(f"{key} {edge[key]}" for key in ("edges", "exchanges", "bytes") if key in edge))
