@@ -41,6 +41,24 @@ Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses) {
                           : PlanFormat::Yaml;
 }
 
+/// What \p Diags say is gathered in a step.
+static JoinedBytes joinedBytes(const DiagnosticEngine &Diags) {
+  JoinedBytes Joined;
+  for (const Diagnostic &D : Diags.all())
+    if (D.Id == "spread")
+      for (const auto &[Key, Value] : D.Facts)
+        if (double *To = Key == "bytes"       ? &Joined.PerStep
+                         : Key == "row-bytes" ? &Joined.PerRow
+                                              : nullptr)
+          *To = static_cast<double>(std::get<int64_t>(Value));
+  return Joined;
+}
+
+static ResourceSpec machinesOf(const StrategyOptions &Strategy, bool OnGpus) {
+  return Strategy.Assign.Machines ? *Strategy.Assign.Machines
+                                  : resourcesOf(Strategy.devices(OnGpus));
+}
+
 /// What is gathered in a step of \p M, which is rewritten as far as it takes to
 /// see. Nothing of a graph that cannot be rewritten: to plan is not to write.
 static JoinedBytes joinedBytes(Module &M, const StrategyOptions &Strategy,
@@ -56,17 +74,7 @@ static JoinedBytes joinedBytes(Module &M, const StrategyOptions &Strategy,
   PassManager Manager;
   Manager.add(std::move(Early));
   DiagnosticEngine Diags;
-  JoinedBytes Joined;
-  if (!Manager.run(M, Diags, {}))
-    return Joined;
-  for (const Diagnostic &D : Diags.all())
-    if (D.Id == "spread")
-      for (const auto &[Key, Value] : D.Facts)
-        if (double *To = Key == "bytes"       ? &Joined.PerStep
-                         : Key == "row-bytes" ? &Joined.PerRow
-                                              : nullptr)
-          *To = static_cast<double>(std::get<int64_t>(Value));
-  return Joined;
+  return Manager.run(M, Diags, {}) ? joinedBytes(Diags) : JoinedBytes();
 }
 
 Expected<std::string> printPlan(PlanFormat Format,
@@ -95,9 +103,7 @@ Expected<std::string> printPlan(PlanFormat Format,
                      createStringError(inconvertibleErrorCode(),
                                        "the graph trains no variable"));
   bool OnGpus = Strategy.InputChoosesDevices && devicesOf(G).HasGpu;
-  ResourceSpec Machines = Strategy.Assign.Machines
-                              ? *Strategy.Assign.Machines
-                              : resourcesOf(Strategy.devices(OnGpus));
+  ResourceSpec Machines = machinesOf(Strategy, OnGpus);
   JoinedBytes Joined = joinedBytes(*M, Strategy, OnGpus);
   std::vector<PlanRow> Rows =
       makePlan(Variables, Machines, Strategy.Assign.forBuilder(), Joined);
@@ -110,6 +116,16 @@ Expected<std::string> printPlan(PlanFormat Format,
     break;
   }
   return planText(Rows, Variables, Machines, Joined);
+}
+
+StepPlan planSteps(ArrayRef<VariableRow> Variables,
+                   const StrategyOptions &Strategy, bool OnGpus,
+                   const DiagnosticEngine &Diags) {
+  StepPlan Plan{.Machines = machinesOf(Strategy, OnGpus),
+                .Chosen = *Strategy.Assign.Strategy};
+  Plan.Rows = makePlan(Variables, Plan.Machines, Strategy.Assign.forBuilder(),
+                       joinedBytes(Diags));
+  return Plan;
 }
 
 } // namespace graft

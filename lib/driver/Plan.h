@@ -10,6 +10,8 @@
 #include "lib/driver/Distribution.h"
 #include "lib/io/Module.h"
 #include "lib/io/read/Read.h"
+#include "lib/strategy/Plan.h"
+#include "lib/support/Diagnostics.h"
 
 #include <optional>
 
@@ -26,6 +28,19 @@ llvm::Expected<std::string> printPlan(PlanFormat Format,
                                       const StrategyOptions &Strategy,
                                       llvm::MemoryBufferRef Input,
                                       const ReadOptions &Read);
+
+/// What a step of each strategy is predicted to cost.
+struct StepPlan {
+  ResourceSpec Machines;
+  std::string Chosen; ///< The strategy that is taken, maybe none of the rows.
+  std::vector<PlanRow> Rows; ///< The fastest first.
+};
+
+/// That of a graph with \p Variables that was rewritten for \p Strategy;
+/// \p Diags say what is gathered.
+StepPlan planSteps(llvm::ArrayRef<VariableRow> Variables,
+                   const StrategyOptions &Strategy, bool OnGpus,
+                   const DiagnosticEngine &Diags);
 
 } // namespace graft
 

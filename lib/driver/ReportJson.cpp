@@ -43,7 +43,7 @@ public:
       if (G.isLive(N) && G.node(N).Kind == Inserted::No)
         ByName.try_emplace(originName(G, N), N);
   }
-  void write(StringRef Input, StringRef Output);
+  void write(StringRef Input, StringRef Output, const StepPlan *Plan);
 
 private:
   struct Counts {
@@ -67,6 +67,7 @@ private:
   void countScopes();
   void scopes();
   void edges();
+  void plan(const StepPlan &Plan);
   std::optional<uint64_t> bytes(Endpoint E) const;
   NodeId variableOf(StringRef Update) const;
   NodeId find(StringRef Name) const {
@@ -270,7 +271,34 @@ void ReportWriter::edges() {
     });
 }
 
-void ReportWriter::write(StringRef Input, StringRef Output) {
+void ReportWriter::plan(const StepPlan &Plan) {
+  text("strategy", Plan.Chosen);
+  J.attributeArray("strategies", [&] {
+    for (const auto &[Strategy, Cost] : Plan.Rows)
+      J.object([&, &Strategy = Strategy, &Cost = Cost] {
+        text("strategy", Strategy);
+        J.attribute("seconds", Cost.Seconds);
+        J.attributeObject("phases", [&] {
+          J.attribute("values", Cost.Spread);
+          J.attribute("rows", Cost.Join);
+          J.attribute("gradients", Cost.Collect);
+          J.attribute("latencies", Cost.Latencies);
+        });
+        J.attributeArray("machines", [&] {
+          for (auto [Machine, Its] : zip_equal(Plan.Machines.Nodes, Cost.Nodes))
+            J.object([&, &Machine = Machine, &Its = Its] {
+              text("address", Machine.Address);
+              count("out", static_cast<uint64_t>(Its.Out));
+              count("in", static_cast<uint64_t>(Its.In));
+              count("inside", static_cast<uint64_t>(Its.Inside));
+            });
+        });
+      });
+  });
+}
+
+void ReportWriter::write(StringRef Input, StringRef Output,
+                         const StepPlan *Plan) {
   // Of a graph that passes left in the middle nothing is known.
   bool IsWhole = !Diags.hasErrors();
   if (IsWhole && Devices.Node != NoNode)
@@ -293,16 +321,19 @@ void ReportWriter::write(StringRef Input, StringRef Output) {
       if (IsWhole)
         edges();
     });
+    if (Plan != nullptr)
+      J.attributeObject("plan", [&] { plan(*Plan); });
   });
 }
 
 } // namespace
 
 std::string reportJson(const Module &M, const DiagnosticEngine &Diags,
-                       StringRef Input, StringRef Output) {
+                       StringRef Input, StringRef Output,
+                       const StepPlan *Plan) {
   std::string Out;
   raw_string_ostream OS(Out);
-  ReportWriter(OS, M, Diags).write(Input, Output);
+  ReportWriter(OS, M, Diags).write(Input, Output, Plan);
   OS << '\n';
   return Out;
 }

@@ -7,6 +7,7 @@
 #ifndef GRAFT_LIB_DRIVER_REPORTJSON_H
 #define GRAFT_LIB_DRIVER_REPORTJSON_H
 
+#include "lib/driver/Plan.h"
 #include "lib/io/Module.h"
 #include "lib/support/Diagnostics.h"
 
@@ -15,9 +16,11 @@
 namespace graft {
 
 /// What became of \p M, which was read from \p Input and is written to
-/// \p Output, and what was said about it: docs/Report.md.
+/// \p Output, and what was said about it: docs/Report.md. \p Plan is null if
+/// nothing is known of steps.
 std::string reportJson(const Module &M, const DiagnosticEngine &Diags,
-                       llvm::StringRef Input, llvm::StringRef Output);
+                       llvm::StringRef Input, llvm::StringRef Output,
+                       const StepPlan *Plan);
 
 } // namespace graft
 

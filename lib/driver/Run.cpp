@@ -166,8 +166,9 @@ bool Run::transform(const std::string *Text) {
   InputDevices Devices;
   if (O.Passes.Strategy)
     Devices = devicesOf(M.graph());
+  OnGpus = O.Passes.dependOnInput() && Devices.HasGpu;
   if (O.Passes.dependOnInput())
-    sayDevices(Devices.HasGpu);
+    sayDevices(OnGpus);
   Expected<Pipeline> Passes = O.Passes.pipeline(Devices, Once);
   if (!Passes) {
     report(Passes.takeError(), Diags);
@@ -182,6 +183,9 @@ bool Run::transform(const std::string *Text) {
          O.Format.value_or(OutputFormat::Binary) == OutputFormat::Binary;
   Manager.OnPass = [this](StringRef Pass, size_t I, size_t Count) {
     Line.stage("pass " + Twine(I) + " of " + Twine(Count) + ", " + Pass);
+    if (Pass == "assign-strategy" && O.Passes.Strategy && !O.ReportFile.empty())
+      Planned = listVariables(M.graph(), VariableIndex(M.graph()),
+                              declaredVariables(M));
   };
   bool Good = Manager.run(M, Diags, O.Show, Late);
   if (Good && M.Kind == InputKind::SavedModel && !O.Passes.OnlyMapsDevices &&
@@ -454,7 +458,11 @@ Error Run::writeReports(const DiagnosticEngine &All) {
       return E;
   if (O.ReportFile.empty())
     return Error::success();
-  std::string Json = reportJson(M, All, File, O.Output);
+  std::optional<StepPlan> Plan;
+  if (!Planned.empty() && !All.hasErrors())
+    Plan = planSteps(Planned, *O.Passes.Strategy, OnGpus, All);
+  std::string Json =
+      reportJson(M, All, File, O.Output, Plan ? &*Plan : nullptr);
   return Write(O.ReportFile, isPage(O.ReportFile) ? reportPage(Json) : Json);
 }
 

@@ -85,6 +85,9 @@ private:
   /// What is written instead of the module: for --emit=types or dot, or of
   /// functions.
   std::optional<std::string> Shown;
+  /// For a report: the variables as the strategy saw them.
+  std::vector<VariableRow> Planned;
+  bool OnGpus = false;     ///< The input chose that replicas are.
   bool HasDepfile = false; ///< It is written.
   bool HasReports = false;
   bool MayWrite = true;            ///< No output is an input.

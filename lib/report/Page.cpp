@@ -37,6 +37,9 @@ static constexpr char Tables[] =
 static constexpr char Graph[] =
 #include "embedded/graph.inc"
     ;
+static constexpr char Steps[] =
+#include "embedded/steps.inc"
+    ;
 static constexpr char Sections[] =
 #include "embedded/sections.inc"
     ;
@@ -58,6 +61,7 @@ std::string reportPage(StringRef Json) {
                .Case("dagre", Dagre)
                .Case("tables", Tables)
                .Case("graph", Graph)
+               .Case("steps", Steps)
                .Case("sections", Sections)
                .Default("");
     Rest = After;

@@ -232,12 +232,14 @@ Prediction CostModel::predict(const Traffic &T) const {
       All.Out += Part->Out;
       All.In += Part->In;
       All.Inside += Part->Inside;
+      All.Messages += Part->Messages;
     }
     Busiest(All.Out, Rate, I, "out");
     Busiest(All.In, Rate, I, "in");
     Busiest(All.Inside, Speeds.Inside, I, "inside");
     P.NetworkBytes += All.Out;
     MostReplicas = std::max(MostReplicas, Replicas[I]);
+    P.Nodes.push_back(All);
   }
   double RingHops =
       2.0 * (MostReplicas - 1) + 2.0 * (double(Replicas.size()) - 1);
@@ -245,8 +247,11 @@ Prediction CostModel::predict(const Traffic &T) const {
       T.Hops + RingHops * double(T.Groups.size()) + (T.Shared ? 2 : 0);
   bool Joins =
       any_of(T.Join, [](const NodeTraffic &N) { return N.Inside > 0; });
-  P.Seconds += Longest[0] + Longest[1] + Longest[2] +
-               (Hops + (Joins ? 1 : 0)) * Speeds.Latency;
+  P.Spread = Longest[0];
+  P.Collect = Longest[1];
+  P.Join = Longest[2];
+  P.Latencies = (Hops + (Joins ? 1 : 0)) * Speeds.Latency;
+  P.Seconds += P.Spread + P.Collect + P.Join + P.Latencies;
   return P;
 }
 

@@ -61,6 +61,9 @@ struct Prediction {
   double BusiestBytes = 0;
   std::string BusiestLink; ///< "ADDRESS out", "ADDRESS in", "ADDRESS inside".
   double NetworkBytes = 0; ///< Over all machines.
+  /// Seconds of the phases, in their order, and of messages between them.
+  double Spread = 0, Join = 0, Collect = 0, Latencies = 0;
+  std::vector<NodeTraffic> Nodes; ///< Of the whole step, by node of the spec.
 };
 
 /// The rows that replicas have and that are joined for what is computed once.

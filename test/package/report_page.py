@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import devtools
 
@@ -41,7 +42,7 @@ def uses(browser, page):
     browser.open(f"file://{page}", READY)
     # Sections, and their tables, have names; what can be pressed has, too.
     titles = names(browser, "main section > h2")
-    assert {"Warnings", "Graph", "Variables", "Reductions", "Remarks"} <= set(titles), titles
+    assert {"Warnings", "Graph", "Variables", "Reductions", "Predicted steps", "Remarks"} <= set(titles), titles
     assert names(browser, "nav a") == titles
     assert browser.run("[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('thead th[scope=col]'))")
     assert browser.run("[...document.querySelectorAll('button, a, summary')].every(e => e.textContent.trim() || e.ariaLabel)")
@@ -80,6 +81,7 @@ def uses(browser, page):
     assert names(browser, "#found") == ["0 results"]
 
     graph(browser)
+    steps(browser, os.path.dirname(page))
 
     # A column sorts.
     browser.click("#variables thead th:first-child button")
@@ -111,6 +113,27 @@ def graph(browser):
     assert "gradients/output" in names(browser, "#results button")
     browser.run("[...document.querySelectorAll('#results button')].find(e => e.textContent === 'gradients/output').click()")
     assert names(browser, ".path li") == ["the graph", "gradients", "output"]
+
+
+def steps(browser, folder):
+    """Bars of the strategies' steps, the links of one, and the trace."""
+    rows = names(browser, "#steps tbody th")
+    assert "all-reduce (this graph)" in rows and len(rows) > 5, rows
+    assert browser.run("[...document.querySelectorAll('#steps .bar')].every(e => e.ariaLabel.includes(' ms'))")
+    browser.click("#steps tbody th button")
+    assert names(browser, "#steps tr.detail thead th") == ["Machine", "To the network", "From the network", "Inside"]
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+    browser.click("#trace")
+    path = os.path.join(folder, "trace.json")
+    end = time.monotonic() + 20
+    while not os.path.exists(path):
+        assert time.monotonic() < end, "the trace is not saved"
+        time.sleep(0.05)
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    named = [each["args"]["name"] for each in events if each["name"] == "thread_name"]
+    assert sorted(named) == sorted(row.removesuffix(" (this graph)") for row in rows), named
+    assert all(each["dur"] > 0 and each["ts"] >= 0 for each in events if each["ph"] == "X") and len(events) > 2 * len(named)
 
 
 def main():

@@ -30,6 +30,7 @@ class Page {
     this.graph();
     this.variables();
     this.reductions();
+    this.steps();
     this.remarks();
     new Search([...this.entries, ...this.late]);
   }
@@ -175,6 +176,13 @@ class Page {
     return make("li", {}, code(head), why.length ? `, because ${why.join(", because ")}` : "");
   }
 
+  steps() {
+    const {plan} = this.report;
+    if (!plan) return;
+    this.section("steps", "Predicted steps", make("p", {class: "note"}, "As --plan predicts them. Ratios of whole steps are smaller: computing takes the same under all strategies."),
+      make("p", {class: "tools"}, button("Save as a trace for Perfetto", () => save("trace.json", trace(plan)), {id: "trace"})), stepLegend(), stepTable(plan).element);
+  }
+
   /// What was done, by what kind of thing it is.
   remarks() {
     const kinds = new Map();
@@ -216,6 +224,13 @@ class Page {
   }
 }
 
+/// Has the browser save JSON.
+function save(name, text) {
+  const link = make("a", {href: URL.createObjectURL(new Blob([text], {type: "application/json"})), download: name});
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 /// The text that is in the page, which is zlib's in base64.
 async function readReport() {
   const packed = document.getElementById("report").textContent.trim();
@@ -227,11 +242,7 @@ async function readReport() {
 readReport().then((text) => {
   const page = new Page(JSON.parse(text));
   page.show();
-  document.getElementById("download").addEventListener("click", () => {
-    const link = make("a", {href: URL.createObjectURL(new Blob([text], {type: "application/json"})), download: "report.json"});
-    link.click();
-    URL.revokeObjectURL(link.href);
-  });
+  document.getElementById("download").addEventListener("click", () => save("report.json", text));
   document.documentElement.dataset.ready = "yes";
 }).catch((error) => {
   document.getElementById("main").append(make("p", {role: "alert"}, `The report cannot be shown: ${error.message}. Browsers since 2023 can show it.`));

@@ -82,6 +82,11 @@ TEST_CASE("an all-reduce between two devices of a machine", "[cost]") {
   Prediction P = CostModel(Spec, Speeds).predict(T);
   // A second for the bytes, two messages one after the other.
   CHECK(P.Seconds == Approx(1 + 2 * 0.25));
+  CHECK(P.Collect == Approx(1));
+  CHECK(P.Latencies == Approx(2 * 0.25));
+  CHECK(P.Spread + P.Join == 0);
+  REQUIRE(P.Nodes.size() == 1);
+  CHECK(P.Nodes[0].Inside == 8e6);
   CHECK(P.BusiestLink == "a inside");
   CHECK(P.BusiestBytes == 8e6);
   CHECK(P.NetworkBytes == 0);
@@ -118,6 +123,8 @@ TEST_CASE("what is computed once needs the rows of all", "[cost]") {
   // Nothing overlaps with it: a message, and 1e6 bytes at 1e9 a second.
   Prediction P = CostModel(Spec, Speeds).predict(T);
   CHECK(P.Seconds == Approx(1 + 0.001));
+  CHECK(P.Join == Approx(0.001));
+  CHECK((P.Nodes[0].In == Approx(1e6) && P.Nodes[1].Out == Approx(1e6)));
   CHECK(P.NetworkBytes == Approx(1e6));
   // The same beside variables, whatever the strategy.
   StrategyRecord Record;
