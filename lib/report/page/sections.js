@@ -234,7 +234,9 @@ function save(name, text) {
 /// The text that is in the page, which is zlib's in base64.
 async function readReport() {
   const packed = document.getElementById("report").textContent.trim();
-  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const letters = atob(packed);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; ++i) bytes[i] = letters.charCodeAt(i);
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(unpacked).text();
 }
