@@ -32,6 +32,8 @@ constexpr int SchemaVersion = 1;
 constexpr unsigned MostLines = 20;
 /// Scopes in scopes that are counted: a name may have any number of slashes.
 constexpr size_t DepthLimit = 8;
+/// Nodes of programs whose nodes are all in the report.
+constexpr uint64_t MostNodes = 50000;
 /// In the place of an index into the scopes.
 constexpr int NoScope = -1;
 
@@ -67,6 +69,7 @@ private:
   void countScopes();
   void scopes();
   void edges();
+  void nodes();
   void plan(const StepPlan &Plan);
   std::optional<uint64_t> bytes(Endpoint E) const;
   NodeId variableOf(StringRef Update) const;
@@ -271,6 +274,17 @@ void ReportWriter::edges() {
     });
 }
 
+void ReportWriter::nodes() {
+  explainEach(G, *Facts, [&](NodeId N, StringRef Line) {
+    J.object([&] {
+      J.attribute("scope", ScopeOf[N]);
+      text("line", Line);
+      if (G.node(N).Kind != Inserted::No)
+        J.attribute("inserted", true);
+    });
+  });
+}
+
 void ReportWriter::plan(const StepPlan &Plan) {
   text("strategy", Plan.Chosen);
   J.attributeArray("strategies", [&] {
@@ -321,6 +335,8 @@ void ReportWriter::write(StringRef Input, StringRef Output,
       if (IsWhole)
         edges();
     });
+    if (Facts && Program.Nodes <= MostNodes)
+      J.attributeArray("nodes", [&] { nodes(); });
     if (Plan != nullptr)
       J.attributeObject("plan", [&] { plan(*Plan); });
   });

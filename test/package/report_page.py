@@ -42,7 +42,7 @@ def uses(browser, page):
     browser.open(f"file://{page}", READY)
     # Sections, and their tables, have names; what can be pressed has, too.
     titles = names(browser, "main section > h2")
-    assert {"Warnings", "Graph", "Variables", "Reductions", "Predicted steps", "Remarks"} <= set(titles), titles
+    assert {"Warnings", "Graph", "Nodes", "Variables", "Reductions", "Predicted steps", "Remarks"} <= set(titles), titles
     assert names(browser, "nav a") == titles
     assert browser.run("[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('thead th[scope=col]'))")
     assert browser.run("[...document.querySelectorAll('button, a, summary')].every(e => e.textContent.trim() || e.ariaLabel)")
@@ -57,15 +57,15 @@ def uses(browser, page):
     browser.type(GRADIENT)
     assert "result" in names(browser, "#found")[0]
     assert names(browser, "#results button")[0] == GRADIENT, names(browser, "#results button")
-    assert names(browser, "ol.chain") == []
+    assert names(browser, "#reductions ol.chain") == []
     browser.click("#results li:first-child button")
-    chain = names(browser, "ol.chain li")
-    assert chain[0].startswith(f"{GRADIENT} = MatMul: Partial(sum) k=1, because input 0"), chain
+    chain = names(browser, "#reductions ol.chain li")
+    assert chain[0].startswith(f"{GRADIENT} = MatMul: Partial(sum) k=1, because input 0 hidden/Relu is"), chain
     assert any("is split over the replicas" in line for line in chain), chain
     assert browser.run("document.activeElement.getAttribute('aria-expanded')") == "true"
     # The same row closes.
     browser.press("Enter")
-    assert names(browser, "ol.chain") == []
+    assert names(browser, "#reductions ol.chain") == []
 
     # By keyboard: to the search, to what was found, there.
     browser.run("document.activeElement.blur()")
@@ -81,6 +81,7 @@ def uses(browser, page):
     assert names(browser, "#found") == ["0 results"]
 
     graph(browser)
+    nodes(browser)
     steps(browser, os.path.dirname(page))
 
     # A column sorts.
@@ -113,6 +114,19 @@ def graph(browser):
     assert "gradients/output" in names(browser, "#results button")
     browser.run("[...document.querySelectorAll('#results button')].find(e => e.textContent === 'gradients/output').click()")
     assert names(browser, ".path li") == ["the graph", "gradients", "output"]
+
+
+def nodes(browser):
+    """Any node is found and explained, and what made its type so a click away."""
+    browser.run("document.getElementById('query').focus(); document.getElementById('query').select()")
+    browser.type("hidden/Relu")
+    browser.run("[...document.querySelectorAll('#results li')].find(e => e.textContent === 'hidden/Relunode').firstChild.click()")
+    chain = names(browser, "#nodes ol.chain li")
+    assert chain[0] == "hidden/Relu = Relu: Sharded(0), because input 0 hidden/BiasAdd is Sharded(0)", chain
+    assert any("is split over the replicas" in line for line in chain), chain
+    browser.click("#nodes li:nth-child(2) button")
+    assert names(browser, "#nodes ol.chain li")[0].startswith("hidden/BiasAdd = BiasAdd: Sharded(0)")
+    assert names(browser, "#nodes h3") == ["hidden/BiasAdd"]
 
 
 def steps(browser, folder):

@@ -9,6 +9,7 @@
 #include "lib/ops/OpRule.h"
 #include "lib/program/Program.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -28,7 +29,10 @@ std::string tensorName(const Graph &G, Endpoint E) {
 
 class Explainer {
 public:
-  Explainer(const Graph &G, const ProgramFacts &Facts) : G(G), Facts(Facts) {}
+  Explainer(const Graph &G, const ProgramFacts &Facts) : G(G), Facts(Facts) {
+    for (auto [Source, Bits] : Facts.Types.assumptions())
+      Assumed[Source] |= Bits;
+  }
 
   /// The line of \p N.
   std::string line(NodeId N) const;
@@ -45,6 +49,7 @@ private:
 
   const Graph &G;
   const ProgramFacts &Facts;
+  DenseMap<NodeId, uint8_t> Assumed; ///< Bits, where there are any.
 };
 
 /// The type of output 0, and those of others that are not the same.
@@ -102,16 +107,13 @@ std::string Explainer::because(NodeId N) const {
 std::string Explainer::line(NodeId N) const {
   std::string Out = (originName(G, N) + " = " + G.opName(N) + ": ").str() +
                     types(N) + ", because " + because(N);
-  for (auto [Source, Bits] : Facts.Types.assumptions()) {
-    if (Source != N)
-      continue;
-    if (Bits & AssumesLocalBatchNorm)
-      Out += "; assumes the statistics of each replica's rows";
-    if (Bits & AssumesRandomDraw)
-      Out += "; assumes that equal in distribution is enough";
-    if (Bits & AssumesReduction)
-      Out += "; assumes the reduction that was asked for";
-  }
+  uint8_t Bits = Assumed.lookup(N);
+  if (Bits & AssumesLocalBatchNorm)
+    Out += "; assumes the statistics of each replica's rows";
+  if (Bits & AssumesRandomDraw)
+    Out += "; assumes that equal in distribution is enough";
+  if (Bits & AssumesReduction)
+    Out += "; assumes the reduction that was asked for";
   return Out + "\n";
 }
 
@@ -149,6 +151,13 @@ std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
     Out += "and " + std::to_string(Queue.size() - MaxLines) +
            " more nodes: explain one of those above to see them\n";
   return Out;
+}
+
+void explainEach(const Graph &G, const ProgramFacts &Facts,
+                 function_ref<void(NodeId, StringRef)> Do) {
+  Explainer E(G, Facts);
+  for (NodeId N : Facts.Order)
+    Do(N, StringRef(E.line(N)).rtrim('\n'));
 }
 
 } // namespace graft

@@ -9,6 +9,8 @@
 
 #include "lib/infer/facts/ProgramFacts.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace graft {
 
 /// The node of a program that is called \p Name in the input, or, when there is
@@ -25,6 +27,11 @@ NodeId findOrigin(const Graph &G, llvm::StringRef Name);
 /// which takes a walk over all of it, unless \p CountsRest is false.
 std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
                         unsigned MaxLines = 20, bool CountsRest = true);
+
+/// Calls \p Do with each node of \p Facts.Order and its line, without the
+/// break at the end.
+void explainEach(const Graph &G, const ProgramFacts &Facts,
+                 llvm::function_ref<void(NodeId N, llvm::StringRef Line)> Do);
 
 } // namespace graft
 

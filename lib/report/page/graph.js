@@ -332,6 +332,6 @@ class GraphView {
       [...side].sort((a, b) => b[1].bytes - a[1].bytes || b[1].edges - a[1].edges), 8, ([name, its]) => [code(name), ": ", trafficText(its)]));
     this.panel.replaceChildren(make("h3", {}, code(scope.name || scope.title)),
       make("p", {}, `${counted(nodes, "node")}: ${copies} per replica, ${nodes - copies} once; ${inserted} inserted.`),
-      make("div", {class: "parts"}, scope.above && this.inside(scope), list("In, from", sides.in), list("Out, to", sides.out)));
+      make("div", {class: "parts"}, this.inside(scope), list("In, from", sides.in), list("Out, to", sides.out)));
   }
 }

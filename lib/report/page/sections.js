@@ -12,6 +12,18 @@ class Page {
     this.report = report;
     this.entries = [];
     this.late = []; // Behind all others: there are many.
+    // The line of each node of the program, by name, if the report has them. What was inserted may be called like a node of the input.
+    this.lines = new Map();
+    this.inScope = new Map();
+    for (const {scope, line, inserted} of report.nodes ?? []) {
+      const name = line.slice(0, line.indexOf(" = "));
+      if (this.lines.has(name) && inserted) continue;
+      if (!this.lines.has(name)) {
+        if (!this.inScope.has(scope)) this.inScope.set(scope, []);
+        this.inScope.get(scope).push(name);
+      }
+      this.lines.set(name, line);
+    }
   }
 
   section(id, title, ...content) {
@@ -28,6 +40,7 @@ class Page {
     this.overview();
     this.warnings();
     this.graph();
+    this.nodes();
     this.variables();
     this.reductions();
     this.steps();
@@ -100,8 +113,9 @@ class Page {
   graph() {
     if (this.report.program.nodes === 0 || this.report.scopes.length === 0) return;
     const view = new GraphView(this.report, (scope) => [
-      this.listOf("Variables", this.report.variables, (each) => each.name, scope, (each) => this.variableTable.reveal(each)),
-      this.listOf("Reductions", this.report.reductions, (each) => each.node, scope, (each) => this.reductionTable.reveal(each))]);
+      this.listOf("Nodes in no smaller scope", this.inScope.get(view.tree.scopes.indexOf(scope)) ?? [], (each) => each, (each) => this.explain(each)),
+      this.listOf("Variables", this.report.variables.filter((each) => isIn(each.name, scope)), (each) => each.name, (each) => this.variableTable.reveal(each)),
+      this.listOf("Reductions", this.report.reductions.filter((each) => isIn(each.node, scope)), (each) => each.node, (each) => this.reductionTable.reveal(each))]);
     this.section("graph", "Graph", make("p", {class: "note"}, "The program before it is written out for each replica: a node stands for all of its copies."),
       view.element);
     view.redraw();
@@ -109,11 +123,46 @@ class Page {
     this.late = view.tree.scopes.map((scope) => ({name: scope.name, what: `scope of ${counted(scope.counts.nodes, "node")}`, go: () => view.go(scope)}));
   }
 
-  /// Those of a list that are in a scope, or are called so.
-  listOf(title, list, nameOf, scope, go) {
-    const found = list.filter((each) => nameOf(each) === scope.name || nameOf(each).startsWith(`${scope.name}/`));
-    return found.length === 0 ? "" : make("div", {}, make("h4", {}, `${title}: ${found.length}`),
-      shortList(found, 6, (each) => button(nameOf(each), () => go(each), {class: "plain name"})));
+  listOf(title, list, nameOf, go) {
+    return list.length === 0 ? "" : make("div", {}, make("h4", {}, `${title}: ${list.length}`),
+      shortList(list, 6, (each) => button(nameOf(each), () => go(each), {class: "plain name"})));
+  }
+
+  nodes() {
+    if (this.lines.size === 0) return;
+    this.explained = make("div", {"aria-live": "polite"});
+    this.section("nodes", "Nodes", make("p", {class: "note"}, "How the replication type of a node came about, back to the feeds that are split: click a name, here or in the graph, or search for one."),
+      this.explained);
+    this.explain(this.report.reductions[0]?.node ?? this.lines.keys().next().value, false);
+    this.late = [...[...this.lines.keys()].map((name) => ({name, what: "node", go: () => this.explain(name)})), ...this.late];
+  }
+
+  /// Shows the line of a node and, breadth first, those of the nodes that it names.
+  explain(name, goes = true) {
+    const most = 20;
+    const queue = this.lines.has(name) ? [name] : [];
+    for (let i = 0; i < queue.length && queue.length < most; ++i)
+      for (const [part, isName] of this.partsOf(this.lines.get(queue[i])).slice(1))
+        if (isName && !queue.includes(part) && queue.length < most) queue.push(part);
+    const title = make("h3", {tabindex: "-1"}, code(name));
+    this.explained.replaceChildren(title, make("ol", {class: "chain", "aria-label": `How the type of ${name} was inferred`},
+      queue.map((each) => this.chainLine(this.lines.get(each)))));
+    if (!goes) return;
+    title.scrollIntoView({block: "start"});
+    title.focus({preventScroll: true});
+  }
+
+  /// A line as `[text, whether it is the name of a node]`; the name of its node comes first.
+  partsOf(line) {
+    const end = line.indexOf(" = ");
+    const parts = [[line.slice(0, end), this.lines.has(line.slice(0, end))]];
+    // No name has a quote in it.
+    for (const [index, text] of line.slice(end).split("'").entries()) {
+      const name = text.replace(/:\d+$/, "");
+      if (index % 2 === 0) parts.push([text, false]);
+      else parts.push([name, this.lines.has(name)], [text.slice(name.length), false]);
+    }
+    return parts;
   }
 
   variables() {
@@ -170,10 +219,9 @@ class Page {
     return power === -1 ? "divided by the replicas" : `times replicas to the ${power}`;
   }
 
-  /// `name = Op: type, because why`.
   chainLine(line) {
-    const [head, ...why] = line.split(", because ");
-    return make("li", {}, code(head), why.length ? `, because ${why.join(", because ")}` : "");
+    return make("li", {}, this.partsOf(line).map(([text, isName], index) => isName
+      ? button(text, () => this.explain(text), {class: "plain name"}) : index === 0 ? code(text) : text));
   }
 
   steps() {
@@ -223,6 +271,8 @@ class Page {
       make("dd", {}, Array.isArray(value) ? shortList(value, 10, code) : code(String(value)))]));
   }
 }
+
+const isIn = (name, scope) => !scope.above || name === scope.name || name.startsWith(`${scope.name}/`);
 
 /// Has the browser save JSON.
 function save(name, text) {
