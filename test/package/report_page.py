@@ -23,9 +23,12 @@ READY = "document.documentElement.dataset.ready"
 GRADIENT = "gradients/output/MatMul_grad/MatMul_1"
 
 
-def report(graft_opt, graph, folder, *flags):
+def report(graft_opt, graph, folder, *flags, output="out.pb"):
     page = os.path.join(folder, "report.html")
-    subprocess.run([graft_opt, graph, *flags, "-o", os.path.join(folder, "out.pb"), f"--report={page}"], check=False, stderr=subprocess.DEVNULL)
+    if os.path.exists(page):
+        os.remove(page)
+    subprocess.run([graft_opt, graph, *flags, "-o", os.path.join(folder, output), f"--report={page}"], check=False, stderr=subprocess.DEVNULL)
+    assert os.path.exists(page), "no page was written"
     return page
 
 
@@ -181,6 +184,14 @@ def main():
         page = report(graft_opt, os.path.join(INPUTS, "mlp.pb"), folder, *replicas, "--feed=z=split")
         browser.open(f"file://{page}", READY)
         assert "error" in names(browser, "#warnings .level"), names(browser, "#warnings")
+        is_quiet(browser, page)
+        # Of a SavedModel functions are distributed, and the graph is not.
+        model = os.path.join(folder, "model")
+        os.makedirs(model)
+        shutil.copyfile(os.path.join(INPUTS, os.pardir, "lit", "functions", "Inputs", "model.pbtxt"), os.path.join(model, "saved_model.pbtxt"))
+        page = report(graft_opt, model, folder, *replicas, output="distributed")
+        browser.open(f"file://{page}", READY)
+        assert "functions that are distributed: train" in names(browser, "#overview")[0], names(browser, "#overview")
         is_quiet(browser, page)
     print("browser: the page of a report was opened, searched and read")
 

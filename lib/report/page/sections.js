@@ -52,6 +52,7 @@ class Page {
     const {input, output, variables, reductions, messages} = this.report;
     const pairs = (list) => make("dl", {class: "pairs"}, list.map(([key, value]) => [make("dt", {}, key), make("dd", {}, value)]));
     const level = (name) => messages.filter((message) => message.Level === name).length;
+    const functions = messages.find(({Id}) => Id === "functions"); // Of a SavedModel, instead of its graph.
     const policies = new Map();
     for (const {policy} of variables) policies.set(policy, (policies.get(policy) ?? 0) + 1);
     const sum = (count) => variables.reduce((bytes, each) => bytes + (each.bytes ?? 0) * count(each), 0);
@@ -60,7 +61,7 @@ class Page {
       part("In", [["File", code(input.file)], ["Graph", `${counted(input.nodes, "node")}, ${bytesText(input["graph-bytes"])}`]]),
       part("Out", [
         ["File", code(output.file || "none")],
-        ["Replicas", output.replicas === 0 ? "none: nothing was distributed" : String(output.replicas)],
+        ["Replicas", output.replicas === 0 ? functions ? `the graph has none; ${functions.Message}` : "none: nothing was distributed" : String(output.replicas)],
         ...(output.devices.length ? [["Devices", shortList(output.devices, 16, code)]] : []),
         ...("node-bytes" in output ? [["Graph", bytesText(output["node-bytes"])]] : []),
       ]),
