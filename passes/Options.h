@@ -216,6 +216,10 @@ struct ReplicateOptions : PassOptions {
   Option<bool> Once{*this, "once", "Split nothing: the step is computed once"};
   Option<bool> Handles{*this, "handles",
                        "Handles of tables and iterators may be fed"};
+  Option<bool> Prepared{*this, "prepared",
+                        "Split a feed behind what only prepares it, which may "
+                        "be fed in its place",
+                        true};
   Option<BatchSource> Batch{*this, "batch",
                             "What a queue or an iterator gives: global, the "
                             "batch of the step, or per-replica, that of one "

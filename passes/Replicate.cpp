@@ -44,6 +44,7 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/io/Module.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/rewrite/FedSizes.h"
@@ -75,7 +76,8 @@ private:
   bool refuseDistributed();
   bool refuseHandles();
   bool makeMesh();
-  NodeId onlyIdentity(Endpoint E) const;
+  bool prepares(NodeId N, Endpoint E, size_t Axes) const;
+  Endpoint lastPreparation(const Feed &F) const;
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
   bool settleSizes(const VariableIndex &Vars);
@@ -242,27 +244,66 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
   ++Statistics["splits"];
 }
 
-/// The Identity that alone reads \p E, or NoNode.
-NodeId Replicate::onlyIdentity(Endpoint E) const {
-  NodeId Found = NoNode;
-  bool Other = false;
-  G->forEachUse(E.Node, [&](Use U) {
-    if (!G->isData(U) || G->input(U.User, U.Index) != E)
-      return;
-    Other |= Found != NoNode || !G->isOp(U.User, op::Identity) ||
-             G->inputs(U.User).size() != 1;
-    Found = U.User;
-  });
-  return Other ? NoNode : Found;
+/// Whether \p N gives \p E another name, or each element of it another value by
+/// constants that have some of its last \p Axes axes at most: `images / 255`.
+bool Replicate::prepares(NodeId N, Endpoint E, size_t Axes) const {
+  if (G->isOp(N, op::Identity))
+    return G->inputs(N).size() == 1;
+  if (!(ruleOf(G->opName(N)).Is & trait::Elementwise) ||
+      G->inputs(N).size() != G->node(N).NumData ||
+      G->numOutputs(N).value_or(0) != 1 ||
+      G->outputType(N, 0) != G->outputType(E))
+    return false;
+  bool AnyConstant = false;
+  return all_of(G->dataInputs(N),
+                [&](Endpoint Of) {
+                  if (Of == E)
+                    return true;
+                  auto Value = G->isOp(Of.Node, op::Const)
+                                   ? constValue(*G, Of.Node)
+                                   : std::nullopt;
+                  AnyConstant = true;
+                  return Value && !Value->Shape.UnknownRank &&
+                         Value->Shape.Dims.size() <= Axes;
+                }) &&
+         AnyConstant;
+}
+
+/// The last of what prepares the feed \p F, one node after the other. It may be
+/// fed in its place: who wrote `x = tf.placeholder(..) / 255` has no other
+/// name.
+Endpoint Replicate::lastPreparation(const Feed &F) const {
+  if (F.Named || !*Options.Prepared)
+    return F.At;
+  // Those behind the one that is split.
+  auto Shape = G->opName(F.At.Node).starts_with(op::Placeholder)
+                   ? sourceShape(*G, F.At)
+                   : std::nullopt;
+  bool IsKnown = Shape && !Shape->UnknownRank && F.Axis >= 0 &&
+                 static_cast<size_t>(F.Axis) < Shape->Dims.size();
+  size_t Axes = IsKnown ? Shape->Dims.size() - F.Axis - 1 : 0;
+  Endpoint Last = F.At;
+  for (;;) {
+    NodeId Next = NoNode;
+    bool Other = false;
+    G->forEachUse(Last.Node, [&](Use U) {
+      if (!G->isData(U) || G->input(U.User, U.Index) != Last)
+        return;
+      Other |= (Next != NoNode && Next != U.User) ||
+               !(Shape ? prepares(U.User, Last, Axes)
+                       : G->isOp(U.User, op::Identity) &&
+                             G->inputs(U.User).size() == 1);
+      Next = U.User;
+    });
+    if (Other || Next == NoNode || !G->hasUses(Next))
+      return Last;
+    Last = {Next, 0};
+  }
 }
 
 void Replicate::splitFeeds() {
   for (const Feed &F : Feeds) {
-    // What only gives a feed another name may be fed as well.
-    Endpoint Last = F.At;
-    for (NodeId N = onlyIdentity(Last); !F.Named && N != NoNode;
-         N = onlyIdentity(Last))
-      Last = {N, 0};
+    Endpoint Last = lastPreparation(F);
     if (F.Axis >= 0) {
       split(Last.Node, Last.Port, F.Axis, F.Batch);
     } else {

@@ -58,6 +58,9 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
 static ReplicateOptions replicateOptions(const StrategyOptions &O,
                                          bool OnGpus) {
   ReplicateOptions R = O.Replicate;
+  // A worker is fed its rows, and prepares them.
+  if (O.To != Lowering::Replicas || O.BetweenGraphs)
+    R.Prepared = false;
   for (const std::string &Name : O.WholeFeeds)
     R.Feed.add(Name + "=copy");
   if (!O.Tasks.empty()) {

@@ -312,6 +312,31 @@ def test_state_is_fed(dynamic, batch, replicas):
             harness.assert_all_close(got[1], want[1], "unfed")
 
 
+# --- What prepares a feed. ---
+
+
+def prepared(b: Builder):
+    pixels, y = b.placeholder("pixels", [4]), b.placeholder("y", [])
+    x = tf.subtract(tf.realdiv(pixels, tf.cast(2.0, b.dtype)), np.array([0.1, 0.2, 0.3, 0.4], b.spec.dtype), name="x")
+    h = tf.tanh(tf.matmul(x, b.variable("w", [4, 3])))
+    descend(b, b.loss(b.total(tf.square(tf.reduce_sum(h, 1) - y))))
+
+
+@pytest.mark.parametrize("batch", [None, BATCH])
+def test_what_prepares_a_feed_is_fed(batch):
+    """`x = tf.placeholder(..) / 2 - mean`: x is fed, or the placeholder."""
+    path = compare.export(Spec("prepared", batch=batch), prepared)
+    out = compare.same_steps(path, Options(3), with_shapes([4], []))
+    names = ("pixels:0", "y:0")
+    with Session(path) as one, Session(out, 3) as many:
+        for session in (one, many):
+            session.restart()
+        for rows in with_shapes([4], []):
+            for session in (one, many):
+                session.run(["train_op"], dict(zip(names, rows)))
+            harness.assert_all_close(many.values(), one.values(), "fed the placeholder")
+
+
 # --- Sizes that are equal by chance. ---
 
 
