@@ -2,10 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes updates of reference variables wait for reads of the same step that
-// nothing orders with them. Optimizer.compute_gradients puts a barrier behind
-// the gradients of each op; tf.gradients does not, so the gradient of a product
-// may read the weights while they are updated:
+// Settles what a step reads of reference variables: before an update, or what
+// it wrote.
+//
+// Updates wait for reads of the same step that nothing orders with them.
+// Optimizer.compute_gradients puts a barrier behind the gradients of each op;
+// tf.gradients does not, so the gradient of a product may read the weights
+// while they are updated:
 //
 //     dx = MatMul(dy, w)                  dx = MatMul(dy, w)
 //     dw = MatMul(x, dy)             →    dw = MatMul(x, dy)
@@ -17,10 +20,20 @@
 // normal form of the input, and the certificate takes its snapshot behind it.
 // It is said in a warning, because one device may have taken the other order.
 //
+// What uses after an update what was read before it sees what was written: on
+// one device that is the same memory, in another process it is a copy of what
+// was there before. So the variable is read again, which gives the same on one
+// device:
+//
+//     r = Identity(w)                     r = Identity(w)
+//     average = AssignSub(a, r, ^step) →  r/late = Identity(w, ^step)
+//                                         average = AssignSub(a, r/late, ^step)
+//
 // Relies on: functions are inlined.
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/infer/graph/LateUses.h"
 #include "lib/infer/graph/ReadOrder.h"
 #include "lib/io/Module.h"
 #include "lib/pass/Pass.h"
@@ -35,9 +48,10 @@ namespace {
 class OrderReads final : public PassBase<OrderReads> {
 public:
   static constexpr PassInfo Info = {
-      "order-reads", "Make updates wait for reads that the input leaves open",
+      "order-reads", "Settle what is read before an update and what after it",
       "An update of a reference variable waits for the readers of the same\n"
-      "step that nothing orders with it, where it needs all that they need."};
+      "step that nothing orders with it, where it needs all that they need.\n"
+      "What uses a read after an update of the variable reads it again."};
 
   Effect effect() const override { return Effect::Normalises; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
@@ -47,19 +61,23 @@ PassResult OrderReads::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   std::vector<OpenRead> Reads = findOpenReads(G);
   Statistics["reads ordered"] = Reads.size();
-  if (Reads.empty())
-    return PassResult::Unchanged;
-  auto [Reader, Update] = Reads.front();
-  std::string Message = formatv(
-      "reads a variable for a gradient, and nothing in the input orders that "
-      "with its update '{0}', as with tf.gradients: here the read comes first, "
-      "one device may take the new value",
-      G.name(Update));
-  if (Reads.size() > 1)
-    Message += formatv("; and {0} more like this", Reads.size() - 1).str();
-  Diags.warning("order", G.name(Reader), std::move(Message));
-  orderReads(G, Reads);
-  return PassResult::Changed;
+  if (!Reads.empty()) {
+    auto [Reader, Update] = Reads.front();
+    std::string Message = formatv(
+        "reads a variable for a gradient, and nothing in the input orders that "
+        "with its update '{0}', as with tf.gradients: here the read comes "
+        "first, one device may take the new value",
+        G.name(Update));
+    if (Reads.size() > 1)
+      Message += formatv("; and {0} more like this", Reads.size() - 1).str();
+    Diags.warning("order", G.name(Reader), std::move(Message));
+    orderReads(G, Reads);
+  }
+  std::vector<LateUse> Late = findLateUses(G).Known;
+  Statistics["uses that read again"] = Late.size();
+  readAgain(G, Late);
+  return Reads.empty() && Late.empty() ? PassResult::Unchanged
+                                       : PassResult::Changed;
 }
 
 } // namespace

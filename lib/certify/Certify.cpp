@@ -7,11 +7,13 @@
 #include "lib/certify/Certify.h"
 
 #include "lib/certify/compare/Certificate.h"
+#include "lib/certify/compare/LateUseCheck.h"
 #include "lib/certify/fold/Fold.h"
 #include "lib/certify/partition/PartitionCheck.h"
 #include "lib/certify/partition/PartitionLike.h"
 #include "lib/certify/workers/AsyncCheck.h"
 #include "lib/certify/workers/WorkersCheck.h"
+#include "lib/infer/graph/LateUses.h"
 #include "lib/infer/graph/ReadOrder.h"
 #include "lib/io/inline/Inline.h"
 #include "lib/program/Program.h"
@@ -27,8 +29,10 @@ namespace graft::certify {
 /// Gives the input \p G the form of which \p Outputs were made.
 static void normalise(Graph &G, ArrayRef<const Graph *> Outputs) {
   inlineCalls(G, {.Kept = {}, .Like = Outputs.front()});
-  if (any_of(Outputs, [](const Graph *Out) { return hasOrderedReads(*Out); }))
+  if (any_of(Outputs, [](const Graph *Out) { return hasOrderedReads(*Out); })) {
     orderReads(G, findOpenReads(G));
+    readAgain(G, findLateUses(G).Known);
+  }
 }
 
 bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
@@ -37,7 +41,7 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
   normalise(G, &Output);
   if (readMesh(Output).Node != NoNode && stampedReplicas(Output) == 0)
     return partitionLike(Input, Output, Diags) &&
-           certifyProgram(G, Output, Diags);
+           certifyProgram(G, Output, Diags) && checkLateUses(Output, Diags);
   bool Parts = !newPartitions(G, Output).empty();
   if (What == Claim::Parts && !Parts)
     return true;
@@ -45,7 +49,7 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
   if (Parts && (What == Claim::Parts || countReplicas(Output, G) == 0))
     return checkPartition(InputGraph(G), Output, Diags);
   return partitionLike(Input, Output, Diags) &&
-         certifyLowered(G, Output, Diags);
+         certifyLowered(G, Output, Diags) && checkLateUses(Output, Diags);
 }
 
 bool doesNotWait(const Graph &Output) { return isAsync(Output); }
@@ -72,13 +76,14 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
     return false;
   std::unique_ptr<Graph> All = Async ? chiefOfAsync(G, Local, Outputs, Diags)
                                      : joinWorkers(G, Ends, Outputs, Diags);
-  return All && certifyLowered(G, *All, Diags);
+  return All && certifyLowered(G, *All, Diags) && checkLateUses(*All, Diags);
 }
 
 bool check(const InputGraph &Input, const Graph &Output,
            DiagnosticEngine &Diags, Claim What) {
   return What == Claim::Parts ? checkPartition(Input, Output, Diags)
-                              : certifyProgram(Input, Output, Diags);
+                              : certifyProgram(Input, Output, Diags) &&
+                                    checkLateUses(Output, Diags);
 }
 
 } // namespace graft::certify

@@ -16,6 +16,7 @@ import compare
 import harness
 import models
 import models_habits
+import numpy as np
 import pytest
 import tensorflow.compat.v2 as tf
 from covering import covering
@@ -208,7 +209,8 @@ def test_more_steps_with_copies(name, workers):
     more_steps(models_habits.HABITS[name], Spec(name), workers, "all-reduce")
 
 
-def more_steps(model, spec, workers, strategy):
+def more_steps(model, spec, workers, strategy, rows=()):
+    """Of what `rows` names each worker has its own rows."""
     data = models_habits.batches(model.data, len(model.steps))
     path = compare.export(spec, model.build)
     want = compare.run(path, data, model.steps, model.fetches, model.after)
@@ -220,9 +222,10 @@ def more_steps(model, spec, workers, strategy):
             feeds = all_of_them.rows(batch)
             got = all_of_them.run([[*model.fetches], step], feeds)
             later = all_of_them.run([*model.after], feeds)
-            for (fetched, _), after in zip(got, later):
-                for ours, theirs in zip((*fetched, *after), want[i][0] + want[i][2]):
-                    harness.assert_close(ours, theirs, f"fetch of step {i}")
+            for k, ((fetched, _), after) in enumerate(zip(got, later)):
+                for name, ours, theirs in zip((*model.fetches, *model.after), (*fetched, *after), want[i][0] + want[i][2]):
+                    own = np.split(theirs, workers)[k] if name in rows else theirs
+                    harness.assert_close(ours, own, f"{name} of step {i}")
             # Each worker has its part of a metric.
             all_of_them.check(want[i][1], f"after step {i}", copies=spec.model != "metrics")
 

@@ -25,7 +25,7 @@ void Cutter::gateWrites() {
   std::vector<NodeId> Writes;
   for (auto [I, Name] : enumerate(Plan.Names)) {
     NodeId N = G.find(Name);
-    if (N == NoNode || Owner[N] != 0 || Rows.contains(N))
+    if (N == NoNode || Owner[N] != 0)
       continue;
     forEachBehind(N, [&, I = I](NodeId At) {
       if (!Vars.isUpdate(G, At))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""many.py updates|variables COUNT: so many updates and readers of one reference, or references that are clipped by a norm of all."""
+"""many.py updates|variables|late COUNT: so many updates and readers of one reference, references that are clipped by a norm of all, or
+updates of one reference one after the other, after each of which a use of what was read before."""
 
 import sys
 
@@ -19,6 +20,12 @@ if what == "updates":
     for i in range(count):
         node(f"m{i}", "Mul", ["r", "y"])
         node(f"u{i}", "AssignAdd", ["v", f"m{i}"])
+elif what == "late":
+    node("v", "VariableV2", attrs=SCALAR)
+    node("r", "Identity", ["v"])
+    for i in range(count):
+        node(f"u{i}", "AssignAdd", ["v", "y"] + ([f"^m{i - 1}"] if i else []))
+        node(f"m{i}", "Mul", ["r", "y", f"^u{i}"])
 else:
     for i in range(count):
         node(f"v{i}", "VariableV2", attrs=SCALAR)
