@@ -654,14 +654,43 @@ static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
   return true;
 }
 
+/// Of one replica nothing is there twice, but what was inserted to bring a
+/// value to a replica is: it passes it on. \p Lowered without that; null if
+/// there is nothing of it.
+static std::unique_ptr<Graph> withoutPlaces(const Graph &Lowered,
+                                            const Graph &Input) {
+  auto IsPlace = [&](const Graph &G, NodeId N) {
+    return G.isLive(N) && G.isOp(N, op::Identity) && G.node(N).NumData == 1 &&
+           G.controlInputs(N).empty() && Input.find(G.name(N)) == NoNode &&
+           !G.hasAttr(N, OriginAttr);
+  };
+  std::unique_ptr<Graph> Result;
+  for (NodeId N = 0; N < Lowered.size() && !Result; ++N)
+    if (IsPlace(Lowered, N))
+      Result = compact(Lowered);
+  for (NodeId N = 0; Result && N < Result->size(); ++N) {
+    if (!IsPlace(*Result, N))
+      continue;
+    Endpoint Value = Result->input(N, 0);
+    for (Use U : Result->uses(N))
+      Result->setInput(
+          U.User, U.Index,
+          {Value.Node, Result->isData(U) ? Value.Port : ControlPort});
+    Result->remove(N);
+  }
+  return Result ? compact(*Result) : nullptr;
+}
+
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
                     DiagnosticEngine &Diags) {
   unsigned Replicas = countReplicas(Lowered, Input);
   if (!verifyTypes(Lowered, Diags) || !verifyCollectives(Lowered, Diags))
     return false;
   // Nothing is there more than once.
-  if (Replicas == 0)
-    return certifyProgram(Input, Lowered, Diags);
+  if (Replicas == 0) {
+    std::unique_ptr<Graph> Plain = withoutPlaces(Lowered, Input);
+    return certifyProgram(Input, Plain ? *Plain : Lowered, Diags);
+  }
   // With one replica there are no copies to be told apart by name.
   if (Replicas == 1)
     return verifyOneReplica(Lowered, Input, Diags);

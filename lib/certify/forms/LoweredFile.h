@@ -9,6 +9,7 @@
 
 #include "lib/graph/Graph.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct CopyName {
 /// numbers. A replicated variable has copies `<v>/<i>`.
 CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
                     llvm::StringRef Name);
+
+/// What \p G has, without a trace of what was erased.
+std::unique_ptr<Graph> compact(const Graph &G);
 
 /// A graph that expand-replicas wrote, in which inserted nodes are recognized.
 struct LoweredFile {

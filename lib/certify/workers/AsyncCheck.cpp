@@ -6,7 +6,7 @@
 
 #include "lib/certify/workers/AsyncCheck.h"
 
-#include "lib/certify/workers/Join.h"
+#include "lib/certify/forms/LoweredFile.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/OpRule.h"

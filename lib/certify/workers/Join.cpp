@@ -656,28 +656,6 @@ bool WorkersJoin::completeWaits() {
   return Good;
 }
 
-std::unique_ptr<Graph> compact(const Graph &G) {
-  auto Compact = std::make_unique<Graph>();
-  std::vector<NodeId> Now(G.size(), NoNode);
-  for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N))
-      continue;
-    Now[N] = Compact->addNode(G.name(N), G.opName(N), {}, NoNode);
-    Compact->setDevice(Now[N], G.device(N));
-    for (const AttrEntry &A : G.attrs(N))
-      Compact->setAttr(Now[N], A.Key, A.Value);
-  }
-  for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N))
-      continue;
-    SmallVector<Endpoint, 8> Inputs(G.inputs(N));
-    for (Endpoint &E : Inputs)
-      E.Node = Now[E.Node];
-    Compact->setInputs(Now[N], Inputs);
-  }
-  return Compact;
-}
-
 bool WorkersJoin::connect() {
   findGroups();
   std::vector<std::optional<std::vector<Endpoint>>> Inputs(L->size());

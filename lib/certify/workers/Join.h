@@ -31,9 +31,6 @@ namespace graft {
 
 class Conditions;
 
-/// What \p G has, without a trace of what was erased.
-std::unique_ptr<Graph> compact(const Graph &G);
-
 /// An end of a message: a file, and the number of it in Puts or Gets.
 struct MessageEnd {
   unsigned File = 0, Index = 0;
