@@ -81,6 +81,22 @@ def late(build):
     return Habit(build, data, fetches=("loss:0", "late:0"))
 
 
+def sliced_columns(b: Builder):
+    """Parts of rows are copies, which are made before the update, since it is made of them."""
+    x, y = b.inputs([5], [1])
+    w = b.variable("w", [5, 3])
+    parts = [tf.slice(w, [0, 0], [5, 1]), w[:, 1:2], tf.split(w, 3, axis=1)[2]]
+    loss = b.loss(b.total(tf.square(tf.matmul(x, tf.concat(parts, 1)) - y)))
+    optimizer = tf1.train.GradientDescentOptimizer(0.1 / b.per)
+    gradients = [b.scaled(g) for g, _ in optimizer.compute_gradients(loss)]
+    with tf.control_dependencies([loss]):
+        step = optimizer.apply_gradients([(gradients[0], w)], name="step")
+    with tf.control_dependencies([step]):
+        late = tf.identity(sum(tf.reduce_sum(p) * i for i, p in enumerate(parts, start=1)), name="late")
+    with tf.control_dependencies([late]):
+        tf.no_op(name="train_op")
+
+
 def chosen(x, rows, w, table):
     return tf.cond(tf.reduce_sum(x) > 0.0, lambda: tf.reduce_sum(w) * 2.0, lambda: tf.reduce_sum(table) * 3.0)
 
@@ -126,6 +142,7 @@ MODELS = {
     "written_again": late(written_again),
     "of_an_update": late(of_an_update),
     "averaged": late(averaged),
+    "sliced_columns": late(sliced_columns),
 }
 
 # What is read may be the variable's memory or a copy of it: which, graft does not know.
