@@ -175,6 +175,20 @@ bool Fetches::hasStaticBatch() const {
   });
 }
 
+/// Whether only the size of what it reads matters to \p U.
+bool Fetches::readsSize(Use U) const {
+  return ruleOf(G.opName(U.User)).Is & trait::ReadsSizes ||
+         G.isOp(U.User, op::OnesLike) || G.isOp(U.User, op::ZerosLike);
+}
+
+/// Whether \p E has an error for each example and nobody adds them up: a
+/// gradient of it begins with as many ones.
+bool Fetches::isLossOfRows(Endpoint E) const {
+  return isFloating(G.outputType(E)) && hasValue(E) &&
+         G.anyUse(E.Node,
+                  [&](Use U) { return G.input(U) == E && readsSize(U); });
+}
+
 /// The nodes to which the batch was lost on the way, nothing being known of
 /// their values or shapes, and where that met tensors that all replicas read.
 std::vector<bool> Fetches::findLost() const {
@@ -222,8 +236,9 @@ void Fetches::addSinks() {
         G.node(N).Flags & NF_LocalName || Facts.Vars.isUpdate(G, N))
       continue;
     bool Aggregates = !hasNoAggregate(G, Facts, {N, 0});
-    if (G.anyUse(
-            N, [&](Use U) { return G.isData(U) && G.isPerReplica(U.User); })) {
+    if (G.anyUse(N, [&](Use U) {
+          return G.isData(U) && G.isPerReplica(U.User) && !readsSize(U);
+        })) {
       // Who asks for the variable, as a VariableDef does, means all copies. And
       // a scalar over all rows, such as a loss to which a penalty is added, is
       // what people fetch. Merged, it costs nothing unless they do.
@@ -278,23 +293,38 @@ bool Fetches::isResult(Endpoint E) const {
          (!Number.isVarying() || Facts.Types.isByPolicy(Number));
 }
 
-/// Whether the value of \p N on all replicas can be given its name: it is
-/// proved, holds rows or terms, and is no size.
-bool Fetches::hasValue(NodeId N) const {
+/// Whether the value of \p E on all replicas can be given its name: it is
+/// proved, holds rows or terms, and is no size. Of more than two outputs, which
+/// are parts of a value, nobody asks for one.
+bool Fetches::hasValue(Endpoint E) const {
+  NodeId N = E.Node;
   if (G.node(N).Kind != Inserted::No || G.node(N).Flags & NF_LocalName ||
       Facts.Vars.isUpdate(G, N) || Facts.Types.usesState(N) ||
-      Facts.Dims.numOutputs(N) != 1 || isInLoop(N))
+      Facts.Dims.numOutputs(N) > 2 || isInLoop(N))
     return false;
   // With one row on each replica it has an axis less there.
   if (G.isOp(N, op::Sum) && G.node(N).NumData > 1 &&
       G.isOp(G.input(N, 1).Node, op::BroadcastGradientArgs))
     return false;
-  ReplicationType Type = Facts.Types.number({N, 0});
-  unsigned DataType = G.outputType(N, 0);
+  ReplicationType Type = Facts.Types.number(E);
+  unsigned DataType = G.outputType(E);
   bool HoldsRows = !Type.Zero && Type.Order != ReplicationType::AnyOrder;
   return HoldsRows && !Type.isTrue() && !Type.isVarying() && !Type.Symbolic &&
          DataType != DT_VARIANT && DataType != DT_RESOURCE &&
-         Facts.Dims.shape({N, 0});
+         Facts.Dims.shape(E);
+}
+
+/// Gives \p N its name, and a second output that has as many axes: who asks for
+/// the errors of examples does not wait for their gradient, which is larger.
+/// How many names are new.
+size_t Fetches::addValues(NodeId N) {
+  if (!hasValue({N, 0}))
+    return 0;
+  size_t New = Found.try_emplace({N, 0}, false).second;
+  if (Facts.Dims.numOutputs(N) > 1 && hasValue({N, 1}) &&
+      Facts.Dims.shape({N, 0})->size() == Facts.Dims.shape({N, 1})->size())
+    New += Found.try_emplace({N, 1}, false).second;
+  return New;
 }
 
 /// Whether \p N has a vector for each example, as the state of a recurrence,
@@ -364,9 +394,9 @@ void Fetches::addForward() {
   std::vector<NodeId> Work, Before;
   BitVector Reached(G.size());
   for (const auto &[Tensor, Named] : Found)
-    if (NodeId N = Tensor.first;
-        sumsUpBatch({N, Tensor.second}) && !OfGradients[N])
-      Work.push_back(N);
+    if (Endpoint E{Tensor.first, Tensor.second};
+        !OfGradients[E.Node] && (sumsUpBatch(E) || isLossOfRows(E)))
+      Work.push_back(E.Node);
   for (NodeId N : Facts.Order)
     if (isKeptOnce(G, N) && isScalar({N, 0}) &&
         isFloating(G.outputType({N, 0})) && !OfGradients[N])
@@ -376,8 +406,8 @@ void Fetches::addForward() {
     if (Reached[N] || !G.isPerReplica(N))
       continue;
     Reached.set(N);
-    if (LeftAfter != 0 && hasValue(N))
-      LeftAfter -= Found.try_emplace({N, 0}, false).second;
+    if (LeftAfter != 0)
+      LeftAfter -= std::min(LeftAfter, addValues(N));
     auto &Next = any_of(G.dataInputs(N), IsWeight) ? Before : Work;
     for (Endpoint E : G.dataInputs(N))
       Next.push_back(E.Node);
@@ -387,8 +417,8 @@ void Fetches::addForward() {
     if (Reached[N] || OfGradients[N])
       continue;
     Reached.set(N);
-    if (G.isPerReplica(N) && mayBeState(N) && hasValue(N))
-      Left -= Found.try_emplace({N, 0}, false).second;
+    if (G.isPerReplica(N) && mayBeState(N))
+      Left -= std::min(Left, addValues(N));
     for (Endpoint E : G.dataInputs(N))
       Before.push_back(E.Node);
   }

@@ -45,12 +45,13 @@ public:
   /// scalars that sum up the batch.
   void addSinks();
   /// Adds what leads to a loss, as far as it is proved: who trains fetches it.
-  /// A loss is what sums up the batch in a scalar. All that is computed after
-  /// the last variable has its name (predictions, errors of each example); of
-  /// what comes before, what is a vector for each example and next to a loss,
-  /// as much as lets the output grow little. What only has the size of the
-  /// batch (the zero state of a recurrent network) is fed as often as it is
-  /// fetched, and nobody reads a merged value: it has no name.
+  /// A loss is what sums up the batch in a scalar, or the errors of each
+  /// example that a gradient begins at. All that is computed after the last
+  /// variable has its name (predictions, errors of each example); of what comes
+  /// before, what is a vector for each example and next to a loss, as much as
+  /// lets the output grow little. What only has the size of the batch (the zero
+  /// state of a recurrent network) is fed as often as it is fetched, and nobody
+  /// reads a merged value: it has no name.
   void addForward();
 
   /// Nodes that \p Names names, and results that nothing reads, which have no
@@ -81,7 +82,10 @@ private:
   std::vector<bool> findLost() const;
   bool readsState(NodeId N) const;
   bool isResult(Endpoint E) const;
-  bool hasValue(NodeId N) const;
+  bool readsSize(Use U) const;
+  bool isLossOfRows(Endpoint E) const;
+  bool hasValue(Endpoint E) const;
+  size_t addValues(NodeId N);
   bool mayBeState(NodeId N) const;
 
   const Graph &G;

@@ -7,6 +7,8 @@
 #include "lib/infer/batch/FeedRanks.h"
 
 #include "lib/graph/Graph.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/infer/sizes/Dims.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
@@ -141,6 +143,13 @@ static unsigned axesSliced(const Graph &G, Use U) {
   return static_cast<unsigned>(Axes);
 }
 
+/// Whether \p U takes an element of a list: a scalar, as it is used.
+static bool takesScalar(const Graph &G, Use U) {
+  return axesSliced(G, U) == 1 &&
+         G.intAttr(U.User, "shrink_axis_mask").value_or(0) == 1 &&
+         isScalarFeed(G, {U.User, 0});
+}
+
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
   SmallVector<Endpoint, 8> Work{Feed};
   unsigned Wanted = 0, Sliced = 0;
@@ -153,7 +162,8 @@ std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
         Uses.push_back(U);
     });
     for (Use U : Uses) {
-      for (unsigned Axes : {axesWanted(G, U), axesCounted(G, U)}) {
+      unsigned OfList = takesScalar(G, U) ? 1 : 0;
+      for (unsigned Axes : {axesWanted(G, U), axesCounted(G, U), OfList}) {
         Agree &= Axes == 0 || Wanted == 0 || Wanted == Axes;
         Wanted = std::max(Wanted, Axes);
       }
@@ -174,10 +184,77 @@ std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
   return Wanted != 0 ? Wanted : Sliced;
 }
 
+/// Whether \p N is `max(x, 0) - Product` of a product of \p X, with which the
+/// sigmoid cross-entropy of TensorFlow begins.
+static bool isSigmoidError(const Graph &G, NodeId N, Endpoint Product,
+                           Endpoint X) {
+  if (!G.isOp(N, op::Sub) || G.input(N, 1) != Product)
+    return false;
+  NodeId Positive = G.input(N, 0).Node;
+  if ((!G.isOp(Positive, op::Select) && !G.isOp(Positive, op::SelectV2)) ||
+      G.input(Positive, 1) != X)
+    return false;
+  NodeId Is = G.input(Positive, 0).Node;
+  return G.isOp(Is, op::GreaterEqual) && G.input(Is, 0) == X &&
+         G.isOp(G.input(Is, 1).Node, op::ZerosLike);
+}
+
+/// The logits of which \p Feed has the labels. A loss of TensorFlow wants both
+/// to be of one shape.
+static std::optional<Endpoint> logitsOf(const Graph &G, Endpoint Feed) {
+  SmallVector<Endpoint, 8> Work{Feed};
+  std::optional<Endpoint> Logits;
+  for (size_t I = 0; I < Work.size() && I < 16 && !Logits; ++I) {
+    Endpoint E = Work[I];
+    G.forEachUse(E.Node, [&](Use U) {
+      if (U.Index >= G.node(U.User).NumData || G.input(U) != E)
+        return;
+      NodeId N = U.User;
+      if (G.isOp(N, op::Identity) || G.isOp(N, op::Cast) ||
+          G.isOp(N, op::StopGradient))
+        Work.push_back({N, 0});
+      if (G.isOp(N, op::Mul)) {
+        Endpoint X = G.input(N, 1 - U.Index);
+        if (G.anyUse(N, [&](Use Of) {
+              return isSigmoidError(G, Of.User, {N, 0}, X);
+            }))
+          Logits = X;
+      }
+      if (G.isOp(N, op::Reshape) && U.Index == 0)
+        G.forEachUse(N, [&](Use Of) {
+          NodeId X = G.input(Of.User, 0).Node;
+          if (G.isOp(Of.User, op::SoftmaxCrossEntropyWithLogits) &&
+              Of.Index == 1 && G.isOp(X, op::Reshape))
+            Logits = G.input(X, 0);
+        });
+    });
+  }
+  return Logits;
+}
+
+/// How many axes \p E has. A Squeeze without axes drops those that have one
+/// element; the rows of a batch are more.
+static std::optional<unsigned> rankOf(const Graph &G, const DimAnalysis &Dims,
+                                      Endpoint E) {
+  if (auto Shape = Dims.shape(E))
+    return Shape->size();
+  auto Axes = G.isOp(E.Node, op::Squeeze)
+                  ? G.intListAttr(E.Node, "squeeze_dims")
+                  : std::nullopt;
+  if (!G.isOp(E.Node, op::Squeeze) || (Axes && !Axes->empty()))
+    return std::nullopt;
+  auto Shape = Dims.shape(G.input(E.Node, 0));
+  if (!Shape)
+    return std::nullopt;
+  return count_if(*Shape, [&](DimId D) { return Dims.table().number(D) != 1; });
+}
+
 void declareRanks(Graph &G, DiagnosticEngine &Diags) {
   uint32_t Op = 0;
   while (Op < G.numOps() && G.opNameOf(Op) != op::Placeholder)
     ++Op;
+  std::vector<NodeId> Order;
+  std::optional<DimAnalysis> Dims; // Few graphs need it.
   for (NodeId N = 0; N < G.size(); ++N) {
     if (G.node(N).Op != Op || !G.isLive(N) || !G.hasUses(N))
       continue;
@@ -185,7 +262,16 @@ void declareRanks(Graph &G, DiagnosticEngine &Diags) {
     if (!Shape || !Shape->UnknownRank || isScalarFeed(G, {N, 0}))
       continue;
     auto Axes = rankOfFeed(G, {N, 0});
-    if (!Axes)
+    if (auto Logits = Axes ? std::nullopt : logitsOf(G, {N, 0})) {
+      if (!Dims) {
+        DimOptions Options;
+        Options.Unpatched = true;
+        Order = topologicalOrder(G);
+        Dims.emplace(G, Order, Options);
+      }
+      Axes = rankOf(G, *Dims, *Logits);
+    }
+    if (!Axes || *Axes == 0)
       continue;
     ShapeValue Declared;
     Declared.Dims.assign(*Axes, -1);

@@ -24,12 +24,12 @@ namespace graft {
 bool isScalarFeed(const Graph &G, Endpoint Feed);
 
 /// How many axes \p Feed has, of which the graph does not say the rank: as many
-/// as an op wants where it goes, or as it is sliced along. Nothing if that is
-/// not said, or in more than one way.
+/// as an op wants where it goes, or as it is sliced along; one if it is a list
+/// of scalars. Nothing if that is not said, or in more than one way.
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed);
 
 /// Says of the placeholders of \p G without a rank how many axes they have, as
-/// far as that is known. Scalars are left as they are.
+/// far as that is known. Labels have as many as the logits of a loss. Scalars are left as they are.
 void declareRanks(Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft
