@@ -396,6 +396,25 @@ std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
   return Result;
 }
 
+/// Whether \p Zeros go on with rows that were concatenated on each replica: as
+/// zeros they have that order, and fed for the whole batch another.
+static bool meetsJoinedRows(const Graph &G, const ProgramFacts &Facts,
+                            NodeId Zeros) {
+  SmallVector<NodeId, 8> Work{Zeros};
+  bool Meets = false;
+  for (size_t I = 0; I < Work.size() && I < 16 && !Meets; ++I)
+    G.forEachUse(Work[I], [&](Use U) {
+      if (!G.isData(U))
+        return;
+      Meets |= Facts.Types.natural({U.User, 0}).isJoined();
+      StringRef Op = G.opName(U.User);
+      if (Op == op::Enter || Op == op::Merge || Op == op::Switch ||
+          Op == op::Identity)
+        Work.push_back(U.User);
+    });
+  return Meets;
+}
+
 /// Tensors of which people feed other values than the graph computes, with a
 /// row for each example. Zeros that recurrences begin with: arithmetic with
 /// zeros would be pointless if nobody ever fed anything else, the state where
@@ -440,7 +459,7 @@ std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
       All &=
           G.isData(U) && beginsWith(G.opName(U.User)) && !beginsSum(G, U.User);
     });
-    if (Any && All)
+    if (Any && All && !meetsJoinedRows(G, Facts, N))
       Found.push_back(N);
   }
   if (Found.empty())

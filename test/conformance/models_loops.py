@@ -150,6 +150,17 @@ def dynamic(cell, lengths=False, time=None):
     return build
 
 
+def paired(b: Builder):
+    """Two sequences of each example are rows of one loop, joined on each replica: a siamese network. It begins with zeros; its
+    last state is taken apart, and nobody reads the other and the outputs, for which no loop is worth computing once."""
+    x, y = b.inputs([STEPS, 2], [1])
+    with seeded(b):
+        both = tf.concat([x, tf.reverse(x, [1])], 0)
+        _, state = tf1.nn.dynamic_rnn(cells.LSTMCell(WIDTH, dtype=b.dtype), both, dtype=b.dtype)
+    left, right = tf.split(state.h, 2)
+    regress(b, left * tf.tanh(right) + right, y, WIDTH)
+
+
 def projected(b: Builder):
     """One layer for every step of every row, where the number of steps is fed."""
     x, y = b.inputs([None, 2], [1])
@@ -416,6 +427,7 @@ LOOPS: Dict[str, Habit] = {
     "dynamic_basic_lstm": Habit(dynamic(cells.BasicLSTMCell), sequences(2)),
     "dynamic_lstm": Habit(dynamic(cells.LSTMCell, lengths=True), with_lengths(2)),
     "dynamic_gru": Habit(dynamic(cells.GRUCell, lengths=True, time=STEPS), with_lengths(2)),
+    "paired": Habit(paired, sequences(2), flags=("--min-spread=90",)),
     "projected": Habit(projected, sequences(2)),
     "static_lstm": Habit(unrolled(cells.LSTMCell), sequences(2)),
     "longest": Habit(longest, with_lengths(None)),

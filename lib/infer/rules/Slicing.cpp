@@ -470,6 +470,19 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
   return None;
 }
 
+/// Split or Slice of zeros: they have the rows of every order, also those of
+/// parts that were joined, with which a loop goes on that begins with zeros.
+/// Varying when a part has not the rows of a replica.
+ReplicationType partOfZeros(const TypeContext &C, unsigned I,
+                            ReplicationType X) {
+  bool Parts = C.isOp(op::Split) || C.isOp(op::SplitV) || C.isOp(op::Slice);
+  for (unsigned J = 0; J < C.numData(); ++J)
+    Parts &= J == I || C.isSize(J);
+  for (unsigned Port = 0; Port < C.numResults(); ++Port)
+    Parts &= C.localAxis(C.out(Port)) == X.Axis;
+  return Parts ? X : ReplicationType::varying(C.N);
+}
+
 /// The batch axis must be taken whole.
 ReplicationType partType(TypeContext &C) {
   unsigned I = C.isOp(op::Split) ? 1 : C.isOp(op::StridedSliceGrad) ? 4 : 0;
@@ -483,6 +496,9 @@ ReplicationType partType(TypeContext &C) {
     return C.varyingLike(X);
   if (X.isJoined())
     if (ReplicationType Own = ownPart(C, I, X); !Own.isVarying())
+      return Own;
+  if (X.isSharded() && X.Zero)
+    if (ReplicationType Own = partOfZeros(C, I, X); !Own.isVarying())
       return Own;
   bool BySize = false;
   for (unsigned J = 0; J < C.numData(); ++J) {

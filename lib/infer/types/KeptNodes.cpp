@@ -250,6 +250,28 @@ bool TypeInference::keepCause() {
   return true;
 }
 
+/// Whether \p Result has rows in the order of a loop that goes on with rows
+/// that each replica joined. For a result that nobody reads, such as the last
+/// state, no loop is computed once.
+bool TypeInference::isJoinedInLoop(NodeId Result) const {
+  auto Leaves = [&](NodeId Node) {
+    return G.isOp(Node, op::Exit) || G.isOp(Node, op::RefExit);
+  };
+  std::vector<NodeId> Work{Result};
+  DenseSet<NodeId> Seen{Result};
+  while (!Work.empty()) {
+    NodeId Node = Work.back();
+    Work.pop_back();
+    if (Leaves(Node))
+      return true;
+    for (Endpoint E : G.dataInputs(Node))
+      if ((Leaves(E.Node) || T.natural(E).isJoined()) &&
+          Seen.insert(E.Node).second)
+        Work.push_back(E.Node);
+  }
+  return false;
+}
+
 /// Sees to it that all replicas together have a value of operand \p I.
 bool TypeInference::keepOperand(unsigned I) {
   Endpoint E = input(I);
@@ -424,6 +446,10 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
         whyNotKept(Node) || G.node(Node).Kind != Inserted::No)
       return;
     at(Node);
+    // Nobody can fetch what is in a loop.
+    if ((Loops && !Loops->nest(Node).empty()) ||
+        (T.natural(out(0)).isJoined() && isJoinedInLoop(Node)))
+      return;
     // What it reads may vary as the user says.
     for (unsigned I = 0; I < numData(); ++I)
       if (T.natural(input(I)).isUnrelated())

@@ -75,6 +75,7 @@ private:
   bool claimsRows(NodeId Node) const;
   bool keepCause();
   bool keepOperand(unsigned I);
+  bool isJoinedInLoop(NodeId Result) const;
   bool keepMerged();
   bool holdsSizes(unsigned Port) const;
   void inferKept();
