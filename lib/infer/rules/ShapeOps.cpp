@@ -306,6 +306,24 @@ static void shapeOf(TypeContext &C) {
     C.set(Port, sizesType(C, Port));
 }
 
+/// The op fails where the sizes do not go together: those of one replica, and
+/// such as nobody knows of a tensor that all replicas have whole.
+static void comparedSizes(TypeContext &C) {
+  bool AnyLocal = false, AnyOpen = false;
+  for (unsigned I = C.opName() == op::ConcatOffset ? 1 : 0; I < C.numData();
+       ++I) {
+    bool IsKnown = C.D.value(C.input(I)).has_value();
+    bool IsSize = C.operand(I).Symbolic;
+    AnyLocal |= IsSize;
+    AnyOpen |= !IsKnown && !IsSize && C.operand(I).isReplicated();
+  }
+  if (AnyLocal && AnyOpen)
+    C.setAll(C.varying("compares per-replica sizes with those of a tensor of "
+                       "unknown rank"));
+  else
+    shapeOf(C);
+}
+
 void zeros(TypeContext &C) { C.setAll(likeType(C, /*Zero=*/true)); }
 void ones(TypeContext &C) { C.setAll(likeType(C, /*Zero=*/false)); }
 void fill(TypeContext &C) { C.setAll(fillType(C)); }
@@ -343,9 +361,11 @@ ArrayRef<OpRule> families::shapeOps() {
              .Elements = ElementsOf::Nothing}),
       entry(op::BroadcastGradientArgs, ShapeOf,
             {.Sizes = sizes::broadcastGradientArgs,
+             .Type = types::comparedSizes,
              .Is = ComparesSizes,
              .Elements = ElementsOf::Nothing}),
-      entry(op::ConcatOffset, ShapeOf, {.Sizes = sizes::concatOffset}),
+      entry(op::ConcatOffset, ShapeOf,
+            {.Sizes = sizes::concatOffset, .Type = types::comparedSizes}),
       {.Op = op::DynamicStitch,
        .Sizes = sizes::stitch,
        .Type = types::whole,

@@ -14,6 +14,7 @@
 
 #include "lib/graph/PerOp.h"
 #include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
@@ -58,6 +59,7 @@ private:
   void cut();
   bool takeBranches();
   bool close();
+  bool holdsLoops();
   void takeConstants();
   NodeId twin(NodeId N, Copies Count);
   void doubleReads();
@@ -220,6 +222,25 @@ bool StepFinder::close() {
     }
     Step.Members[N] = true;
   }
+  return true;
+}
+
+/// An iteration of a loop is in the step as a whole, or not at all.
+bool StepFinder::holdsLoops() {
+  auto Loops = LoopInfo::find(G, Order);
+  if (!Loops)
+    return true;
+  for (NodeId N : Order)
+    for (Endpoint E : G.dataInputs(N))
+      if (Step.Members[N] != Step.Members[E.Node] &&
+          Loops->givesInside(E.Node)) {
+        Diags.error(originName(G, Step.Members[N] ? E.Node : N),
+                    "is in a loop of the step, and waits for what runs once "
+                    "after a part of it, so a TPU computation cannot have the "
+                    "loop as a whole; give variables a copy per replica "
+                    "(--variable=NAME=mirrored), or export the train op alone");
+        return false;
+      }
   return true;
 }
 
@@ -392,12 +413,22 @@ bool StepFinder::leaveBranches() {
 /// Whoever runs a part of the step runs all of it, so all its effects must be
 /// what one node runs.
 void StepFinder::checkRoots() {
-  // The updates that a node waits for, as far as they are counted.
+  // The updates that a node waits for, as far as they are counted: those of the
+  // step, and those on the host that use what it gives.
   std::vector<NodeId> Updates;
-  for (NodeId N : Order)
-    if (Step.isMember(N) && Vars.isUpdate(G, N))
-      Updates.push_back(N);
-  if (Updates.size() < 2)
+  std::vector<bool> UsesStep(G.size()), Counted(G.size());
+  bool AnyMember = false;
+  for (NodeId N : Order) {
+    UsesStep[N] = Step.isMember(N) || any_of(G.inputs(N), [&](Endpoint E) {
+                    return UsesStep[E.Node];
+                  });
+    if (!UsesStep[N] || !Vars.isUpdate(G, N))
+      continue;
+    Updates.push_back(N);
+    Counted[N] = true;
+    AnyMember |= Step.isMember(N);
+  }
+  if (!AnyMember || Updates.size() < 2)
     return;
   // From the last update on backwards: the one that everything is before.
   std::vector<bool> Later(G.size());
@@ -420,7 +451,7 @@ void StepFinder::checkRoots() {
     while (!Work.empty()) {
       NodeId N = Work.back();
       Work.pop_back();
-      Count += Step.isMember(N) && Vars.isUpdate(G, N);
+      Count += Counted[N];
       for (Endpoint E : G.inputs(N))
         if (!Seen[E.Node]) {
           Seen[E.Node] = true;
@@ -473,7 +504,7 @@ std::optional<TpuStep> StepFinder::find() {
     return std::nullopt;
   }
   cut();
-  if (!takeBranches() || !close())
+  if (!takeBranches() || !close() || !holdsLoops())
     return std::nullopt;
   for (NodeId N : Order)
     for (unsigned I = 0; Step.Members[N] && I < G.node(N).NumData; ++I)

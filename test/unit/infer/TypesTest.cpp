@@ -589,6 +589,29 @@ TEST_CASE("types: equations", "[types]") {
   CHECK(B.demands().empty());
 }
 
+TEST_CASE("types: sizes that are compared", "[types]") {
+  // Where nobody knows how many axes a whole tensor has, one of them may have
+  // the rows of all replicas.
+  Basics B;
+  B.feed("u", {-1, 4});
+  ShapeValue Open;
+  Open.UnknownRank = true;
+  B.G.setAttr(B.G.find("u"), "shape", encodeShapeAttr(Open));
+  B.op("Shape", "rows", {"s"}, DT_INT32);
+  B.op("Shape", "open", {"u"}, DT_INT32);
+  B.op("Shape", "table", {"m"}, DT_INT32);
+  B.op("BroadcastGradientArgs", "args", {"rows", "open"}, DT_INT32);
+  B.op("BroadcastGradientArgs", "known", {"rows", "table"}, DT_INT32);
+  B.op("BroadcastGradientArgs", "both", {"open", "table"}, DT_INT32);
+  B.G.setIntAttr(
+      B.op("ConcatOffset", "offset", {"axis1", "rows", "open"}, DT_INT32), "N",
+      2);
+  CHECK(B.type("args") == "Varying");
+  CHECK(B.type("offset:1") == "Varying");
+  CHECK(B.type("known") != "Varying");
+  CHECK(B.type("both") != "Varying");
+}
+
 TEST_CASE("types: along axes, and a matrix at a time", "[types]") {
   Basics B;
   B.feed("z", {-1, 3, 3});
