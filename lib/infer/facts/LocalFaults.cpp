@@ -480,6 +480,18 @@ bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   bool OfAll = ruleAt(N).SizeOperands == AnyInteger ||
                G.stringAttr(N, "equation").value_or("").contains("...");
   auto Operands = G.dataInputs(N);
+  // Rows that two conditions select are not equally many.
+  std::optional<Sym> Selected;
+  for (unsigned I = 0; I < Operands.size() && G.isOp(N, op::Einsum); ++I)
+    if (auto Shape = Facts.Dims.shape(Operands[I]))
+      for (DimId D : *Shape) {
+        auto S = Table.sym(D);
+        if (!S || S->Ragged == 0)
+          continue;
+        if (Selected && !(*S == *Selected))
+          return true;
+        Selected = S;
+      }
   DenseSet<DimId> Of;
   bool Any = sizeOperands(N) & OwnSize;
   for (unsigned I = 0; I < Operands.size(); ++I) {
