@@ -310,8 +310,7 @@ static void shapeOf(TypeContext &C) {
 /// such as nobody knows of a tensor that all replicas have whole.
 static void comparedSizes(TypeContext &C) {
   bool AnyLocal = false, AnyOpen = false;
-  for (unsigned I = C.opName() == op::ConcatOffset ? 1 : 0; I < C.numData();
-       ++I) {
+  for (unsigned I = 0; I < C.numData(); ++I) {
     bool IsKnown = C.D.value(C.input(I)).has_value();
     bool IsSize = C.operand(I).Symbolic;
     AnyLocal |= IsSize;
@@ -364,8 +363,7 @@ ArrayRef<OpRule> families::shapeOps() {
              .Type = types::comparedSizes,
              .Is = ComparesSizes,
              .Elements = ElementsOf::Nothing}),
-      entry(op::ConcatOffset, ShapeOf,
-            {.Sizes = sizes::concatOffset, .Type = types::comparedSizes}),
+      entry(op::ConcatOffset, ShapeOf, {.Sizes = sizes::concatOffset}),
       {.Op = op::DynamicStitch,
        .Sizes = sizes::stitch,
        .Type = types::whole,

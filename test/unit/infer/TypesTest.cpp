@@ -607,7 +607,6 @@ TEST_CASE("types: sizes that are compared", "[types]") {
       B.op("ConcatOffset", "offset", {"axis1", "rows", "open"}, DT_INT32), "N",
       2);
   CHECK(B.type("args") == "Varying");
-  CHECK(B.type("offset:1") == "Varying");
   CHECK(B.type("known") != "Varying");
   CHECK(B.type("both") != "Varying");
 }
