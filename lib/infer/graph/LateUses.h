@@ -1,5 +1,4 @@
-//===- lib/infer/graph/LateUses.h - what an update shows to ------*- C++
-//-*-===//
+//===- lib/infer/graph/LateUses.h - what an update shows to -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
