@@ -31,6 +31,15 @@ bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E) {
           (Facts.Types.isByPolicy(Type) && Facts.Dims.batchAxis(E) >= 0));
 }
 
+Fetches::Fetches(const Graph &G, const ProgramFacts &Facts, bool Picks)
+    : G(G), Facts(Facts), Picks(Picks),
+      SizeReaders(G,
+                  [](StringRef Op, const OpDef *) {
+                    return ruleOf(Op).Is & trait::ReadsSizes ||
+                           Op == op::OnesLike || Op == op::ZerosLike;
+                  }),
+      Loops(LoopInfo::find(G, Facts.Order)) {}
+
 bool Fetches::isScalar(Endpoint E) const {
   auto Shape = Facts.Dims.shape(E);
   return Shape && Shape->empty();
@@ -173,12 +182,6 @@ bool Fetches::hasStaticBatch() const {
     return Shape && Axis < Shape->size() &&
            Facts.Dims.table().number((*Shape)[Axis]) != UnknownSize;
   });
-}
-
-/// Whether only the size of what it reads matters to \p U.
-bool Fetches::readsSize(Use U) const {
-  return ruleOf(G.opName(U.User)).Is & trait::ReadsSizes ||
-         G.isOp(U.User, op::OnesLike) || G.isOp(U.User, op::ZerosLike);
 }
 
 /// Whether \p E has an error for each example and nobody adds them up: a

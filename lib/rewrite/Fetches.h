@@ -33,9 +33,7 @@ bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E);
 class Fetches {
 public:
   /// With \p Picks also numbers that are equal on all replicas.
-  Fetches(const Graph &G, const ProgramFacts &Facts, bool Picks)
-      : G(G), Facts(Facts), Picks(Picks),
-        Loops(LoopInfo::find(G, Facts.Order)) {}
+  Fetches(const Graph &G, const ProgramFacts &Facts, bool Picks);
 
   /// Adds tensors of collections and signatures, initial values, and \p Names.
   /// False after an error.
@@ -82,7 +80,8 @@ private:
   std::vector<bool> findLost() const;
   bool readsState(NodeId N) const;
   bool isResult(Endpoint E) const;
-  bool readsSize(Use U) const;
+  /// Whether only the size of what it reads matters to \p U.
+  bool readsSize(Use U) const { return SizeReaders[G.node(U.User)]; }
   bool isLossOfRows(Endpoint E) const;
   bool hasValue(Endpoint E) const;
   size_t addValues(NodeId N);
@@ -91,6 +90,7 @@ private:
   const Graph &G;
   const ProgramFacts &Facts;
   bool Picks;
+  PerOp SizeReaders;
   std::unique_ptr<LoopInfo> Loops; ///< Null without.
   std::map<std::pair<NodeId, uint32_t>, bool> Found;
   std::vector<NodeId> Lost;

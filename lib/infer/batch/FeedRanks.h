@@ -29,7 +29,8 @@ bool isScalarFeed(const Graph &G, Endpoint Feed);
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed);
 
 /// Says of the placeholders of \p G without a rank how many axes they have, as
-/// far as that is known. Labels have as many as the logits of a loss. Scalars are left as they are.
+/// far as that is known. Labels have as many as the logits of a loss. Scalars
+/// are left as they are.
 void declareRanks(Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft
