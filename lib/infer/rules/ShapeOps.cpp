@@ -84,13 +84,15 @@ static void broadcastGradientArgs(SizeContext &C) {
 /// Where each part begins in a concatenation along one axis.
 static void concatOffset(SizeContext &C) {
   auto Axis = C.num(0);
-  if (!Axis)
+  // Where one of them is not known, the op may fail.
+  if (!Axis || any_of(seq(1u, C.numData()), [&](unsigned I) {
+        Dims S = C.val(I);
+        return !S || *Axis < 0 || *Axis >= int64_t(S->size());
+      }))
     return;
   DimId Sum = C.number(0, 0);
   for (unsigned I = 1; I < C.numData(); ++I) {
     Dims S = C.val(I);
-    if (!S || *Axis < 0 || *Axis >= int64_t(S->size()))
-      return;
     // The op checks that the other sizes are the same.
     if (Dims First = C.val(1); First && First->size() == S->size())
       for (size_t D = 0; D < S->size(); ++D)
@@ -310,7 +312,8 @@ static void shapeOf(TypeContext &C) {
 /// such as nobody knows of a tensor that all replicas have whole.
 static void comparedSizes(TypeContext &C) {
   bool AnyLocal = false, AnyOpen = false;
-  for (unsigned I = 0; I < C.numData(); ++I) {
+  for (unsigned I = C.opName() == op::ConcatOffset ? 1 : 0; I < C.numData();
+       ++I) {
     bool IsKnown = C.D.value(C.input(I)).has_value();
     bool IsSize = C.operand(I).Symbolic;
     AnyLocal |= IsSize;
@@ -363,7 +366,8 @@ ArrayRef<OpRule> families::shapeOps() {
              .Type = types::comparedSizes,
              .Is = ComparesSizes,
              .Elements = ElementsOf::Nothing}),
-      entry(op::ConcatOffset, ShapeOf, {.Sizes = sizes::concatOffset}),
+      entry(op::ConcatOffset, ShapeOf,
+            {.Sizes = sizes::concatOffset, .Type = types::comparedSizes}),
       {.Op = op::DynamicStitch,
        .Sizes = sizes::stitch,
        .Type = types::whole,

@@ -606,7 +606,11 @@ TEST_CASE("types: sizes that are compared", "[types]") {
   B.G.setIntAttr(
       B.op("ConcatOffset", "offset", {"axis1", "rows", "open"}, DT_INT32), "N",
       2);
+  B.G.setIntAttr(
+      B.op("ConcatOffset", "offset", {"axis1", "rows", "open"}, DT_INT32), "N",
+      2);
   CHECK(B.type("args") == "Varying");
+  CHECK(B.type("offset") == "Varying");
   CHECK(B.type("known") != "Varying");
   CHECK(B.type("both") != "Varying");
 }
