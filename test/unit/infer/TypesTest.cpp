@@ -593,26 +593,29 @@ TEST_CASE("types: sizes that are compared", "[types]") {
   // Where nobody knows how many axes a whole tensor has, one of them may have
   // the rows of all replicas.
   Basics B;
-  B.feed("u", {-1, 4});
+  B.feed("sizes/u", {-1, 4});
   ShapeValue Open;
   Open.UnknownRank = true;
-  B.G.setAttr(B.G.find("u"), "shape", encodeShapeAttr(Open));
-  B.op("Shape", "rows", {"s"}, DT_INT32);
-  B.op("Shape", "open", {"u"}, DT_INT32);
-  B.op("Shape", "table", {"m"}, DT_INT32);
-  B.op("BroadcastGradientArgs", "args", {"rows", "open"}, DT_INT32);
-  B.op("BroadcastGradientArgs", "known", {"rows", "table"}, DT_INT32);
-  B.op("BroadcastGradientArgs", "both", {"open", "table"}, DT_INT32);
-  B.G.setIntAttr(
-      B.op("ConcatOffset", "offset", {"axis1", "rows", "open"}, DT_INT32), "N",
-      2);
-  B.G.setIntAttr(
-      B.op("ConcatOffset", "offset", {"axis1", "rows", "open"}, DT_INT32), "N",
-      2);
-  CHECK(B.type("args") == "Varying");
-  CHECK(B.type("offset") == "Varying");
-  CHECK(B.type("known") != "Varying");
-  CHECK(B.type("both") != "Varying");
+  B.G.setAttr(B.G.find("sizes/u"), "shape", encodeShapeAttr(Open));
+  B.op("Shape", "sizes/rows", {"s"}, DT_INT32);
+  B.op("Shape", "sizes/open", {"sizes/u"}, DT_INT32);
+  B.op("Shape", "sizes/table", {"m"}, DT_INT32);
+  B.op("BroadcastGradientArgs", "sizes/args", {"sizes/rows", "sizes/open"},
+       DT_INT32);
+  B.op("BroadcastGradientArgs", "sizes/known", {"sizes/rows", "sizes/table"},
+       DT_INT32);
+  B.op("BroadcastGradientArgs", "sizes/both", {"sizes/open", "sizes/table"},
+       DT_INT32);
+  B.G.setIntAttr(B.op("ConcatOffset", "sizes/offset",
+                      {"axis1", "sizes/rows", "sizes/open"}, DT_INT32),
+                 "N", 2);
+  B.G.setIntAttr(B.op("ConcatOffset", "sizes/offset",
+                      {"axis1", "sizes/rows", "sizes/open"}, DT_INT32),
+                 "N", 2);
+  CHECK(B.type("sizes/args") == "Varying");
+  CHECK(B.type("sizes/offset") == "Varying");
+  CHECK(B.type("sizes/known") != "Varying");
+  CHECK(B.type("sizes/both") != "Varying");
 }
 
 TEST_CASE("types: along axes, and a matrix at a time", "[types]") {
