@@ -609,9 +609,6 @@ TEST_CASE("types: sizes that are compared", "[types]") {
   B.G.setIntAttr(B.op("ConcatOffset", "sizes/offset",
                       {"axis1", "sizes/rows", "sizes/open"}, DT_INT32),
                  "N", 2);
-  B.G.setIntAttr(B.op("ConcatOffset", "sizes/offset",
-                      {"axis1", "sizes/rows", "sizes/open"}, DT_INT32),
-                 "N", 2);
   CHECK(B.type("sizes/args") == "Varying");
   CHECK(B.type("sizes/offset") == "Varying");
   CHECK(B.type("sizes/known") != "Varying");
