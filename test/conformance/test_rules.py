@@ -271,7 +271,6 @@ def unrelated(f):
         "ReverseSequence": raw.ReverseSequence(input=f.turned, seq_lengths=[1, 2, 3, 4], seq_dim=1, batch_dim=0),
         "EuclideanNorm": raw.EuclideanNorm(input=f.x, axis=[0]),
         "Einsum": raw.Einsum(inputs=[f.x, f.y], equation="bi,ci->bc"),
-        "Ellipsis": raw.Einsum(inputs=[f.x, f.table], equation="...i,io->...o"),
         "MatrixBandPart": raw.MatrixBandPart(input=f.x, num_lower=0, num_upper=1),
         "Cholesky": raw.Svd(input=f.x).s,
         "Slice": tf.slice(f.x, start, [-1, 2]),
