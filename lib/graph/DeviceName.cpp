@@ -107,6 +107,13 @@ bool DeviceName::agrees(const DeviceName &Other) const {
          Same(Index, Other.Index);
 }
 
+std::optional<std::string> jobAndTask(StringRef Device) {
+  auto D = DeviceName::parse(Device);
+  if (!D || D->Job.empty() || !D->Task)
+    return std::nullopt;
+  return D->Job + ":" + std::to_string(*D->Task);
+}
+
 bool canBeOneDevice(StringRef A, StringRef B) {
   if (A == B || A.empty() || B.empty())
     return true;

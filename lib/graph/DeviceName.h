@@ -36,6 +36,9 @@ struct DeviceName {
   bool agrees(const DeviceName &Other) const;
 };
 
+/// The job and the task of \p Device, `w:1`, if it names both.
+std::optional<std::string> jobAndTask(llvm::StringRef Device);
+
 /// Whether one device can have the names \p A and \p B, which may be empty.
 bool canBeOneDevice(llvm::StringRef A, llvm::StringRef B);
 

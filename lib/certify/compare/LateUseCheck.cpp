@@ -19,22 +19,15 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// The job and the task of \p Device; empty if it does not name them.
-std::string taskOf(StringRef Device) {
-  auto D = DeviceName::parse(Device);
-  return D && !D->Job.empty() && D->Task
-             ? formatv("{0}:{1}", D->Job, *D->Task).str()
-             : std::string();
-}
-
 class Tasks {
 public:
   explicit Tasks(const Graph &G) : G(G), Devices(readMesh(G)) {
     for (const std::string &Device : Devices.Devices)
-      All.insert(taskOf(Device));
+      All.insert(jobAndTask(Device).value_or(""));
     HasCopies = All.size() > 1;
     for (NodeId N = 0; N < G.size(); ++N)
-      if (G.isLive(N) && G.node(N).Device != 0)
+      if (G.isLive(N) && G.node(N).Device != 0 &&
+          !Of.contains(G.node(N).Device))
         All.insert(ofDevice(N));
     All.erase("");
   }
@@ -59,7 +52,7 @@ private:
   const std::string &ofDevice(NodeId N) {
     auto [It, New] = Of.try_emplace(G.node(N).Device);
     if (New)
-      It->second = taskOf(G.device(N));
+      It->second = jobAndTask(G.device(N)).value_or("");
     return It->second;
   }
 

@@ -541,19 +541,11 @@ bool WorkersChecker::checkWrites() {
 // Places
 //===----------------------------------------------------------------------===//
 
-/// The job and the task of \p Device, if it says both.
-static std::optional<std::string> taskOf(StringRef Device) {
-  auto D = DeviceName::parse(Device);
-  if (!D || D->Job.empty() || !D->Task)
-    return std::nullopt;
-  return formatv("{0}:{1}", D->Job, *D->Task).str();
-}
-
 bool WorkersChecker::checkDevices() {
   bool Good = true;
   std::map<std::string, unsigned> WorkerOf;
   for (unsigned F = 0; F < Files.size(); ++F)
-    if (auto Task = taskOf(Files[F].Own))
+    if (auto Task = jobAndTask(Files[F].Own))
       if (!WorkerOf.try_emplace(*Task, F).second)
         return error(F, Files[F].Number, "two workers have the task " + *Task);
   // Whoever writes a variable does so where it is.
@@ -562,8 +554,8 @@ bool WorkersChecker::checkDevices() {
       if (!File.G.isLive(N) || !File.Vars.isUpdate(File.G, N))
         continue;
       NodeId Var = File.Vars.variableOf(File.G.input(N, 0));
-      auto Its = Var == NoNode ? std::nullopt : taskOf(File.G.device(Var)),
-           Here = taskOf(File.G.device(N));
+      auto Its = Var == NoNode ? std::nullopt : jobAndTask(File.G.device(Var)),
+           Here = jobAndTask(File.G.device(N));
       if (Its && Here && *Its != *Here)
         Good = error(F, N,
                      "is on another device than the variable '" +
@@ -576,7 +568,7 @@ bool WorkersChecker::checkDevices() {
       if (!File.G.isLive(N) || Join.isCommon(F, N) || File.is(N, Role::Wire) ||
           File.is(N, Role::Own))
         continue;
-      auto Task = taskOf(File.G.device(N));
+      auto Task = jobAndTask(File.G.device(N));
       auto It = Task ? WorkerOf.find(*Task) : WorkerOf.end();
       if (It == WorkerOf.end() || It->second == F)
         continue;
@@ -605,7 +597,7 @@ bool WorkersChecker::checkCopies() {
     if (!File.talks())
       continue;
     const Graph &G = File.G;
-    auto Task = taskOf(File.Own);
+    auto Task = jobAndTask(File.Own);
     std::vector<OwnCopy> Taken = refreshedBy(File, File.wire("refresh/copied"));
     auto Has = [&](ArrayRef<OwnCopy> List, NodeId Var, NodeId Primary) {
       return any_of(List, [&](const OwnCopy &C) {
@@ -622,7 +614,7 @@ bool WorkersChecker::checkCopies() {
           G.node(N).NumData != 2 || File.InRun[N])
         continue;
       NodeId Var = File.Vars.variableOf(G.input(N, 0));
-      if (Var == NoNode || taskOf(G.device(Var)) != Task)
+      if (Var == NoNode || jobAndTask(G.device(Var)) != Task)
         continue;
       Endpoint Value = G.input(N, 1);
       while (G.isOp(Value.Node, op::Identity) &&
@@ -695,7 +687,7 @@ bool WorkersChecker::checkLocalInit() {
         if (!Runs[At] || !File.Vars.isUpdate(G, At))
           continue;
         NodeId Var = File.Vars.variableOf(G.input(At, 0));
-        if (Var == NoNode || taskOf(G.device(Var)) != taskOf(File.Own))
+        if (Var == NoNode || jobAndTask(G.device(Var)) != jobAndTask(File.Own))
           Good = error(F, At, "is written whenever this worker is started");
       }
     }
