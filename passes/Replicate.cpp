@@ -76,7 +76,7 @@ private:
   bool refuseDistributed();
   bool refuseHandles();
   bool makeMesh();
-  bool prepares(NodeId N, Endpoint E, size_t Axes) const;
+  bool prepares(NodeId N, Endpoint E, std::optional<size_t> Axes) const;
   Endpoint lastPreparation(const Feed &F) const;
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
@@ -246,27 +246,25 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
 
 /// Whether \p N gives \p E another name, or each element of it another value by
 /// constants that have some of its last \p Axes axes at most: `images / 255`.
-bool Replicate::prepares(NodeId N, Endpoint E, size_t Axes) const {
+/// Another name only where there are no \p Axes.
+bool Replicate::prepares(NodeId N, Endpoint E,
+                         std::optional<size_t> Axes) const {
   if (G->isOp(N, op::Identity))
     return G->inputs(N).size() == 1;
-  if (!(ruleOf(G->opName(N)).Is & trait::Elementwise) ||
+  if (!Axes || !(ruleOf(G->opName(N)).Is & trait::Elementwise) ||
       G->inputs(N).size() != G->node(N).NumData ||
       G->numOutputs(N).value_or(0) != 1 ||
       G->outputType(N, 0) != G->outputType(E))
     return false;
-  bool AnyConstant = false;
-  return all_of(G->dataInputs(N),
-                [&](Endpoint Of) {
-                  if (Of == E)
-                    return true;
-                  auto Value = G->isOp(Of.Node, op::Const)
-                                   ? constValue(*G, Of.Node)
-                                   : std::nullopt;
-                  AnyConstant = true;
-                  return Value && !Value->Shape.UnknownRank &&
-                         Value->Shape.Dims.size() <= Axes;
-                }) &&
-         AnyConstant;
+  auto IsShared = [&](Endpoint Of) {
+    auto Value =
+        G->isOp(Of.Node, op::Const) ? constValue(*G, Of.Node) : std::nullopt;
+    return Value && !Value->Shape.UnknownRank &&
+           Value->Shape.Dims.size() <= *Axes;
+  };
+  ArrayRef<Endpoint> Operands = G->dataInputs(N);
+  return any_of(Operands, [&](Endpoint Of) { return Of != E; }) &&
+         all_of(Operands, [&](Endpoint Of) { return Of == E || IsShared(Of); });
 }
 
 /// The last of what prepares the feed \p F, one node after the other. It may be
@@ -276,12 +274,13 @@ Endpoint Replicate::lastPreparation(const Feed &F) const {
   if (F.Named || !*Options.Prepared)
     return F.At;
   // Those behind the one that is split.
-  auto Shape = G->opName(F.At.Node).starts_with(op::Placeholder)
-                   ? sourceShape(*G, F.At)
-                   : std::nullopt;
-  bool IsKnown = Shape && !Shape->UnknownRank && F.Axis >= 0 &&
-                 static_cast<size_t>(F.Axis) < Shape->Dims.size();
-  size_t Axes = IsKnown ? Shape->Dims.size() - F.Axis - 1 : 0;
+  std::optional<size_t> Axes;
+  if (G->opName(F.At.Node).starts_with(op::Placeholder))
+    if (auto Shape = sourceShape(*G, F.At))
+      Axes = !Shape->UnknownRank && F.Axis >= 0 &&
+                     static_cast<size_t>(F.Axis) < Shape->Dims.size()
+                 ? Shape->Dims.size() - F.Axis - 1
+                 : 0;
   Endpoint Last = F.At;
   for (;;) {
     NodeId Next = NoNode;
@@ -289,10 +288,8 @@ Endpoint Replicate::lastPreparation(const Feed &F) const {
     G->forEachUse(Last.Node, [&](Use U) {
       if (!G->isData(U) || G->input(U.User, U.Index) != Last)
         return;
-      Other |= (Next != NoNode && Next != U.User) ||
-               !(Shape ? prepares(U.User, Last, Axes)
-                       : G->isOp(U.User, op::Identity) &&
-                             G->inputs(U.User).size() == 1);
+      Other |=
+          (Next != NoNode && Next != U.User) || !prepares(U.User, Last, Axes);
       Next = U.User;
     });
     if (Other || Next == NoNode || !G->hasUses(Next))
