@@ -26,8 +26,6 @@ import tempfile
 import yardsticks
 from yardsticks import Tools, run
 
-MARKERS = ("<!-- performance.py: begin -->", "<!-- performance.py: end -->")
-
 
 # --- Rows. ---
 
@@ -380,16 +378,6 @@ def other_rows(table, tools, models):
             table.skip(["import"], "no TensorFlow: set GRAFT_VENV")
 
 
-def write_page(path, lines):
-    with open(path, encoding="utf-8") as page:
-        before, _, rest = page.read().partition(MARKERS[0])
-    _, found, after = rest.partition(MARKERS[1])
-    if not found:
-        sys.exit(f"performance.py: {path} lacks the lines {MARKERS[0]} and {MARKERS[1]}")
-    with open(path, "w", encoding="utf-8") as page:
-        page.write(before + MARKERS[0] + "\n\n" + lines + "\n\n" + MARKERS[1] + after)
-
-
 def main():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -418,7 +406,7 @@ def main():
             lines = yardsticks.machine() + "\n\n" + table.markdown()
             print(lines)
             if options.write:
-                write_page(options.write, lines)
+                yardsticks.write_page(options.write, "performance.py", lines)
     finally:
         shutil.rmtree(work)
     missed = table.missed() + table.failures

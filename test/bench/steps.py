@@ -27,6 +27,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 import numpy as np
 import tensorflow as tf
+import yardsticks
 
 tf1 = tf.compat.v1
 tf1.disable_v2_behavior()
@@ -297,12 +298,7 @@ def main():
         table.append("| " + " | ".join([model.name, *cells]) + " |")
         print(table[-1], flush=True)
     if options.write:
-        begin, end = "<!-- steps.py: begin -->\n", "<!-- steps.py: end -->"
-        with open(options.write) as file:
-            text = file.read()
-        head, rest = text.split(begin)
-        with open(options.write, "w") as file:
-            file.write(head + begin + "\n" + "\n".join(table) + "\n\n" + end + rest.split(end)[1])
+        yardsticks.write_page(options.write, "steps.py", "\n".join(table))
     return 0
 
 

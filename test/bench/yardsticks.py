@@ -36,6 +36,18 @@ def remove(path):
         os.unlink(path)
 
 
+def write_page(path, script, lines):
+    """Puts what a script measured between its markers in a page."""
+    markers = (f"<!-- {script}: begin -->", f"<!-- {script}: end -->")
+    with open(path, encoding="utf-8") as page:
+        before, _, rest = page.read().partition(markers[0])
+    _, found, after = rest.partition(markers[1])
+    if not found:
+        sys.exit(f"{script}: {path} lacks the lines {markers[0]} and {markers[1]}")
+    with open(path, "w", encoding="utf-8") as page:
+        page.write(before + markers[0] + "\n\n" + lines + "\n\n" + markers[1] + after)
+
+
 class Tools:
     """The programs of a build, and files of theirs in a folder for work."""
 

@@ -4,7 +4,7 @@ themselves, samples of classes that are given, target networks, memories; and op
 
 import numpy as np
 import tensorflow.compat.v2 as tf
-from families import I, activation, is_matrix, is_rows, is_series, is_vector
+from families import activation, is_matrix, is_rows, is_series, is_vector
 from genes import Illegal, gene, tf1
 from habits import unwritten
 from lookups import is_ids
