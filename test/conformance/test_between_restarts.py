@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph for each worker, with every task in a process of its own. The chief is killed and started again: it goes on from
+its checkpoint, and so do the others, which were not. Every step is fed the same batch, so variables say how many were made.
+"""
+
+import os
+import tempfile
+
+import compare
+import harness
+import models
+import numpy as np
+import pytest
+import tensorflow.compat.v2 as tf
+from models import Spec, tf1
+from sessions import Task
+from test_between_async import counted, harness_read, rewrite
+from test_between_faults import after
+from test_between_graph import jobs_of
+from test_between_proof import written
+
+SPEC = Spec("mlp_adam", "resource")
+
+
+def rows(i, workers=2):
+    batch = models.batches(SPEC.model, SPEC.dtype)[0]
+    share = len(batch[0]) // workers
+    return {f"{n}:0": v[i * share : (i + 1) * share] for n, v in zip("xy", batch)}
+
+
+def checkpoint_of(folder):
+    return int(tf1.train.latest_checkpoint(folder).rpartition("-")[2])
+
+
+def saved_in(folder, path):
+    """What the last checkpoint has, by the graph of the single device."""
+    with harness.Session(path) as single:
+        single.restore(tf1.train.latest_checkpoint(folder))
+        return single.values()
+
+
+class Tasks:
+    """All tasks of a cluster, which share a folder for checkpoints."""
+
+    def __init__(self, jobs, paths, feeds, filters, **more):
+        self.jobs, self.paths, self.feeds, self.filters, self.more = jobs, paths, feeds, filters, more
+        self.folder, self.tasks = tempfile.mkdtemp(dir=harness.workdir()), {}
+
+    def __enter__(self):
+        for i in range(len(self.jobs.get("ps", []))):
+            self.tasks["ps", i] = Task(self.jobs, "ps", i)
+        return self
+
+    def __exit__(self, *_):
+        for task in self.tasks.values():
+            task.kill()
+
+    def start(self, i):
+        """Starts worker `i`, again if it is there."""
+        if ("worker", i) in self.tasks:
+            self.tasks["worker", i].kill()
+        one = Task(
+            self.jobs, "worker", i, self.paths[i], self.folder, self.feeds(i), filters=self.filters(i), **self.more
+        )
+        self.tasks["worker", i] = one
+        return one
+
+    def kill(self, i):
+        self.tasks["worker", i].kill()
+
+
+def of_strategy(strategy, servers, workers=2, **more):
+    path, jobs = harness.export(SPEC), jobs_of(workers, servers)
+    paths = written(path, jobs, strategy)
+
+    def filters(i):
+        copies = i == 0 and strategy != "ps"
+        return ["/job:ps", "/job:worker"] if copies else ["/job:ps", "/job:worker/task:0", f"/job:worker/task:{i}"]
+
+    return path, Tasks(jobs, paths, lambda i: rows(i, workers), filters, **more)
+
+
+@pytest.mark.parametrize("strategy,servers", [("ps", 1), ("all-reduce", 0), ("parallax", 1)])
+def test_killed_chief(strategy, servers):
+    """The chief is killed twice. It has the step of its checkpoint when it is there again, the other worker waits, and
+    all steps after that are made once."""
+    last = 40
+    path, tasks = of_strategy(strategy, servers, last=last)
+    with tasks:
+        chief, other = tasks.start(0), tasks.start(1)
+        for step in (12, 24):
+            chief.until("step", step)
+            tasks.kill(0)
+            assert other.waits()
+            kept, sessions = checkpoint_of(tasks.folder), len(other.events("session"))
+            assert step - 5 <= kept
+            chief = tasks.start(0)
+            assert chief.until("session") == kept
+            # In a new session, of a step that is at or after that of the checkpoint.
+            assert other.until("session", after=sessions) >= kept
+            assert chief.until("step") == kept + 1
+        chief.until("end")
+        other.until("end")
+        assert chief.events("step") == list(range(kept + 1, last + 1))
+        other.let_go()
+        chief.let_go()
+    got = saved_in(tasks.folder, path)
+    assert got["global_step"] == last
+    harness.assert_all_close(got, after(path, last), f"after {last} steps")
+
+
+# --- Workers that do not wait. ---
+
+
+def not_waiting(bound, workers=3, **more):
+    path = compare.export(Spec("counted"), counted(lambda: tf1.train.GradientDescentOptimizer(1.0)))
+    jobs = jobs_of(workers, 1)
+    paths, _ = rewrite(path, jobs, bound)
+    feeds = {"x:0": np.ones([2, 1], np.float32)}
+    return Tasks(jobs, paths, lambda i: feeds, lambda i: ["/job:ps", f"/job:worker/task:{i}"], **more)
+
+
+def values(tasks, *names):
+    """Of variables on the servers."""
+    with tf.Graph().as_default():
+        tf1.train.import_meta_graph(tasks.paths[0])
+        config = tf1.ConfigProto(device_filters=["/job:ps", "/job:worker/task:0"])
+        with tf1.Session("grpc://" + tasks.jobs["worker"][0], config=config) as session:
+            return session.run([harness_read(tasks.paths[0], name) for name in names])
+
+
+def test_killed_chief_of_others_that_go_on():
+    """--async: nobody waits for a chief that is killed, or sees it. When it is there again all go on from its checkpoint.
+    Each update is 1, so variables say how many were made: for those that were on their way when the chief was killed, or
+    restored, the count may differ."""
+    last = 400
+    tasks = not_waiting("--async", last=last, save_steps=20)
+    with tasks:
+        chief = tasks.start(0)
+        chief.until("session")
+        others = [tasks.start(1), tasks.start(2)]
+        for other in others:
+            other.until("step")
+        chief.until("step", 90)
+        tasks.kill(0)
+        kept = checkpoint_of(tasks.folder)
+        assert kept >= 60
+        for other in others:
+            other.until("step", after=other.made() + 20)
+        reached = max(max(other.events("step")) for other in others)
+        chief = tasks.start(0)
+        assert kept <= chief.until("session") < reached
+        for task in (chief, *others):
+            task.until("end")
+        assert all(len(other.events("session")) == 1 for other in others)
+        v, step = values(tasks, "v", "global_step")
+    assert last <= step <= last + 3
+    print("updates of v", -v[0], "counted", step)
+    assert np.all(v == v[0]) and abs(-v[0] - step) <= 5
+
+
+def test_killed_chief_of_others_that_go_on_for_a_while():
+    """--staleness=2: the others make two steps more than the chief has made, and wait for it; from its checkpoint all count
+    from zero."""
+    bound, last = 2, 120
+    tasks = not_waiting(f"--staleness={bound}", workers=2, last=last, save_steps=10)
+    with tasks:
+        chief = tasks.start(0)
+        chief.until("session")
+        other = tasks.start(1)
+        chief.until("step", 30)
+        before = other.made()
+        tasks.kill(0)
+        assert other.waits() and other.made() <= before + 2 * bound + 1
+        kept, made = checkpoint_of(tasks.folder), other.made()
+        chief = tasks.start(0)
+        assert chief.until("session") >= kept
+        chief.until("end")
+        other.until("step", after=made + 20)
+        assert abs(other.made() - made - chief.made()) <= bound + 1
+        v, step = values(tasks, "v", "global_step")
+    assert last <= step <= last + bound + 1
+    print("updates of v", -v[0], "counted", step)
+    assert np.all(v == v[0]) and abs(-v[0] - step) <= 3
