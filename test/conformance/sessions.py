@@ -6,8 +6,10 @@
 What a task says: "serves", "session N", it has one, and global_step is N; "step N", it has made a step; "end".
 """
 
+import faulthandler
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -76,6 +78,10 @@ class Task:
         with self.changed:
             self.changed.wait_for(lambda: those() or self.seen[-1:] == [("over", 0)], timeout)
             got = those()
+        if not got:
+            # Where it stands.
+            self.send(signal.SIGUSR1)
+            time.sleep(0.5)
         assert got, f"{self.name} does not say {kind} {number} but {self.seen[-3:]}\n{self.said()}"
         return got[0]
 
@@ -96,6 +102,11 @@ class Task:
 
     def send(self, number):
         self.process.send_signal(number)
+
+    def begin(self):
+        """What was started with `holds` makes its session."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
 
     def let_go(self, timeout=20):
         """It ends, once it has made all steps."""
@@ -169,10 +180,12 @@ def monitored(tf1, job, server, saver, feeds, config):
 
 
 def supervised(tf1, job, server, saver, feeds, config):
-    """Supervisor, which knows of no new session: the process ends with the error, and is to be started again."""
+    """Supervisor, which makes no second session: after an error the process is to be started again."""
     supervisor = tf1.train.Supervisor(
         is_chief=job["index"] == 0,
         logdir=job["folder"],
+        # Or it prepares its session before there are values, of which copies of variables are made.
+        ready_for_local_init_op=tf1.report_uninitialized_variables(tf1.global_variables()),
         saver=saver,
         save_model_secs=0,
         summary_op=None,
@@ -183,18 +196,19 @@ def supervised(tf1, job, server, saver, feeds, config):
     with supervisor.managed_session(server.target, config=config, start_standard_services=False) as session:
         made = session.run(supervisor.global_step)
         say("session", made)
-        for name in job.get("show", []):
-            say("local", session.run(name))
         while not supervisor.should_stop() and made < job["last"]:
             session.run("train_op", feeds, options=options(tf1))
             made = session.run(supervisor.global_step)
             say("step", made)
-            if supervisor.is_chief and made % job.get("save_steps", 5) == 0:
+            if supervisor.is_chief and (made % job.get("save_steps", 5) == 0 or made == job["last"]):
                 saver.save(session, supervisor.save_path, supervisor.global_step)
             time.sleep(job.get("sleep", 0.02))
+        for name in job.get("show", []):
+            say("shown", session.run(name, options=options(tf1)))
 
 
 def main(job):
+    faulthandler.register(signal.SIGUSR1)
     import tensorflow.compat.v1 as tf1
 
     job = json.loads(job)
@@ -204,6 +218,8 @@ def main(job):
     say("serves", 0)
     if not job["path"]:
         server.join()
+    if job.get("holds"):
+        sys.stdin.readline()
     feeds = {f"{name}:0": value for name, value in np.load(job["feeds"]).items()}
     with tf1.Graph().as_default():
         saver = tf1.train.import_meta_graph(job["path"])

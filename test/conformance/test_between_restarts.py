@@ -182,3 +182,62 @@ def test_killed_chief_of_others_that_go_on_for_a_while():
     assert last <= step <= last + bound + 1
     print("updates of v", -v[0], "counted", step)
     assert np.all(v == v[0]) and abs(-v[0] - step) <= 3
+
+
+# --- Supervisor. ---
+
+
+def with_metric(b):
+    """The model of SPEC, which counts the rows that it has seen in a local variable."""
+    x, y = b.inputs([8], [], y_dtype=tf.int32)
+    logits, _, _ = models.perceptron(b, x, 8, 16, 4)
+    errors = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+    step = tf1.train.get_or_create_global_step()
+    _, update = tf1.metrics.mean(errors, name="error")
+    tf.identity(next(v for v in tf1.local_variables() if v.op.name == "error/count"), name="seen")
+    optimizer = tf1.train.AdamOptimizer(0.02, epsilon=0.01)
+    train = optimizer.apply_gradients(optimizer.compute_gradients(b.loss(tf.reduce_mean(errors))), global_step=step)
+    tf.group(train, update, name="train_op")
+
+
+@pytest.mark.parametrize("strategy", ["ps", "all-reduce"])
+def test_supervisor(strategy):
+    """The chief initialises, and saves; the other, whose session is there first, waits until variables have values, and
+    gives its own local ones theirs. The chief is killed: both, started again, go on from its checkpoint."""
+    last, batch, kept = 24, models.BATCH, 0
+    path = compare.export(Spec("with_metric", "resource"), with_metric)
+    jobs = jobs_of(2, int(strategy == "ps"))
+    paths = written(path, jobs, strategy, "--fetch=seen")
+
+    def filters(i):
+        return ["/job:ps", "/job:worker"]
+
+    with Tasks(jobs, paths, rows, filters, session="supervised", holds=True, last=last, show=["seen:0"]) as tasks:
+
+        def start():
+            both = [tasks.start(i) for i in range(2)]
+            for task in both:
+                task.until("serves")
+            both[1].begin()
+            assert both[1].waits() and not both[1].events("session")
+            both[0].begin()
+            assert both[0].until("session") == kept
+            return both
+
+        chief, other = start()
+        chief.until("step", 12)
+        tasks.kill(0)
+        assert other.waits()
+        tasks.kill(1)
+        kept = checkpoint_of(tasks.folder)
+        assert kept >= 10
+        both = start()
+        for task in both:
+            task.until("end")
+            assert task.events("step") == list(range(kept + 1, last + 1))
+            assert task.events("shown") == [(last - kept) * batch]
+        for task in reversed(both):
+            task.let_go()
+    got = saved_in(tasks.folder, path)
+    assert got["global_step"] == last
+    harness.assert_all_close(got, after(path, last), f"after {last} steps")
