@@ -21,8 +21,8 @@ SPEC = Spec("mlp_adam", "resource")
 TIMEOUT_MS = 40000
 
 
-def batch():
-    return models.batches(SPEC.model, SPEC.dtype)[0]
+def batch(spec=SPEC):
+    return models.batches(spec.model, spec.dtype)[0]
 
 
 def rows(i, workers=2):
@@ -30,12 +30,12 @@ def rows(i, workers=2):
     return {f"{n}:0": v[i * share : (i + 1) * share] for n, v in zip("xy", batch())}
 
 
-def after(path, steps):
+def after(path, steps, spec=SPEC):
     """The variables of the single device after that many steps."""
     with harness.Session(path) as single:
         single.run("init")
         for _ in range(steps):
-            single.step(batch())
+            single.step(batch(spec))
         return single.values()
 
 

@@ -22,8 +22,8 @@ from test_between_proof import written
 SPEC = Spec("mlp_adam", "resource")
 
 
-def rows(i, workers=2):
-    batch = models.batches(SPEC.model, SPEC.dtype)[0]
+def rows(i, workers=2, spec=SPEC):
+    batch = models.batches(spec.model, spec.dtype)[0]
     share = len(batch[0]) // workers
     return {f"{n}:0": v[i * share : (i + 1) * share] for n, v in zip("xy", batch)}
 
@@ -69,15 +69,15 @@ class Tasks:
         self.tasks["worker", i].kill()
 
 
-def of_strategy(strategy, servers, workers=2, **more):
-    path, jobs = harness.export(SPEC), jobs_of(workers, servers)
+def of_strategy(strategy, servers, workers=2, spec=SPEC, **more):
+    path, jobs = harness.export(spec), jobs_of(workers, servers)
     paths = written(path, jobs, strategy)
 
     def filters(i):
         copies = i == 0 and strategy != "ps"
         return ["/job:ps", "/job:worker"] if copies else ["/job:ps", "/job:worker/task:0", f"/job:worker/task:{i}"]
 
-    return path, Tasks(jobs, paths, lambda i: rows(i, workers), filters, **more)
+    return path, Tasks(jobs, paths, lambda i: rows(i, workers, spec), filters, **more)
 
 
 @pytest.mark.parametrize("strategy,servers", [("ps", 1), ("all-reduce", 0), ("parallax", 1)])

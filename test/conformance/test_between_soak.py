@@ -14,10 +14,14 @@ import time
 import harness
 import models
 import pytest
+from models import Spec
 from test_between_async import rewrite
+from test_between_faults import after
 from test_between_graph import jobs_of
-from test_between_restarts import SPEC, Tasks, after, checkpoint_of, of_strategy, saved_in
+from test_between_restarts import Tasks, checkpoint_of, of_strategy, saved_in
 
+# In doubles, since after some hundred steps gradients are small differences.
+SPEC = Spec("mlp_adam", "resource", dtype="float64")
 FORMS = ("waiting", "async")
 WORKERS, SERVERS, SAVE_STEPS = 3, 2, 25
 
@@ -27,9 +31,10 @@ def batch():
 
 
 def tasks_of(form, steps, limit):
-    more = dict(last=steps, save_steps=SAVE_STEPS, sleep=0, limit=limit)
+    # Who does not wait makes hundreds of steps while another starts again: slowly, so that all kinds of faults are among steps.
+    more = dict(last=steps, save_steps=SAVE_STEPS, sleep=0.1 if form == "async" else 0, limit=limit)
     if form == "waiting":
-        return of_strategy("ps", SERVERS, WORKERS, **more)
+        return of_strategy("ps", SERVERS, WORKERS, SPEC, **more)
     path, jobs = harness.export(SPEC), jobs_of(WORKERS, SERVERS)
     paths, _ = rewrite(path, jobs, "--async")
     return path, Tasks(jobs, paths, lambda i: batch(), lambda i: ["/job:ps", f"/job:worker/task:{i}"], **more)
@@ -44,11 +49,14 @@ def loss_of(values, path):
         return single.run("loss:0", batch())
 
 
+KINDS = ("kill a worker", "kill the chief", "stop a worker", "stop the chief", "stop a server")
+
+
 def faults_of(draw, steps, number):
-    """(step, kind, task, seconds)"""
-    kinds = ("kill a worker", "kill the chief", "stop a worker", "stop the chief", "stop a server")
-    for step in sorted(draw.randrange(10, steps - 30) for _ in range(number)):
-        kind = draw.choice(kinds)
+    """(step, kind, task, seconds), as many of each kind as of the others."""
+    kinds = [KINDS[i % len(KINDS)] for i in range(number)]
+    draw.shuffle(kinds)
+    for step, kind in zip(sorted(draw.randrange(10, steps - 30) for _ in kinds), kinds):
         index = {"worker": draw.randrange(1, WORKERS), "chief": 0, "server": draw.randrange(SERVERS)}[kind.split()[-1]]
         yield step, kind, ("ps" if kind.endswith("server") else "worker", index), draw.uniform(0.5, 4)
 
@@ -87,8 +95,8 @@ def soak(form, steps, number, seed, limit=3000):
         for worker in reversed(workers):
             worker.let_go()
     seconds = time.monotonic() - begun
-    got, want = saved_in(tasks.folder, path), after(path, steps)
-    first, fault_free, loss = (loss_of(v, path) for v in (after(path, 0), want, got))
+    got, want = saved_in(tasks.folder, path), after(path, steps, SPEC)
+    first, fault_free, loss = (loss_of(v, path) for v in (after(path, 0, SPEC), want, got))
     print(
         f"{form}: {steps} steps, {sum(done.values())} faults ({dict(done)}), {again} steps made again, {seconds:.0f} s; "
         f"loss {first:.4f} at first, {loss:.6f}, and {fault_free:.6f} without faults",
