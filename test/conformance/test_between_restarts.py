@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v2 as tf
 from models import Spec, tf1
-from sessions import Task
+from sessions import LIMIT_SECONDS, Task
 from test_between_async import counted, harness_read, rewrite
 from test_between_faults import after
 from test_between_graph import jobs_of
@@ -48,7 +48,7 @@ class Tasks:
 
     def __enter__(self):
         for i in range(len(self.jobs.get("ps", []))):
-            self.tasks["ps", i] = Task(self.jobs, "ps", i)
+            self.tasks["ps", i] = Task(self.jobs, "ps", i, limit=self.more.get("limit", LIMIT_SECONDS))
         return self
 
     def __exit__(self, *_):
