@@ -3,8 +3,8 @@
 its checkpoint, and so do the others, which were not. Every step is fed the same batch, so variables say how many were made.
 """
 
-import os
 import tempfile
+import time
 
 import compare
 import harness
@@ -107,6 +107,42 @@ def test_killed_chief(strategy, servers):
     got = saved_in(tasks.folder, path)
     assert got["global_step"] == last
     harness.assert_all_close(got, after(path, last), f"after {last} steps")
+
+
+def send_again(tasks, number):
+    """Sends what worker 1 gives in a run, for that of `number`: nothing but zeros."""
+    with tf.Graph().as_default() as graph:
+        tf1.train.import_meta_graph(tasks.paths[1])
+        puts = [op for op in graph.get_operations() if op.type == "QueueEnqueueV2" and op.name.endswith("/put")]
+        puts = [(op.inputs[0].op, op.inputs[2:]) for op in puts if "/job:ps" in op.device]
+    assert puts
+    with tf.Graph().as_default():
+        runs = []
+        for queue, values in puts:
+            types, name = queue.get_attr("component_types"), queue.get_attr("shared_name")
+            zeros = [tf.zeros(value.shape, value.dtype) for value in values]
+            same = tf.raw_ops.FIFOQueueV2(component_types=types, shared_name=name, capacity=-1)
+            runs.append(tf.raw_ops.QueueEnqueueV2(handle=same, components=[tf.constant(number, tf.int64), *zeros]))
+        config = tf1.ConfigProto(device_filters=["/job:ps"])
+        with tf1.Session("grpc://" + tasks.jobs["ps"][0], config=config) as session:
+            session.run(runs)
+
+
+def test_late_message():
+    """What a worker had sent to a server for a run of a chief that was killed is dropped, and not added up."""
+    last = 20
+    path, tasks = of_strategy("ps", 1, last=last)
+    with tasks:
+        chief, other = tasks.start(0), tasks.start(1)
+        chief.until("step", 8)
+        tasks.kill(0)
+        send_again(tasks, int(time.time()) << 30)
+        chief = tasks.start(0)
+        chief.until("end")
+        other.until("end")
+        other.let_go()
+        chief.let_go()
+    harness.assert_all_close(saved_in(tasks.folder, path), after(path, last), f"after {last} steps")
 
 
 # --- Workers that do not wait. ---

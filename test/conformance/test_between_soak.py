@@ -9,6 +9,7 @@ import argparse
 import collections
 import random
 import signal
+import threading
 import time
 
 import harness
@@ -53,10 +54,12 @@ KINDS = ("kill a worker", "kill the chief", "stop a worker", "stop the chief", "
 
 
 def faults_of(draw, steps, number):
-    """(step, kind, task, seconds), as many of each kind as of the others."""
+    """(step, kind, task, seconds), as many of each kind as of the others; some come at once with the one before."""
     kinds = [KINDS[i % len(KINDS)] for i in range(number)]
     draw.shuffle(kinds)
+    last = 0
     for step, kind in zip(sorted(draw.randrange(10, steps - 30) for _ in kinds), kinds):
+        last = step = last if last and draw.random() < 0.3 else step
         index = {"worker": draw.randrange(1, WORKERS), "chief": 0, "server": draw.randrange(SERVERS)}[kind.split()[-1]]
         yield step, kind, ("ps" if kind.endswith("server") else "worker", index), draw.uniform(0.5, 4)
 
@@ -78,17 +81,16 @@ def soak(form, steps, number, seed, limit=3000):
             done[kind] += 1
             if kind.startswith("stop"):
                 tasks.tasks[task].send(signal.SIGSTOP)
-                time.sleep(seconds)
-                tasks.tasks[task].send(signal.SIGCONT)
+                threading.Timer(seconds, tasks.tasks[task].send, [signal.SIGCONT]).start()
                 continue
-            reached = max(chief.events("step"))
+            reached = max(chief.events("step"), default=0)
             tasks.kill(task[1])
             kept = checkpoint_of(tasks.folder)
             one = tasks.start(task[1])
             if task[1] == 0:
                 got = one.until("session")
                 assert got == kept if form == "waiting" else got >= kept, (got, kept)
-                again += reached - kept
+                again += max(reached - kept, 0)
         workers = [tasks.tasks["worker", i] for i in range(WORKERS)]
         for worker in workers:
             worker.until("end", timeout=600)
