@@ -19,8 +19,8 @@ import time
 import numpy as np
 
 # A task that waits for ever is an error and no hang.
-LIMIT_SECONDS = 150
-TIMEOUT_MS = 60000
+LIMIT_SECONDS = 240
+TIMEOUT_MS = 120000
 
 
 class Task:
@@ -69,7 +69,7 @@ class Task:
         with self.changed:
             return [number for what, number in self.seen if what == kind]
 
-    def until(self, kind, number=0, after=0, timeout=60):
+    def until(self, kind, number=0, after=0, timeout=90):
         """Waits until it says `kind` of `number` or more, once more than `after` times; what it says."""
 
         def those():
@@ -103,8 +103,8 @@ class Task:
     def send(self, number):
         self.process.send_signal(number)
 
-    def begin(self):
-        """What was started with `holds` makes its session."""
+    def tell(self):
+        """What was started with `holds` makes its session; without `last`, its last step."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
@@ -158,7 +158,11 @@ def monitored(tf1, job, server, saver, feeds, config):
         def after_run(self, context, values):
             say("step", context.session.run(step))
 
-    hooks = [tf1.train.StopAtStepHook(last_step=job["last"])]
+    hooks, told = [], threading.Event()
+    if "last" in job:
+        hooks.append(tf1.train.StopAtStepHook(last_step=job["last"]))
+    else:
+        threading.Thread(target=lambda: sys.stdin.readline() and told.set(), daemon=True).start()
     if is_chief:
         hooks.append(tf1.train.CheckpointSaverHook(job["folder"], save_steps=job.get("save_steps", 5), saver=saver))
     with tf1.train.MonitoredTrainingSession(
@@ -174,7 +178,7 @@ def monitored(tf1, job, server, saver, feeds, config):
         log_step_count_steps=None,
         hooks=[*hooks, Says()],
     ) as session:
-        while not session.should_stop():
+        while not session.should_stop() and not told.is_set():
             session.run("train_op", feeds, options=options(tf1))
             time.sleep(job.get("sleep", 0.02))
 

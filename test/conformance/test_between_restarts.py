@@ -169,8 +169,7 @@ def test_killed_chief_of_others_that_go_on():
     """--async: nobody waits for a chief that is killed, or sees it. When it is there again all go on from its checkpoint.
     Each update is 1, so variables say how many were made: for those that were on their way when the chief was killed, or
     restored, the count may differ."""
-    last = 400
-    tasks = not_waiting("--async", last=last, save_steps=20)
+    tasks = not_waiting("--async", save_steps=20)
     with tasks:
         chief = tasks.start(0)
         chief.until("session")
@@ -183,15 +182,22 @@ def test_killed_chief_of_others_that_go_on():
         assert kept >= 60
         for other in others:
             other.until("step", after=other.made() + 20)
-        reached = max(max(other.events("step")) for other in others)
         chief = tasks.start(0)
-        assert kept <= chief.until("session") < reached
+        assert kept <= chief.until("session")
+        chief.until("step", after=30)
+        for other in others:
+            other.until("step", after=other.made() + 10)
+        for task in (chief, *others):
+            task.tell()
         for task in (chief, *others):
             task.until("end")
-        assert all(len(other.events("session")) == 1 for other in others)
+        for other in others:
+            steps = other.events("step")
+            assert len(other.events("session")) == 1
+            assert sum(after < before for before, after in zip(steps, steps[1:])) == 1
         v, step = values(tasks, "v", "global_step")
-    assert last <= step <= last + 3
-    print("updates of v", -v[0], "counted", step)
+        saved = int(tf1.train.load_variable(tasks.folder, "global_step"))
+    assert saved <= step < saved + 50
     assert np.all(v == v[0]) and abs(-v[0] - step) <= 5
 
 
@@ -205,9 +211,9 @@ def test_killed_chief_of_others_that_go_on_for_a_while():
         chief.until("session")
         other = tasks.start(1)
         chief.until("step", 30)
-        before = other.made()
         tasks.kill(0)
-        assert other.waits() and other.made() <= before + 2 * bound + 1
+        before = other.made()
+        assert other.waits() and 10 <= other.made() <= before + bound + 2
         kept, made = checkpoint_of(tasks.folder), other.made()
         chief = tasks.start(0)
         assert chief.until("session") >= kept
@@ -216,7 +222,6 @@ def test_killed_chief_of_others_that_go_on_for_a_while():
         assert abs(other.made() - made - chief.made()) <= bound + 1
         v, step = values(tasks, "v", "global_step")
     assert last <= step <= last + bound + 1
-    print("updates of v", -v[0], "counted", step)
     assert np.all(v == v[0]) and abs(-v[0] - step) <= 3
 
 
@@ -254,9 +259,9 @@ def test_supervisor(strategy):
             both = [tasks.start(i) for i in range(2)]
             for task in both:
                 task.until("serves")
-            both[1].begin()
+            both[1].tell()
             assert both[1].waits() and not both[1].events("session")
-            both[0].begin()
+            both[0].tell()
             assert both[0].until("session") == kept
             return both
 
