@@ -54,7 +54,6 @@ run = tf.estimator.RunConfig(
     save_checkpoints_steps=10,
     log_step_count_steps=None,
     session_config=tf.ConfigProto(device_filters=filters),
-    experimental_max_worker_delay_secs=0,
 )
 train = tf.estimator.TrainSpec(batches, max_steps=int(steps), hooks=[Stay()])
 evaluate = tf.estimator.EvalSpec(batches, steps=1, start_delay_secs=0, throttle_secs=1)

@@ -45,7 +45,7 @@ def test_train_and_evaluate(tmp_path):
     script = os.path.join(harness.ROOT, "docs", "examples", "estimator.py")
     # The evaluator may not have the last checkpoint when the others have ended, and is not waited for.
     done = subprocess.run(
-        [launch, "cluster.json", "--timeout=100", "--", python, "-u", script, source, files, "trained", str(STEPS)],
+        [launch, "cluster.json", "--timeout=150", "--", python, "-u", script, source, files, "trained", str(STEPS)],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
