@@ -217,9 +217,9 @@ th, td, nav, li, summary, p { white-space: nowrap; overflow: hidden; }
 footer { display: none; }
 """
 WIDTH, SCALE = 900, 0.5
-# Parts of a page with the share of their areas that may differ. Letters of other fonts make up to 2 % and 19 %.
-CHARTS = {"#graph .picture": 0.03, "#steps tbody td:last-child": 0.03}
-SECTIONS = 0.25
+# Parts of a page with the share of their areas that may differ. Letters of other fonts make up to 0.7 % and 9 %.
+CHARTS = {"#graph .picture": 0.02, "#steps tbody td:last-child": 0.02}
+SECTIONS = 0.15
 
 
 def prepare(browser, page, more=""):
@@ -294,8 +294,8 @@ def looks_as_before(browser, graft_opt, graphs, folder, kept, write):
         prepare(browser, page)
         data = picture(browser)
         path = os.path.join(REFERENCES, f"report-{name}.png")
-        for target in [path] * write + [os.path.join(kept, f"report-{name}.png")] * bool(kept):
-            with open(target, "wb") as file:
+        for place in [REFERENCES] * write + [kept] * bool(kept):
+            with open(os.path.join(place, f"report-{name}.png"), "wb") as file:
                 file.write(data)
         with open(path, "rb") as file:
             reference = pictures.Picture(file.read())
