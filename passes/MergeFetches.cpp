@@ -32,6 +32,7 @@
 #include "lib/program/Program.h"
 #include "lib/rewrite/Fetches.h"
 #include "lib/rewrite/Merges.h"
+#include "lib/rewrite/ReducedWrites.h"
 #include "passes/Options.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -201,9 +202,12 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
                      formatv("{0} is reduced: {1} over the replicas, for '{2}'",
                              Type.str(), Type.K == 1 ? "mean" : "sum",
                              G->name(User)))
-            .Facts = {{"type", Type.str()},
-                      {"scale", int64_t(-Type.K)},
-                      {"for", G->name(User).str()}};
+            .Facts = {
+            {"type", Type.str()},
+            {"scale", int64_t(-Type.K)},
+            {"for", G->name(User).str()},
+            {"variables",
+             originNames(*G, variablesWritten(*G, Facts->Vars, User))}};
       G->setInput(User, I, merge(E, Found.isPicked(E)));
       Any = true;
     }

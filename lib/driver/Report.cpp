@@ -109,7 +109,7 @@ struct Row {
 Row rowOf(const Diagnostic &D) {
   std::string What;
   for (const auto &[Key, Value] : D.Facts)
-    if (Key != "for")
+    if (Key != "for" && Key != "variables")
       What.append(What.empty() ? "" : ", ").append(Key + " " + factText(Value));
   return {D.Node.empty() ? "(graph)" : D.Node, What.empty() ? D.Message : What};
 }

@@ -72,7 +72,6 @@ private:
   void nodes();
   void plan(const StepPlan &Plan);
   std::optional<uint64_t> bytes(Endpoint E) const;
-  NodeId variableOf(StringRef Update) const;
   NodeId find(StringRef Name) const {
     auto It = ByName.find(Name);
     return It == ByName.end() ? G.find(Name) : It->second;
@@ -126,10 +125,9 @@ void ReportWriter::variables() {
     if (!isReduction(D))
       continue;
     for (const auto &[Key, Value] : D.Facts)
-      if (Key == "for")
-        if (NodeId Var = variableOf(std::get<std::string>(Value));
-            Var != NoNode)
-          ReducedFor[G.name(Var)].push_back(Index);
+      if (Key == "variables" && D.Function.empty())
+        for (StringRef Name : std::get<std::vector<std::string>>(Value))
+          ReducedFor[Name].push_back(Index);
     ++Index;
   }
   for (const VariableRow &Row : listVariables(G, Vars, Vars.variables())) {
@@ -151,18 +149,9 @@ void ReportWriter::variables() {
       });
       if (Row.Bytes != 0)
         count("bytes", Row.Bytes);
-      J.attribute("reductions", std::move(ReducedFor[G.name(N)]));
+      J.attribute("reductions", std::move(ReducedFor[originName(G, N)]));
     });
   }
-}
-
-/// The variable that the node called \p Update writes, or NoNode.
-NodeId ReportWriter::variableOf(StringRef Update) const {
-  NodeId N = find(Update);
-  if (N == NoNode || !Facts || !Facts->Vars.isUpdate(G, N) ||
-      G.dataInputs(N).empty())
-    return NoNode;
-  return Facts->Vars.variableOf(G.input(N, 0));
 }
 
 void ReportWriter::reductions() {
@@ -176,7 +165,7 @@ void ReportWriter::reductions() {
       for (const auto &[Key, Value] : D.Facts) {
         if (const auto *Number = std::get_if<int64_t>(&Value))
           J.attribute(Key, *Number);
-        else
+        else if (Key != "variables") // which say it themselves
           text(Key, factText(Value));
       }
       NodeId N = find(D.Node);

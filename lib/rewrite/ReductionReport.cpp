@@ -8,6 +8,7 @@
 
 #include "lib/infer/rules/BatchNormReads.h"
 #include "lib/rewrite/Fetches.h"
+#include "lib/rewrite/ReducedWrites.h"
 #include "lib/rewrite/UnprovedWrites.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -103,8 +104,10 @@ void ReductionReport::refuseDrifts(const ProgramFacts &Facts) const {
   }
 }
 
-void ReductionReport::remarkDemands(const TypeAnalysis &Types) const {
-  for (const Demand &D : Types.demands()) {
+void ReductionReport::remarkDemands(const ProgramFacts &Facts) const {
+  const TypeAnalysis &Types = Facts.Types;
+  for (const auto &[D, Variables] :
+       zip_equal(Types.demands(), variablesOf(G, Facts))) {
     if (D.Kind == Demand::Scale)
       continue;
     StringRef Scale = D.Power == 0    ? "sum"
@@ -120,7 +123,8 @@ void ReductionReport::remarkDemands(const TypeAnalysis &Types) const {
                         Scale, G.name(D.Because)))
         .Facts = {{"type", Types.natural(D.Source).str()},
                   {"scale", int64_t(D.Power)},
-                  {"for", G.name(D.Because).str()}};
+                  {"for", G.name(D.Because).str()},
+                  {"variables", originNames(G, Variables.getArrayRef())}};
   }
 }
 
@@ -195,7 +199,7 @@ void ReductionReport::warnAssumptions(const TypeAnalysis &Types) const {
 void ReductionReport::report(const ProgramFacts &Facts,
                              unsigned Replicas) const {
   if (Diags.wantsRemarks())
-    remarkDemands(Facts.Types);
+    remarkDemands(Facts);
   warnWrites(Facts);
   for (auto [N, Predicate] : Facts.Types.localEffects())
     note(Diags.unproved("effect", G.name(N),

@@ -46,7 +46,7 @@ public:
 private:
   void note(Diagnostic &D, const ProgramFacts &Facts, NodeId Cause,
             bool HowMany = false) const;
-  void remarkDemands(const TypeAnalysis &Types) const;
+  void remarkDemands(const ProgramFacts &Facts) const;
   void warnWrites(const ProgramFacts &Facts) const;
   void warnAsked(const ProgramFacts &Facts, NodeId N, unsigned I) const;
   void warnAssumptions(const TypeAnalysis &Types) const;

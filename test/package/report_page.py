@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens what --report=FILE.html writes in a headless Chromium, and uses it.
 
-    test/package/report_page.py GRAFT_OPT [SCREENSHOTS]
+    test/package/report_page.py GRAFT_OPT [SCREENSHOTS] [--write] [--only PART]
 
 The browser complains about nothing and asks for nothing but the page; a search finds a node, a click shows how its type came about;
-the keyboard does the same; names are never HTML. Screenshots, light and dark, are left in SCREENSHOTS.
+the keyboard does the same; names are never HTML. The page of ResNet-50 is small, that of 100,000 nodes opens soon. Pages of three graphs
+look like references/*.png, which --write makes anew, and that of docs/Report.md. Screenshots, light and dark, and the pictures of the three are left in SCREENSHOTS.
 """
 
+import argparse
+import base64
 import json
 import os
 import shutil
@@ -17,17 +20,25 @@ import tempfile
 import time
 
 import devtools
+import pictures
 
-INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "inputs")
+HERE = os.path.dirname(os.path.abspath(__file__))
+INPUTS = os.path.join(HERE, os.pardir, "inputs")
+REFERENCES = os.path.join(HERE, "references")
+sys.path.append(os.path.join(HERE, os.pardir, "bench"))
+import yardsticks  # noqa: E402
 READY = "document.documentElement.dataset.ready"
 GRADIENT = "gradients/output/MatMul_grad/MatMul_1"
+OTHER_GRADIENT = "gradients/hidden/project_grad/MatMul_1"
 
 
-def report(graft_opt, graph, folder, *flags, output="out.pb"):
+def report(graft_opt, graph, folder, *flags, output="out.pb", inside=False):
+    """The page of a graph; with `inside` graft runs in the folder, and the files are called as they are there."""
     page = os.path.join(folder, "report.html")
     if os.path.exists(page):
         os.remove(page)
-    subprocess.run([graft_opt, graph, *flags, "-o", os.path.join(folder, output), f"--report={page}"], check=False, stderr=subprocess.DEVNULL)
+    output = output if inside else os.path.join(folder, output)
+    subprocess.run([graft_opt, graph, *flags, "-o", output, f"--report={page}"], check=False, stderr=subprocess.DEVNULL, cwd=folder if inside else None)
     assert os.path.exists(page), "no page was written"
     return page
 
@@ -153,47 +164,234 @@ def steps(browser, folder):
     assert all(each["dur"] > 0 and each["ts"] >= 0 for each in events if each["ph"] == "X") and len(events) > 2 * len(named)
 
 
+# --- Size and time. ---
+
+MOST_BYTES = 1_500_000
+MOST_SECONDS = 6  # On a machine that has other work; docs/Report.md has what it takes on one without.
+
+# Notes when a frame with the graph was painted, in milliseconds since the page was asked for.
+PAINTED = """new MutationObserver((_, observer) => {
+  if (!document.querySelector("#graph svg")) return;
+  observer.disconnect();
+  requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); }));
+}).observe(document, {childList: true, subtree: true});"""
+
+
+def is_small(graft_opt, model, folder):
+    size = os.path.getsize(report(graft_opt, model, folder, "--replicas=8", output="out.meta"))
+    print(f"browser: the page of ResNet-50 x8 has {size / 1e6:.2f} MB (at most {MOST_BYTES / 1e6})")
+    assert size <= MOST_BYTES, size
+
+
+def opens_soon(browser, graft_opt, graph, folder):
+    page = report(graft_opt, graph, folder, "--replicas=8")
+    script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=PAINTED)["identifier"]
+    taken = []
+    for _ in range(5):
+        browser.open(f"file://{page}", READY)
+        browser.wait("window.painted")
+        taken.append(browser.run("window.painted") / 1e3)
+    browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    print(f"browser: the page of 100,000 nodes x8 shows its graph after {min(taken):.2f} s, the least of {len(taken)} (at most {MOST_SECONDS})")
+    assert min(taken) <= MOST_SECONDS, taken
+    is_quiet(browser, page)
+
+
+# --- Pictures. ---
+
+# Boxes are as large as on any other machine, and sections are where they are, whatever the letters look like.
+SAME_WIDTHS = "CanvasRenderingContext2D.prototype.measureText = (text) => ({width: 7.2 * text.length});"
+SAME_PLACES = """
+html { font-size: 16px; }
+header { height: 150px; overflow: hidden; }
+section { height: 200px; overflow: hidden; }
+#overview { height: 330px; }
+#graph { height: 590px; }
+#graph .tools { height: 36px; overflow: hidden; }
+#graph .picture { height: 420px; max-height: none; }
+#steps { height: 560px; }
+#steps .tools, #steps .legend, #steps caption { height: 32px; overflow: hidden; }
+#steps tbody tr { height: 32px; }
+table { table-layout: fixed; }
+th, td, nav, li, summary, p { white-space: nowrap; overflow: hidden; }
+footer { display: none; }
+"""
+WIDTH, SCALE = 900, 0.5
+# Parts of a page with the share of their areas that may differ. Letters of other fonts make up to 0.7 % and 9 %.
+CHARTS = {"#graph .picture": 0.02, "#steps tbody td:last-child": 0.02}
+SECTIONS = 0.15
+
+
+def prepare(browser, page, more=""):
+    """Opens a page for its picture; `more` is a script that changes it."""
+    browser.open(f"file://{page}", READY)
+    style = f"document.head.append(Object.assign(document.createElement('style'), {{textContent: {json.dumps(SAME_PLACES)}}}))"
+    browser.run(f"{style}; [...document.querySelectorAll('#graph .tools button')].at(-1).click(); {more}; scrollTo(0, 0)")
+
+
+def picture(browser, width=WIDTH, height=None, scale=SCALE):
+    height = height or browser.run("document.documentElement.scrollHeight")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
+    return base64.b64decode(browser.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"])
+
+
+def parts(browser):
+    """(name, (left, top, right, bottom), share that may differ) of what is compared; of a chart in a table all rows together."""
+    found = browser.run(
+        "[...document.querySelectorAll('main section'), " + ", ".join(f"...[[...document.querySelectorAll('{chart}')]]" for chart in CHARTS) + "]"
+        ".map((each) => [each].flat().map((e) => [e.id, e.getBoundingClientRect()]).map(([id, r]) => [id, r.left, r.top, r.right, r.bottom]))"
+    )
+    limits = [SECTIONS] * (len(found) - len(CHARTS)) + list(CHARTS.values())
+    names = [rects[0][0] for rects in found[: -len(CHARTS)]] + list(CHARTS)
+    return [
+        (name, [int(SCALE * edge(rect[i] for rect in rects)) for i, edge in ((1, min), (2, min), (3, max), (4, max))], limit)
+        for name, rects, limit in zip(names, found, limits)
+        if rects
+    ]
+
+
+def unlike(browser, reference, data):
+    """What of the page that is open does not look like the reference, as texts."""
+    seen = pictures.Picture(data)
+    if seen.size != reference.size:
+        return [f"the picture is of {seen.size} pixels and not of {reference.size}"]
+    shares = [(name, seen.difference(reference, part), limit) for name, part, limit in parts(browser)]
+    return [f"{name}: {100 * share:.1f} % of it, and not {100 * limit:.0f} % at most" for name, share, limit in shares if share > limit]
+
+
+FONTS = ["serif", "monospace"]
+BROKEN = {
+    "an empty graph": "document.querySelector('#graph svg').replaceChildren()",
+    "boxes over each other": "document.querySelectorAll('#graph svg g').forEach((each) => each.setAttribute('transform', 'scale(.8)'))",
+    "no edges": "document.querySelectorAll('#graph svg .line').forEach((each) => each.remove())",
+    "no bars": "document.querySelectorAll('#steps .bar').forEach((each) => each.replaceChildren())",
+    "no section": "document.getElementById('variables').remove()",
+    "a section over another": "document.getElementById('steps').style.cssText = 'position: relative; top: -200px'",
+}
+
+
+def draw_for_docs(browser, graft_opt, graph, folder):
+    """The page of BERT as it is, down to the graph."""
+    shutil.copyfile(graph, os.path.join(folder, "bert_large.meta"))
+    page = report(graft_opt, "bert_large.meta", folder, "--replicas=8", "--device-type=GPU", output="bert_large_x8.meta", inside=True)
+    browser.scheme("light")
+    browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False)
+    browser.open(f"file://{page}", READY)
+    end = browser.run("document.querySelector('#graph .legend').getBoundingClientRect().top + scrollY + 18")
+    with open(os.path.join(HERE, os.pardir, os.pardir, "docs", "images", "report.png"), "wb") as file:
+        file.write(picture(browser, 1280, end, 0.7))
+
+
+def looks_as_before(browser, graft_opt, graphs, folder, kept, write):
+    """`graphs`: by name a file and flags. Of the first, other fonts pass and what is broken does not."""
+    browser.scheme("light")
+    browser.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=900, deviceScaleFactor=1, mobile=False)
+    browser.call("Page.addScriptToEvaluateOnNewDocument", source=SAME_WIDTHS)
+    for number, (name, (graph, flags)) in enumerate(graphs.items()):
+        # The page says what the files are called.
+        shutil.copyfile(graph, os.path.join(folder, os.path.basename(graph)))
+        page = report(graft_opt, os.path.basename(graph), folder, *flags, output="distributed" + os.path.splitext(graph)[1], inside=True)
+        prepare(browser, page)
+        data = picture(browser)
+        path = os.path.join(REFERENCES, f"report-{name}.png")
+        for place in [REFERENCES] * write + [kept] * bool(kept):
+            with open(os.path.join(place, f"report-{name}.png"), "wb") as file:
+                file.write(data)
+        with open(path, "rb") as file:
+            reference = pictures.Picture(file.read())
+        found = unlike(browser, reference, data)
+        assert not found, f"{path} is another picture; look at both, and give --write if the new one is right: {found}"
+        if number > 0:
+            continue
+        for font in FONTS:
+            prepare(browser, page, f"for (const each of document.querySelectorAll('body, body *')) each.style.setProperty('font-family', '{font}', 'important')")
+            found = unlike(browser, reference, picture(browser))
+            assert not found, f"letters of {font}: {found}"
+        for what, script in BROKEN.items():
+            prepare(browser, page, script)
+            assert unlike(browser, reference, picture(browser)), f"{what} looks like the reference"
+    print(f"browser: the pages of {', '.join(graphs)} look as their references")
+
+
+# --- The whole. ---
+
+
+def all_uses(browser, graft_opt, folder, kept):
+    replicas = ["--replicas=2", "--device-type=CPU"]
+    page = report(graft_opt, os.path.join(INPUTS, "mlp.pb"), folder, *replicas)
+    uses(browser, page)
+    for scheme in ("light", "dark") if kept else ():
+        browser.scheme(scheme)
+        browser.open(f"file://{page}", READY)
+        browser.screenshot(os.path.join(kept, f"report-{scheme}.png"))
+
+    # A name that would be HTML is text.
+    evil = os.path.join(folder, "<img src=x onerror=console.error(1)><")
+    os.makedirs(evil)
+    evil = os.path.join(evil, "script><script>console.error(2)<")
+    shutil.copyfile(os.path.join(INPUTS, "mlp.pb"), evil)
+    page = report(graft_opt, evil, folder, *replicas)
+    browser.open(f"file://{page}", READY)
+    assert names(browser, "#input-name") == [evil]
+    assert browser.run("document.images.length") == 0
+    is_quiet(browser, page)
+
+    # After an error the page shows it.
+    page = report(graft_opt, os.path.join(INPUTS, "mlp.pb"), folder, *replicas, "--feed=z=split")
+    browser.open(f"file://{page}", READY)
+    assert "error" in names(browser, "#warnings .level"), names(browser, "#warnings")
+    is_quiet(browser, page)
+    # Of a SavedModel functions are distributed, and the graph is not.
+    model = os.path.join(folder, "model")
+    os.makedirs(model)
+    shutil.copyfile(os.path.join(INPUTS, os.pardir, "lit", "functions", "Inputs", "model.pbtxt"), os.path.join(model, "saved_model.pbtxt"))
+    page = report(graft_opt, model, folder, *replicas, output="distributed")
+    browser.open(f"file://{page}", READY)
+    assert "functions that are distributed: train" in names(browser, "#overview")[0], names(browser, "#overview")
+    is_quiet(browser, page)
+    print("browser: the page of a report was opened, searched and read")
+
+
 def main():
-    graft_opt, *rest = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("graft_opt")
+    parser.add_argument("screenshots", nargs="?", help="a folder that gets them")
+    parser.add_argument("--write", action="store_true", help="make the references anew")
+    parser.add_argument("--only", choices=("uses", "limits", "pictures"), help="one part of the test")
+    options = parser.parse_args()
+    graft_opt, kept = os.path.abspath(options.graft_opt), options.screenshots
     found = devtools.find()
     if found is None:
         sys.exit("browser: there is none")
-    replicas = ["--replicas=2", "--device-type=CPU"]
+    if kept:
+        os.makedirs(kept, exist_ok=True)
+    wants = [options.only] if options.only else ["uses", "limits", "pictures"]
     with tempfile.TemporaryDirectory() as folder, devtools.Browser(found) as browser:
-        page = report(graft_opt, os.path.join(INPUTS, "mlp.pb"), folder, *replicas)
-        uses(browser, page)
-        if rest:
-            os.makedirs(rest[0], exist_ok=True)
-            for scheme in "light", "dark":
-                browser.scheme(scheme)
-                browser.open(f"file://{page}", READY)
-                browser.screenshot(os.path.join(rest[0], f"report-{scheme}.png"))
-
-        # A name that would be HTML is text.
-        evil = os.path.join(folder, "<img src=x onerror=console.error(1)><")
-        os.makedirs(evil)
-        evil = os.path.join(evil, "script><script>console.error(2)<")
-        shutil.copyfile(os.path.join(INPUTS, "mlp.pb"), evil)
-        page = report(graft_opt, evil, folder, *replicas)
-        browser.open(f"file://{page}", READY)
-        assert names(browser, "#input-name") == [evil]
-        assert browser.run("document.images.length") == 0
-        is_quiet(browser, page)
-
-        # After an error the page shows it.
-        page = report(graft_opt, os.path.join(INPUTS, "mlp.pb"), folder, *replicas, "--feed=z=split")
-        browser.open(f"file://{page}", READY)
-        assert "error" in names(browser, "#warnings .level"), names(browser, "#warnings")
-        is_quiet(browser, page)
-        # Of a SavedModel functions are distributed, and the graph is not.
-        model = os.path.join(folder, "model")
-        os.makedirs(model)
-        shutil.copyfile(os.path.join(INPUTS, os.pardir, "lit", "functions", "Inputs", "model.pbtxt"), os.path.join(model, "saved_model.pbtxt"))
-        page = report(graft_opt, model, folder, *replicas, output="distributed")
-        browser.open(f"file://{page}", READY)
-        assert "functions that are distributed: train" in names(browser, "#overview")[0], names(browser, "#overview")
-        is_quiet(browser, page)
-    print("browser: the page of a report was opened, searched and read")
+        # Exported models are those of performance.py. They and the graph of 100,000 nodes are made by what stands beside graft-opt.
+        build = os.path.dirname(os.path.dirname(graft_opt))
+        tools = yardsticks.Tools(build, folder, graft_opt) if os.path.exists(os.path.join(build, "bench")) else None
+        exported = {}
+        for model in ("resnet50", "bert_large"):
+            exported[model], why = tools.model(model, os.path.join(build, "bench", "models")) if tools else (None, f"no {build}/bench")
+            if why:
+                print(f"browser: {model} is left out: {why}")
+        if "uses" in wants:
+            all_uses(browser, graft_opt, folder, kept)
+        if "limits" in wants and exported["resnet50"]:
+            is_small(graft_opt, exported["resnet50"], folder)
+        if "limits" in wants and tools:
+            opens_soon(browser, graft_opt, tools.graph(100000), folder)
+        if "pictures" in wants:
+            machines = os.path.join(HERE, os.pardir, "lit", "plan", "Inputs", "g4dn8x4.yml")
+            graphs = {
+                "demo": (os.path.join(INPUTS, "cnn_bn.meta"), ["--replicas=4", "--device-type=CPU", "--strategy=all-reduce"]),
+                "warnings": (os.path.join(INPUTS, "mlp.pb"), [f"--resources={machines}", "--strategy=ps", f"--grad=output/kernel={GRADIENT},sum", f"--grad=hidden/kernel={OTHER_GRADIENT},mean"]),
+            }
+            if exported["bert_large"]:
+                graphs["bert"] = (exported["bert_large"], ["--replicas=8", "--device-type=GPU"])
+                if options.write:
+                    draw_for_docs(browser, graft_opt, exported["bert_large"], folder)
+            looks_as_before(browser, graft_opt, graphs, folder, kept, options.write)
 
 
 main()

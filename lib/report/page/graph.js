@@ -166,7 +166,7 @@ const addTraffic = (sum, {edges, exchanges = 0, bytes = 0}) => {
   sum.bytes += bytes;
 };
 const trafficText = ({edges, exchanges, bytes}) => counted(edges, "edge")
-  + (exchanges ? `, ${exchanges.toLocaleString("en")} of them between replicas` : "") + (bytes ? `, ${bytesText(bytes)} a replica` : "");
+  + (exchanges ? `, ${numberText(exchanges)} of them between replicas` : "") + (bytes ? `, ${bytesText(bytes)} a replica` : "");
 
 /// Draws a ScopeTree, and says beside it what is in a scope and what leads there.
 class GraphView {
@@ -206,7 +206,7 @@ class GraphView {
   lines(box) {
     const {nodes, inserted} = box.counts;
     return [`${this.canOpen(box) ? "\u25B8 " : ""}${shorten(box.title, 34)}`,
-      `${counted(nodes, "node")}${inserted ? `, ${inserted.toLocaleString("en")} inserted` : ""}`];
+      `${counted(nodes, "node")}${inserted ? `, ${numberText(inserted)} inserted` : ""}`];
   }
 
   redraw() {

@@ -121,7 +121,8 @@ class Page {
       view.element);
     view.redraw();
     view.tell(view.tree.open);
-    this.late = view.tree.scopes.map((scope) => ({name: scope.name, what: `scope of ${counted(scope.counts.nodes, "node")}`, go: () => view.go(scope)}));
+    // What is said of one is made when it is found: there may be a hundred thousand.
+    this.late = view.tree.scopes.map((scope) => ({name: scope.name, get what() { return `scope of ${counted(scope.counts.nodes, "node")}`; }, go: () => view.go(scope)}));
   }
 
   listOf(title, list, nameOf, go) {

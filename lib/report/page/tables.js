@@ -18,7 +18,8 @@ function make(tag, attributes = {}, ...children) {
 
 const code = (text) => make("span", {class: "name"}, text);
 const button = (text, onclick, attributes = {}) => make("button", {type: "button", onclick, ...attributes}, text);
-const counted = (count, one, many = one + "s") => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+const numberText = new Intl.NumberFormat("en").format;
+const counted = (count, one, many = one + "s") => `${numberText(count)} ${count === 1 ? one : many}`;
 
 function bytesText(bytes) {
   if (bytes === undefined) return "not known";
@@ -63,7 +64,7 @@ class Table {
     this.shown = Math.min(this.rows.length, this.shown + count);
     const left = this.rows.length - this.shown;
     this.more.replaceChildren(...(left === 0 ? [] : [
-      `${counted(this.shown, "row")} of ${this.rows.length.toLocaleString("en")} `,
+      `${counted(this.shown, "row")} of ${numberText(this.rows.length)} `,
       button(`Show ${Math.min(left, 10 * Table.step)} more`, () => this.show(10 * Table.step)), " ",
       button("Show all", () => this.show(left)),
     ]));
