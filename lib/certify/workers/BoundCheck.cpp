@@ -279,6 +279,7 @@ void BoundChecker::strip() {
       G->setInputs(N, Kept);
   }
   std::vector<std::pair<NodeId, std::string>> Names;
+  Names.reserve(Runs.size());
   for (Run R : Runs)
     Names.push_back({R.Step, G->name(R.End).str()});
   for (auto [Is, Want] : WantOf)
