@@ -102,6 +102,9 @@ bool BoundChecker::findParts() {
         Step = G->controlInputs(Count).front().Node;
     if (Step == NoNode)
       return error(N, "does not count the step that it ends");
+    if (G->numOutputs(Step).value_or(0) != G->node(N).NumData)
+      return error(N, "does not have the values of '" + G->name(Step) +
+                          "', the step that it ends");
     if (!Known.insert(Step).second)
       return error(N, "counts a step that is counted already");
     Runs.push_back({N, Step});
