@@ -310,7 +310,9 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     Found.addForward();
   NodeId End = G->size();
   auto Named = find_if(Found.tensors(), [](const auto &T) { return T.second; });
-  bool IsUseless = Named != Found.tensors().end() && !usesSplitFeed(Found);
+  // One replica is fed the batch as it is.
+  bool IsUseless = Devices.Devices.size() > 1 &&
+                   Named != Found.tensors().end() && !usesSplitFeed(Found);
   bool Changed = mergeForOnce(Found);
   Changed |= mergeFetched(Found);
   for (NodeId N : Found.lost())

@@ -52,10 +52,12 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
          certifyLowered(G, Output, Diags) && checkLateUses(Output, Diags);
 }
 
-bool doesNotWait(const Graph &Output) { return isAsync(Output); }
+bool isByItself(const Graph &Output) { return isAsync(Output); }
+
+int64_t mayBeAhead(const Graph &Output) { return aheadOf(Output); }
 
 bool check(Module &Input, ArrayRef<const Graph *> Outputs,
-           const StringSet<> &Local, DiagnosticEngine &Diags) {
+           const Declared &Names, DiagnosticEngine &Diags) {
   bool Async = any_of(Outputs, [](const Graph *G) { return isAsync(*G); });
   if (Outputs.size() == 1 && !Async) {
     int64_t Workers = workersOf(*Outputs.front());
@@ -74,8 +76,21 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
   normalise(G, Outputs);
   if (!partitionLike(Input, *Outputs.front(), Diags))
     return false;
-  std::unique_ptr<Graph> All = Async ? chiefOfAsync(G, Local, Outputs, Diags)
-                                     : joinWorkers(G, Ends, Outputs, Diags);
+  std::unique_ptr<Graph> All;
+  if (Async) {
+    StringSet<> Runs = Ends;
+    for (StringRef Name : Names.Runs.keys())
+      Runs.insert(Name);
+    // The parts of a variable are trained with it.
+    StringSet<> Trained = Names.Trained;
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (auto Slice = G.stringAttr(N, SliceAttr))
+        if (Names.Trained.contains(Slice->split(' ').first))
+          Trained.insert(G.name(N));
+    All = chiefOfAsync(G, {Names.Local, Trained, Runs}, Outputs, Diags);
+  } else {
+    All = joinWorkers(G, Ends, Outputs, Diags);
+  }
   return All && certifyLowered(G, *All, Diags) && checkLateUses(*All, Diags);
 }
 

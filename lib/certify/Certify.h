@@ -31,14 +31,24 @@ enum class Claim : uint8_t {
 bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
            Claim What = Claim::Step);
 
-/// The same of several files, which are those of all workers, in any order:
-/// together they are the step. If they do not wait for each other, each is, and
-/// they update the same variables but for those that \p Local names.
-bool check(Module &Input, llvm::ArrayRef<const Graph *> Outputs,
-           const llvm::StringSet<> &Local, DiagnosticEngine &Diags);
+/// What the collections of an input say, by name.
+struct Declared {
+  llvm::StringSet<> Local;   ///< Variables of which each worker has its own.
+  llvm::StringSet<> Trained; ///< Variables that gradients are for.
+  llvm::StringSet<> Runs;    ///< What is run, beside what no op reads.
+};
 
-/// Whether \p Output is of a worker that does not wait for the others.
-bool doesNotWait(const Graph &Output);
+/// The same of several files, which are those of all workers, in any order:
+/// together they are the step. If they do not make it together, each is, they
+/// update the same variables but for the local ones, and none is further ahead
+/// than it may be.
+bool check(Module &Input, llvm::ArrayRef<const Graph *> Outputs,
+           const Declared &Names, DiagnosticEngine &Diags);
+
+/// Whether \p Output is of a worker that makes its steps by itself.
+bool isByItself(const Graph &Output);
+/// How many steps it may be ahead of the slowest; 0: any number.
+int64_t mayBeAhead(const Graph &Output);
 
 /// The same of a graph in memory, and a picture of what it was made of.
 ///

@@ -12,6 +12,8 @@
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/InputFile.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -53,14 +55,21 @@ int certifyFiles(const ToolOptions &O) {
   DiagnosticEngine Diags;
   Diags.setPass("certify");
   Diags.setStrict(O.Strict);
-  StringSet<> Local = localVariableNames(*Input);
-  if (certify::check(*Input, Graphs, Local, Diags) &&
-      certify::doesNotWait(*Graphs.front()))
+  certify::Declared Names = declaredBy(*Input);
+  if (certify::check(*Input, Graphs, Names, Diags) &&
+      certify::isByItself(*Graphs.front())) {
+    std::string Ahead;
+    if (int64_t Most = certify::mayBeAhead(*Graphs.front()))
+      Ahead = formatv("no worker is more than {0} steps ahead of the slowest; ",
+                      Most);
     Diags.unproved("asynchronous", "",
                    "each file is the step of the input on what its worker is "
                    "fed, and all update the same variables, each under its "
-                   "lock; what a step reads may be older than what it updates, "
-                   "and no single device has the result of all");
+                   "lock; " +
+                       Ahead +
+                       "what a step reads may be older than what it updates, "
+                       "and no single device has the result of all");
+  }
   return finish(Diags, O.Certified.front()) ? 0 : 1;
 }
 

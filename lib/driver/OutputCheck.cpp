@@ -12,6 +12,7 @@
 #include "lib/io/read/InputFile.h"
 #include "lib/io/read/Read.h"
 #include "lib/program/Program.h"
+#include "lib/strategy/Resources.h"
 
 #include <algorithm>
 
@@ -55,10 +56,15 @@ static Expected<Module> readWritten(const Module &M,
                      .MetaGraph = M.MetaGraphIndex});
 }
 
-StringSet<> localVariableNames(const Module &M) {
-  StringSet<> Names;
+certify::Declared declaredBy(const Module &M) {
+  const Graph &G = M.graph();
+  certify::Declared Names;
   for (NodeId Var : localVariablesOf(M))
-    Names.insert(M.graph().name(Var));
+    Names.Local.insert(G.name(Var));
+  for (const VariableRow &Row :
+       listVariables(G, VariableIndex(G), declaredVariables(M)))
+    Names.Trained.insert(Row.Name);
+  Names.Runs = M.declaredNames();
   return Names;
 }
 
@@ -89,7 +95,7 @@ Error checkWorkers(const Module &M, ArrayRef<std::string> Graphs,
   Module Input;
   if (Error E = Input.graph().parse(M.graphBytes()))
     return E;
-  Good = Good && certify::check(Input, Outputs, localVariableNames(M), Diags);
+  Good = Good && certify::check(Input, Outputs, declaredBy(M), Diags);
   Diags.setPass("");
   return verdict(Good);
 }

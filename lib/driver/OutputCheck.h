@@ -7,11 +7,11 @@
 #ifndef GRAFT_LIB_DRIVER_OUTPUTCHECK_H
 #define GRAFT_LIB_DRIVER_OUTPUTCHECK_H
 
+#include "lib/certify/Certify.h"
 #include "lib/io/Module.h"
 #include "lib/io/write/Write.h"
 #include "lib/support/Diagnostics.h"
 
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -29,8 +29,8 @@ llvm::Error checkMessage(const Module &M,
                          std::unique_ptr<llvm::MemoryBuffer> Bytes,
                          OutputFormat Format, DiagnosticEngine &Diags);
 
-/// The names of the variables of which each worker has its own.
-llvm::StringSet<> localVariableNames(const Module &M);
+/// What the collections of \p M say.
+certify::Declared declaredBy(const Module &M);
 
 /// The same of \p Graphs, the files of all workers.
 llvm::Error checkWorkers(const Module &M, llvm::ArrayRef<std::string> Graphs,

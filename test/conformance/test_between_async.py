@@ -19,6 +19,7 @@ import time
 import compare
 import harness
 import models
+import models_habits
 import numpy as np
 import pytest
 import tensorflow.compat.v2 as tf
@@ -232,6 +233,21 @@ def test_only_steps_are_counted():
         both.one(1, "train_op", feed)
         late.result(timeout=20)
         both.one(1, "train_op", feed)
+
+
+def test_steps_that_may_write():
+    """An update in a conditional: a run is a step whether or not it is made, and who is not let through is not counted."""
+    model = models_habits.HABITS["accumulated_cond"]
+    paths = files(compare.export(Spec("accumulated_cond"), model.build), 2, 1, "--staleness=1")
+    feed = dict(zip(("x:0", "y:0"), models_habits.batches(model.data, 1)[0]))
+    with Cluster(paths, 1) as both:
+        both.one(0, "init")
+        both.one(0, "train_op", feed)
+        for _ in range(2):
+            with pytest.raises(tf.errors.DeadlineExceededError):
+                both.sessions[0].run("train_op", feed, options=tf1.RunOptions(timeout_in_ms=1000))
+        both.one(1, "train_op", feed)
+        both.one(0, "train_op", feed)
 
 
 # --- Sessions that people use, and workers that are killed. ---

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of workers that do not wait (--async): each is the step of the input, and all update the same variables under
-their locks. Broken ones are refused, in a line that names the node and the file. That together they are no step of a single
-device is a declared departure: a warning, which --strict refuses. With --staleness nothing is certified."""
+their locks. With --staleness, too, what counts steps and waits is in them as it must be. Broken ones are refused, in a line
+that names the node and the file. That together they are no step of a single device is a declared departure: a warning,
+which --strict refuses."""
 
+import collections
 import re
 import subprocess
 
 import compare
 import harness
+import models_habits
 import pytest
 import tensorflow.compat.v2 as tf
 from models import BATCH, Spec, tf1
@@ -44,13 +47,16 @@ def rows(b):
     tf1.train.GradientDescentOptimizer(1.0).minimize(loss, tf1.train.get_or_create_global_step(), name="train_op")
 
 
+@pytest.mark.parametrize("bound", [0, 2])
 @pytest.mark.parametrize("spec,workers,servers,local", WRITTEN, ids=str)
-def test_accepted(spec, workers, servers, local):
+def test_accepted(spec, workers, servers, local, bound):
     path = harness.export(spec)
-    files = rewrite(path, workers, servers, "ps", f"--replicas={local}", "--async", "--verify-output")
+    flag = f"--staleness={bound}" if bound else "--async"
+    files = rewrite(path, workers, servers, "ps", f"--replicas={local}", flag, "--verify-output")
     for order in (files, files[::-1]):
         ran = certify(order, path)
         assert ran.returncode == 0 and ran.stderr.count("\n") == 1 and SAID in ran.stderr, ran.stderr
+        assert (f"more than {bound} steps ahead" in ran.stderr) == (bound != 0), ran.stderr
     strict = subprocess.run(
         [harness.graft_opt(), "--strict", "--certify", *files, f"--against={path}"], capture_output=True, text=True
     )
@@ -68,11 +74,16 @@ def test_no_variables(tmp_path):
     assert ran.returncode == 0 and SAID in ran.stderr, ran.stderr
 
 
-def test_staleness_is_refused():
-    """How steps are counted is not proved, and said so in a line."""
-    path = harness.export(Spec("mlp_adam", "resource"))
-    ran = certify(rewrite(path, 2, 1, "ps", "--staleness=2"), path)
-    assert ran.returncode == 1 and ran.stderr.count("\n") == 1 and "--staleness" in ran.stderr, ran.stderr
+# Of a metric that is declared sync-on-read every replica has a part, and the step is made once.
+@pytest.mark.parametrize("name", sorted(models_habits.HABITS.keys() - {"metrics"}))
+def test_habits(name):
+    """What people write in a training step, with a bound: in conditionals, in several names, beside each other."""
+    model = models_habits.HABITS[name]
+    path = compare.export(Spec(name), model.build)
+    fetches = [f"--fetch={f.split(':')[0]}" for f in (*model.fetches, *model.after)]
+    files = rewrite(path, 2, 1, "ps", *model.flags, *fetches, "--staleness=1", "--verify-output")
+    ran = certify(files, path)
+    assert ran.returncode == 0 and SAID in ran.stderr, ran.stderr
 
 
 def mutants(node):
@@ -138,6 +149,108 @@ def test_mutants(kind):
                 assert ran.returncode == 1 and ("node '" in line or "worker" in line), (node.name, word, ran.stderr)
                 seen.add(word)
     assert len(seen) == 7, seen
+
+
+def changed(value):
+    """Another value of an attribute."""
+    other = type(value)()
+    other.CopyFrom(value)
+    kind = value.WhichOneof("value")
+    if kind == "s":
+        other.s += b"x"
+    elif kind == "i":
+        other.i += 1
+    elif kind == "b":
+        other.b = not value.b
+    elif kind == "type":
+        other.type = tf.float64.as_datatype_enum
+    elif kind == "shape":
+        other.shape.dim.add().size = 3
+    elif kind == "tensor":
+        array = tf.make_ndarray(value.tensor)
+        array = array ^ True if array.dtype == bool else array - 1 if array.max(initial=0) > 1e6 else array + 1
+        other.tensor.CopyFrom(tf.make_tensor_proto(array))
+    else:
+        other.list.type.append(tf.float64.as_datatype_enum)
+    return other
+
+
+def bound_mutants(meta, loose):
+    """Graphs with one change, by a word and the node: of what only a file with a bound has, and of who waits."""
+
+    def broken(k):
+        other = meta_graph_pb2.MetaGraphDef()
+        other.CopyFrom(meta)
+        return other, other.graph_def.node[k]
+
+    before = {n.name: n for n in loose.graph_def.node}
+    seen = {n.attr["_graft_part"].s: f"^{n.name}" for n in meta.graph_def.node if "_graft_part" in n.attr}
+    for k, node in enumerate(meta.graph_def.node):
+        was = before.get(node.name)
+        if was is None or was.op != node.op:
+            other, n = broken(k)
+            n.device = n.device.replace("task:0", "task:1") if "job:ps" in n.device else "/job:ps/task:0/device:CPU:0"
+            yield "device", node.name, other
+            if node.device:
+                other, n = broken(k)
+                n.device = ""
+                yield "no device", node.name, other
+            for key, value in node.attr.items():
+                other, n = broken(k)
+                n.attr[key].CopyFrom(changed(value))
+                yield f"attribute {key}", node.name, other
+                if key.startswith("_graft"):
+                    other, n = broken(k)
+                    del n.attr[key]
+                    yield f"no attribute {key}", node.name, other
+        for part in (b"gate", b"zeros") if was is not None else ():
+            if seen[part] not in node.input:
+                other, n = broken(k)
+                n.input.append(seen[part])
+                yield f"waits for {part.decode()}", node.name, other
+        for i, source in enumerate(node.input):
+            if was is not None and was.op == node.op and source in was.input:
+                continue
+            other, n = broken(k)
+            if source.startswith("^"):
+                del n.input[i]
+                yield "does not wait", node.name, other
+            else:
+                spare = other.graph_def.node.add(name="spare", op="Const", device=node.device)
+                spare.attr["dtype"].type = tf.int64.as_datatype_enum
+                spare.attr["value"].tensor.CopyFrom(tf.make_tensor_proto([0, 0], tf.int64))
+                n.input[i] = "spare"
+                yield "another input", node.name, other
+
+
+def graph_of(file):
+    with open(file, "rb") as f:
+        return meta_graph_pb2.MetaGraphDef.FromString(f.read())
+
+
+def refused(files, i, mutant, path):
+    """The first line of what is said of the files with another one for worker i, or nothing if they are accepted."""
+    written = files[i] + ".mutant"
+    with open(written, "wb") as f:
+        f.write(mutant.SerializeToString(deterministic=True))
+    ran = certify([*files[:i], written, *files[i + 1 :]], path)
+    assert ran.returncode in (0, 1), ran.stderr
+    return next((line for line in ran.stderr.splitlines() if "error:" in line), "") if ran.returncode else ""
+
+
+def test_bound_mutants():
+    """Every node of what counts and waits, its device, attributes and inputs, and every edge to it."""
+    path = harness.export(Spec("linear", "resource"))
+    files = rewrite(path, 2, 1, "ps", "--staleness=2")
+    loose = rewrite(path, 2, 1, "ps", "--async")
+    made = collections.Counter()
+    for i in range(2):
+        for word, name, mutant in bound_mutants(graph_of(files[i]), graph_of(loose[i])):
+            line = refused(files, i, mutant, path)
+            assert "node '" in line or "worker" in line, (i, name, word, line)
+            made[word] += 1
+    assert sum(made.values()) > 300 and len(made) > 20, made
+    print(f"{sum(made.values())} mutants are refused: {dict(made)}")
 
 
 @pytest.mark.parametrize("chosen,said", [((0,), "2 workers"), ((0, 0), "two files"), ((1,), "2 workers")])

@@ -7,6 +7,7 @@
 #include "lib/certify/workers/AsyncCheck.h"
 
 #include "lib/certify/forms/LoweredFile.h"
+#include "lib/certify/workers/BoundCheck.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/OpRule.h"
@@ -47,9 +48,9 @@ std::optional<Stamp> stampOf(const Graph &G) {
 
 class AsyncChecker {
 public:
-  AsyncChecker(const Graph &In, const StringSet<> &Local,
+  AsyncChecker(const Graph &In, const AsyncNames &Names,
                ArrayRef<const Graph *> Given, DiagnosticEngine &Diags)
-      : In(In), Local(Local), Given(Given), Diags(Diags) {}
+      : In(In), Names(Names), Given(Given), Diags(Diags) {}
   std::unique_ptr<Graph> run();
 
 private:
@@ -67,6 +68,7 @@ private:
     return false;
   }
   bool order();
+  bool withoutBounds();
   bool checkVariables();
   bool compareWithChief(unsigned File);
   bool compareAttrs(unsigned File, NodeId N, NodeId With);
@@ -75,13 +77,15 @@ private:
   bool withoutLocks();
 
   const Graph &In;
-  const StringSet<> &Local;
+  const AsyncNames &Names;
   ArrayRef<const Graph *> Given;
   DiagnosticEngine &Diags;
   unsigned Errors = 0;
-  std::vector<const Graph *> Files;       ///< By worker.
-  std::vector<std::optional<Task>> Tasks; ///< By worker.
-  std::unique_ptr<Graph> L;               ///< That of the chief.
+  int64_t Ahead = 0;                         ///< The bound, or 0.
+  std::vector<const Graph *> Files;          ///< By worker.
+  std::vector<std::unique_ptr<Graph>> Loose; ///< Those without a bound.
+  std::vector<std::optional<Task>> Tasks;    ///< By worker.
+  std::unique_ptr<Graph> L;                  ///< That of the chief.
 };
 
 /// One file of each worker.
@@ -92,10 +96,6 @@ bool AsyncChecker::order() {
     if (!Its)
       return fails("some of the files are of workers that do not wait and "
                    "others are not: they are not of one step");
-    if (Its->Staleness != 0)
-      return fails("the files are of --staleness, where workers wait for the "
-                   "steps that others have counted: that none is further "
-                   "ahead is tested and not proved, so nothing is certified");
     if (Its->Workers != static_cast<int64_t>(Given.size()))
       return fails(formatv("there are {0} files, and they are of {1} workers: "
                            "give all of them",
@@ -105,8 +105,31 @@ bool AsyncChecker::order() {
       return fails(formatv("two files are of worker {0}", Its->Worker));
     Files[static_cast<size_t>(Its->Worker)] = G;
   }
+  Ahead = aheadOf(*Files.front());
   Tasks.resize(Files.size());
   return true;
+}
+
+/// Puts the files in the place of which nobody waits for others.
+bool AsyncChecker::withoutBounds() {
+  if (Ahead < 0)
+    return fails("the files are of workers that may be less than no step "
+                 "ahead");
+  // One worker is ahead of nobody.
+  if (Ahead == 0 || Files.size() == 1)
+    return true;
+  std::optional<Counter> At;
+  BoundPlan Plan{.In = In,
+                 .Local = Names.Local,
+                 .Trained = Names.Trained,
+                 .Runs = Names.Runs,
+                 .Workers = static_cast<unsigned>(Files.size()),
+                 .Ahead = Ahead};
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    Loose.push_back(withoutBound(*Files[F], F, Plan, At, Diags));
+    Files[F] = Loose.back().get();
+  }
+  return all_of(Loose, [](const auto &G) { return G != nullptr; });
 }
 
 /// Whose variables are, by the collections of the input.
@@ -116,7 +139,7 @@ bool AsyncChecker::checkVariables() {
     const Graph &G = *Files[F];
     VariableIndex Vars(G);
     for (NodeId Var : Vars.variables()) {
-      bool Own = Local.contains(G.name(Var));
+      bool Own = Names.Local.contains(G.name(Var));
       if (!isPart(G, Var, Own ? part::Local : part::Shared))
         Good = error(F, Var,
                      Own ? "is a variable of each worker, and not one of all"
@@ -124,6 +147,17 @@ bool AsyncChecker::checkVariables() {
       if (G.intAttr(Var, WorkerAttr) != F ||
           G.intAttr(Var, WorkersAttr) != static_cast<int64_t>(Files.size()))
         Good = error(F, Var, "is of the file of another worker");
+      if (G.intAttr(Var, StalenessAttr).value_or(0) != Ahead)
+        Good = error(F, Var,
+                     formatv("is of workers that may be another number of "
+                             "steps ahead than {0}",
+                             Ahead));
+      // Without a task it is on that of whoever runs it.
+      if (auto On = DeviceName::parse(G.device(Var));
+          !Own && (!On || On->Job.empty() || !On->Task))
+        Good = error(F, Var,
+                     "is a variable of all workers, and its device is that of "
+                     "no task");
     }
   }
   return Good;
@@ -291,7 +325,7 @@ bool AsyncChecker::withoutLocks() {
 }
 
 std::unique_ptr<Graph> AsyncChecker::run() {
-  if (!order() || !checkVariables())
+  if (!order() || !withoutBounds() || !checkVariables())
     return nullptr;
   bool Good = true;
   for (unsigned F = 1; F < Files.size(); ++F)
@@ -308,10 +342,15 @@ std::unique_ptr<Graph> AsyncChecker::run() {
 
 bool isAsync(const Graph &G) { return stampOf(G).has_value(); }
 
-std::unique_ptr<Graph> chiefOfAsync(const Graph &In, const StringSet<> &Local,
+int64_t aheadOf(const Graph &G) {
+  std::optional<Stamp> Its = stampOf(G);
+  return Its ? Its->Staleness : 0;
+}
+
+std::unique_ptr<Graph> chiefOfAsync(const Graph &In, const AsyncNames &Names,
                                     ArrayRef<const Graph *> Files,
                                     DiagnosticEngine &Diags) {
-  return AsyncChecker(In, Local, Files, Diags).run();
+  return AsyncChecker(In, Names, Files, Diags).run();
 }
 
 } // namespace graft

@@ -12,7 +12,8 @@
 //     one that is in `local_variables` only is each worker's own;
 //   - an update of a variable of all is made under its lock, so that none is
 //     lost;
-//   - what else a worker has is on its own task, or where all have it.
+//   - what else a worker has is on its own task, or where all have it;
+//   - with a bound no worker is further ahead of the slowest (BoundCheck.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,11 +32,19 @@ namespace graft {
 /// Whether \p G says that it is a file of such a worker.
 bool isAsync(const Graph &G);
 
+/// How many steps the worker whose file \p G is may be ahead; 0: any number.
+int64_t aheadOf(const Graph &G);
+
+/// What is known of the input by name.
+struct AsyncNames {
+  const llvm::StringSet<> &Local;   ///< Variables that each worker has.
+  const llvm::StringSet<> &Trained; ///< Variables that gradients are for.
+  const llvm::StringSet<> &Runs;    ///< What is run.
+};
+
 /// The graph of the chief as the step of the input, if \p Files, in any order,
-/// are as above. \p Local are the variables that each worker has. Null after an
-/// error.
-std::unique_ptr<Graph> chiefOfAsync(const Graph &In,
-                                    const llvm::StringSet<> &Local,
+/// are as above. Null after an error.
+std::unique_ptr<Graph> chiefOfAsync(const Graph &In, const AsyncNames &Names,
                                     llvm::ArrayRef<const Graph *> Files,
                                     DiagnosticEngine &Diags);
 

@@ -75,6 +75,13 @@ std::vector<Endpoint> sameNumbers(const WorkerFile &F, unsigned Name,
   return Keys;
 }
 
+bool sameValue(StringRef A, StringRef B) {
+  tensorflow::AttrValue Left, Right;
+  return A == B ||
+         (Left.ParseFromString(A.str()) && Right.ParseFromString(B.str()) &&
+          Left.SerializeAsString() == Right.SerializeAsString());
+}
+
 namespace {
 
 class WireChecker {
@@ -211,15 +218,6 @@ void WireChecker::write() {
   }
   if (F.wire("close") != NoNode)
     Wire.close();
-}
-
-/// Whether two values of an attribute are the same. In a text file fields that
-/// are zero are left out.
-bool sameValue(StringRef A, StringRef B) {
-  tensorflow::AttrValue Left, Right;
-  return A == B ||
-         (Left.ParseFromString(A.str()) && Right.ParseFromString(B.str()) &&
-          Left.SerializeAsString() == Right.SerializeAsString());
 }
 
 bool WireChecker::compare(NodeId Want, NodeId Is) {

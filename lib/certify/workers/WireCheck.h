@@ -23,6 +23,10 @@ std::vector<MessageQueue> markedBy(const WorkerFile &F);
 std::vector<Endpoint> sameNumbers(const WorkerFile &F, unsigned Name,
                                   unsigned From);
 
+/// Whether two values of an attribute are the same. In a text file fields that
+/// are zero are left out.
+bool sameValue(llvm::StringRef A, llvm::StringRef B);
+
 /// Whether the exchange of messages of file \p File of \p Files is, node for
 /// node, what Messages writes for what the file sends and takes.
 bool checkWire(WorkersJoin &Join, llvm::ArrayRef<WorkerFile> Files,

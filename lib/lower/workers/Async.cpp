@@ -8,19 +8,17 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
-#include "lib/infer/facts/Needs.h"
-#include "lib/infer/graph/Topology.h"
+#include "lib/infer/facts/GradientWrites.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
+#include "lib/program/forms/StepCount.h"
 #include "lib/program/forms/WorkerParts.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-
-#include <limits>
 
 using namespace llvm;
 
@@ -52,18 +50,7 @@ private:
   void shiftSeeds();
   void stampVariables();
 
-  std::vector<bool> behind(std::vector<NodeId> From) const;
-  bool isStep(NodeId N, const std::vector<bool> &OfRows,
-              const std::vector<bool> &OfState) const;
   bool bound();
-  NodeId add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
-             const AttrRun &Attrs);
-  NodeId constant(const Twine &Name, unsigned Type, ArrayRef<int64_t> Shape,
-                  ArrayRef<int64_t> Values, NodeId Control = NoNode);
-  NodeId wakeUp(unsigned Worker, StringRef Name, NodeId Control);
-  void countFromZero();
-  NodeId waitForOthers();
-  void countStep(NodeId N);
 
   Graph &G;
   const AsyncPlan &Plan;
@@ -71,9 +58,6 @@ private:
   DiagnosticEngine &Diags;
   VariableIndex Vars;
   std::vector<Place> Places;
-  // Of a bound:
-  NodeId Steps = NoNode; ///< The variable that counts.
-  NodeId After = NoNode; ///< Where new nodes go.
 };
 
 //===----------------------------------------------------------------------===//
@@ -253,253 +237,20 @@ void Assigner::stampVariables() {
 // A bound
 //===----------------------------------------------------------------------===//
 
-/// What is made of \p From.
-std::vector<bool> Assigner::behind(std::vector<NodeId> From) const {
-  std::vector<bool> Made(G.size());
-  while (!From.empty()) {
-    NodeId N = From.back();
-    From.pop_back();
-    if (Made[N])
-      continue;
-    Made[N] = true;
-    G.forEachUse(N, [&](Use U) {
-      if (G.isData(U))
-        From.push_back(U.User);
-    });
-  }
-  return Made;
-}
-
-/// Whether \p N writes a gradient: an optimizer's op, or what a variable that
-/// is trained gets that is made of rows and of what variables have.
-bool Assigner::isStep(NodeId N, const std::vector<bool> &OfRows,
-                      const std::vector<bool> &OfState) const {
-  UpdateDef Update = Vars.update(G, N);
-  if (Update.Kind == UpdateKind::None || Places[N] != Place::Shared)
-    return false;
-  if (Update.Kind == UpdateKind::Apply)
-    return true;
-  return is_contained(Plan.Trained, Vars.variableOf(G.input(N, 0))) &&
-         Update.Grad >= 0 &&
-         OfRows[G.input(N, static_cast<unsigned>(Update.Grad)).Node] &&
-         OfState[G.input(N, static_cast<unsigned>(Update.Grad)).Node];
-}
-
-NodeId Assigner::add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
-                     const AttrRun &Attrs) {
-  After = G.insertNode(Name.str(), Op, Inputs, After, Attrs);
-  G.setDevice(After, Plan.Server);
-  return After;
-}
-
-NodeId Assigner::constant(const Twine &Name, unsigned Type,
-                          ArrayRef<int64_t> Shape, ArrayRef<int64_t> Values,
-                          NodeId Control) {
-  SmallVector<Endpoint, 1> Inputs;
-  if (Control != NoNode)
-    Inputs.push_back({Control, ControlPort});
-  AttrRun Attrs;
-  Attrs.type("dtype", Type).raw("value", encodeIntTensor(Type, Shape, Values));
-  return add(Name, op::Const, Inputs, Attrs);
-}
-
-/// What worker \p Worker sleeps on: an accumulator, since many calls to wake up
-/// are no more than one.
-NodeId Assigner::wakeUp(unsigned Worker, StringRef Name, NodeId Control) {
-  AttrRun Attrs;
-  Attrs.type("dtype", DT_FLOAT)
-      .raw("shape", encodeShapeAttr(ShapeValue()))
-      .string("container", "")
-      .string("shared_name", formatv("{0}/wake_{1}",
-                                     G.stringAttr(Steps, "shared_name"), Worker)
-                                 .str())
-      .string("reduction_type", "SUM");
-  SmallVector<Endpoint, 1> Inputs;
-  if (Control != NoNode)
-    Inputs.push_back({Control, ControlPort});
-  return add(Name, op::ConditionalAccumulator, Inputs, Attrs);
-}
-
-/// The variable that counts, which gets its first value with those that are
-/// trained, or with what a checkpoint has of them.
-void Assigner::countFromZero() {
-  auto Count = static_cast<int64_t>(Plan.Tasks.size());
-  ShapeValue Shape;
-  Shape.Dims.push_back(Count);
-  std::string Name = G.uniqueName("graft/steps");
-  AttrRun Handle;
-  Handle.string("container", "")
-      .type("dtype", DT_INT64)
-      .raw("shape", encodeShapeAttr(Shape))
-      .string("shared_name", Name);
-  Steps = add(Name, op::VarHandleOp, {}, Handle);
-  std::vector<int64_t> Zeros(Plan.Tasks.size());
-  NodeId Zero = constant(Name + "/zeros", DT_INT64, Count, Zeros);
-  AttrRun Assign;
-  Assign.type("dtype", DT_INT64);
-  NodeId Start = add(Name + "/Assign", op::AssignVariableOp,
-                     {{Steps, 0}, {Zero, 0}}, Assign);
-  std::vector<bool> OfState = behind(Plan.Trained);
-  for (NodeId Var : Plan.Trained)
-    Vars.forEachUse(G, Var, [&](Use U) {
-      UpdateDef Update = Vars.update(G, U.User);
-      if (Update.Kind == UpdateKind::Assign && U.Index == 0 &&
-          Update.Grad >= 0 &&
-          !OfState[G.input(U.User, static_cast<unsigned>(Update.Grad)).Node])
-        G.addControlInput(U.User, Start);
-    });
-}
-
-/// Ends when the slowest worker has finished all but `Staleness` of the steps
-/// that this one has.
-NodeId Assigner::waitForOthers() {
-  std::string Name = G.uniqueName("graft/ahead");
-  auto Of = [](unsigned Type) { return AttrRun().type("T", Type); };
-  auto Enter = [&](Endpoint E, unsigned Type, bool Constant) {
-    AttrRun Attrs;
-    Attrs.type("T", Type)
-        .string("frame_name", Name)
-        .boolean("is_constant", Constant)
-        .integer("parallel_iterations", 1);
-    return add(Name + (Constant ? "/steps" : "/enter"), op::Enter, E, Attrs);
-  };
-  NodeId Token = constant(Name + "/token", DT_BOOL, {}, 0);
-  NodeId First = Enter({Token, 0}, DT_BOOL, false);
-  NodeId Handle = Enter({Steps, 0}, DT_RESOURCE, true);
-  AttrRun Merge;
-  Merge.type("T", DT_BOOL).integer("N", 2);
-  NodeId Turn = add(Name, op::Merge, {{First, 0}, {First, 0}}, Merge);
-  AttrRun Read;
-  Read.type("dtype", DT_INT64);
-  NodeId All = add(Name + "/read", op::ReadVariableOp,
-                   {{Handle, 0}, {Turn, ControlPort}}, Read);
-  NodeId Axis = constant(Name + "/axis", DT_INT32, {}, 0, Turn);
-  NodeId Number = constant(Name + "/worker", DT_INT32, {}, Mine, Turn);
-  AttrRun Gather;
-  Gather.type("Tparams", DT_INT64)
-      .type("Tindices", DT_INT32)
-      .type("Taxis", DT_INT32);
-  NodeId Own = add(Name + "/own", op::GatherV2,
-                   {{All, 0}, {Number, 0}, {Axis, 0}}, Gather);
-  AttrRun Min;
-  Min.type("T", DT_INT64).type("Tidx", DT_INT32);
-  NodeId Least = add(Name + "/least", op::Min, {{All, 0}, {Axis, 0}}, Min);
-  NodeId Lead =
-      add(Name + "/lead", op::Sub, {{Own, 0}, {Least, 0}}, Of(DT_INT64));
-  NodeId Most = constant(Name + "/most", DT_INT64, {}, Plan.Staleness, Turn);
-  NodeId Waits = add(Name + "/waits", op::GreaterEqual, {{Lead, 0}, {Most, 0}},
-                     Of(DT_INT64));
-  NodeId Cond = add(Name + "/cond", op::LoopCond, Endpoint{Waits, 0}, {});
-  NodeId Switch =
-      add(Name + "/switch", op::Switch, {{Turn, 0}, {Cond, 0}}, Of(DT_BOOL));
-  NodeId Body =
-      add(Name + "/body", op::Identity, Endpoint{Switch, 1}, Of(DT_BOOL));
-  NodeId Wake = wakeUp(Mine, Name + "/wake", Body);
-  NodeId One = constant(Name + "/one", DT_INT32, {}, 1, Body);
-  AttrRun Take;
-  Take.type("dtype", DT_FLOAT);
-  NodeId Sleep = add(Name + "/sleep", op::AccumulatorTakeGradient,
-                     {{Wake, 0}, {One, 0}}, Take);
-  NodeId Awake = add(Name + "/awake", op::Identity,
-                     {{Body, 0}, {Sleep, ControlPort}}, Of(DT_BOOL));
-  NodeId Next =
-      add(Name + "/next", op::NextIteration, Endpoint{Awake, 0}, Of(DT_BOOL));
-  G.setInput(Turn, 1, {Next, 0});
-  return add(Name + "/exit", op::Exit, Endpoint{Switch, 0}, Of(DT_BOOL));
-}
-
-/// \p N, a name that can be run, ends when its step is counted and the others
-/// have been told.
-void Assigner::countStep(NodeId N) {
-  std::string Name = G.name(N).str(), Device = G.device(N).str();
-  After = N;
-  std::vector<int64_t> Own(Plan.Tasks.size());
-  Own[Mine] = 1;
-  AttrRun Type;
-  Type.type("dtype", DT_INT64);
-  NodeId One =
-      constant(Name + "/one", DT_INT64, static_cast<int64_t>(Own.size()), Own);
-  NodeId Count = add(Name + "/count", op::AssignAddVariableOp,
-                     {{Steps, 0}, {One, 0}, {N, ControlPort}}, Type);
-  SmallVector<Endpoint, 8> Inputs;
-  SmallVector<NodeId, 8> Ends{Count};
-  AttrRun Float;
-  Float.type("dtype", DT_FLOAT)
-      .raw("value", encodeFloatTensor(DT_FLOAT, {}, 1.0));
-  NodeId Call = add(Name + "/call", op::Const, {}, Float);
-  NodeId Always = constant(Name + "/always", DT_INT64, {},
-                           std::numeric_limits<int64_t>::max());
-  AttrRun Put;
-  Put.type("dtype", DT_FLOAT);
-  for (unsigned Other = 0; Other < Plan.Tasks.size(); ++Other) {
-    if (Other == Mine)
-      continue;
-    std::string To = formatv("{0}/wake_{1}", Name, Other);
-    NodeId Wake = wakeUp(Other, To, NoNode);
-    Ends.push_back(
-        add(To + "/put", op::AccumulatorApplyGradient,
-            {{Wake, 0}, {Always, 0}, {Call, 0}, {Count, ControlPort}}, Put));
-  }
-  AttrRun Attrs;
-  unsigned Outputs = G.numOutputs(N).value_or(0);
-  std::string Types;
-  for (unsigned Port = 0; Port < Outputs; ++Port) {
-    Types += static_cast<char>(G.outputType(N, Port));
-    Inputs.push_back({N, Port});
-  }
-  if (Outputs == 1)
-    Attrs.type("T", static_cast<unsigned char>(Types[0]));
-  else if (Outputs > 1)
-    Attrs.raw("T", encodeTypeListAttr(Types));
-  for (NodeId End : Ends)
-    Inputs.push_back({End, ControlPort});
-  G.rename(N, G.uniqueName(Name + "/step"));
-  NodeId End = add(Name,
-                   Outputs == 0   ? op::NoOp
-                   : Outputs == 1 ? op::Identity
-                                  : op::IdentityN,
-                   Inputs, Attrs);
-  G.setDevice(End, Device);
-}
-
 bool Assigner::bound() {
-  std::vector<NodeId> Rows;
-  for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && isNeed(G.opName(N), G.opDef(N)) &&
-        !Vars.isUpdate(G, N) && !G.isOp(N, op::RestoreV2))
-      Rows.push_back(N);
-  std::vector<bool> OfRows = behind(std::move(Rows)),
-                    OfState = behind(
-                        {Vars.variables().begin(), Vars.variables().end()});
-  std::vector<NodeId> Order = topologicalOrder(G);
-  std::vector<bool> Stepped(G.size());
-  std::vector<unsigned> Depth(G.size());
-  std::vector<NodeId> Writes;
-  for (NodeId N : Order) {
-    for (Endpoint E : G.inputs(N)) {
-      if (isBackEdgeOp(G.opName(E.Node)))
-        continue;
-      Stepped[N] = Stepped[N] || Stepped[E.Node];
-      Depth[N] = std::max(Depth[N], Depth[E.Node]);
-    }
-    if (G.isOp(N, op::Enter) || G.isOp(N, op::RefEnter))
-      ++Depth[N];
-    else if (Depth[N] != 0 && (G.isOp(N, op::Exit) || G.isOp(N, op::RefExit)))
-      --Depth[N];
-    if (!isStep(N, OfRows, OfState))
-      continue;
-    if (Depth[N] != 0) {
+  auto IsShared = [&](NodeId Var) { return Places[Var] == Place::Shared; };
+  GradientWrites Steps = GradientWrites::find(G, Vars, Plan.Trained, IsShared);
+  for (NodeId N : Steps.Writes)
+    if (Steps.InLoop[N]) {
       Diags.error(G.name(N), "writes a gradient inside a loop, where it cannot "
                              "wait for other workers; give --async without "
                              "--staleness");
       return false;
     }
-    Stepped[N] = true;
-    Writes.push_back(N);
-  }
   std::vector<NodeId> Runs;
   for (const std::string &Name : Plan.Names)
-    if (NodeId N = G.find(Name); N != NoNode && Stepped[N] && Depth[N] == 0)
+    if (NodeId N = G.find(Name);
+        N != NoNode && Steps.Runs[N] && !Steps.InLoop[N])
       Runs.push_back(N);
   if (Runs.empty()) {
     Diags.error("", "nothing that can be run writes a gradient, so there are "
@@ -507,13 +258,20 @@ bool Assigner::bound() {
                     "--fetch=NAME of the train op");
     return false;
   }
-  After = Writes.front();
-  countFromZero();
-  NodeId Gate = waitForOthers();
-  for (NodeId N : Writes)
-    G.addControlInput(N, Gate);
+  StepCount Count(G,
+                  {.Workers = static_cast<unsigned>(Plan.Tasks.size()),
+                   .Mine = Mine,
+                   .Ahead = Plan.Staleness,
+                   .Name = StepCount::freeName(G),
+                   .Frame = StepCount::freeFrame(G),
+                   .Server = Plan.Server},
+                  Steps.Writes.front());
+  for (NodeId N : Steps.Starts)
+    G.addControlInput(N, Count.zeros());
+  for (NodeId N : Steps.Writes)
+    G.addControlInput(N, Count.gate());
   for (NodeId N : Runs)
-    countStep(N);
+    Count.end(N);
   return true;
 }
 

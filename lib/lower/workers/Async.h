@@ -13,11 +13,8 @@
 //
 // Updates are made under the lock of the variable. With a bound of s steps a
 // variable on a server counts the steps of each worker, and an update waits
-// until the slowest has finished all but s of those that its worker has:
-//
-//     do { lead = steps[I] - min(steps) } while (lead >= s && sleep());
-//     step = ResourceApplyAdam(.., ^above)
-//     train = NoOp(^train/step, steps[I] += 1, wake the others)
+// until the slowest has finished all but s of those that its worker has
+// (lib/program/forms/StepCount.h).
 //
 //===----------------------------------------------------------------------===//
 

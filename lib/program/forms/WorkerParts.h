@@ -59,6 +59,11 @@ inline constexpr llvm::StringLiteral LocalInit = "local-init";
 // Of workers that do not wait, on variables: all have it, or each its own.
 inline constexpr llvm::StringLiteral Shared = "shared";
 inline constexpr llvm::StringLiteral Local = "local";
+// Of those whose steps are counted (StepCount.h), beside Name: the variable
+// that counts, what makes it zeros, and what updates wait for.
+inline constexpr llvm::StringLiteral Steps = "steps";
+inline constexpr llvm::StringLiteral Zeros = "zeros";
+inline constexpr llvm::StringLiteral Gate = "gate";
 } // namespace part
 
 /// Whether \p N is for \p What.
