@@ -43,7 +43,7 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
   if (readMesh(Output).Node != NoNode && stampedReplicas(Output) == 0)
     return partitionLike(Input, Output, Diags) &&
            certifyProgram(G, Output, Diags) && checkLateUses(Output, Diags);
-  if (isTpuForm(Output) && !isTpuForm(G)) {
+  if (What == Claim::Step && isTpuForm(Output) && !isTpuForm(G)) {
     if (!partitionLike(Input, Output, Diags))
       return false;
     std::unique_ptr<Graph> All = spreadComputation(Output, G, Diags);

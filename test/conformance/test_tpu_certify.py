@@ -131,6 +131,7 @@ def faults(graph):
     """(what, edit of the graph)"""
     nodes = {node.name: node for node in graph.node}
     users = {}
+    read_names = {source(text) for node in graph.node for text in node.input if not text.startswith("^")}
     for node in graph.node:
         for text in node.input:
             users.setdefault(source(text), []).append(node.name)
@@ -197,11 +198,14 @@ def faults(graph):
         if member and op != "TPUReplicateMetadata":
             yield f"{name} is outside ({op})", of(name, lambda n: n.attr.pop(CLUSTER))
             yield f"{name} is in another computation ({op})", of(name, lambda n: setattr(n.attr[CLUSTER], "s", b"other"))
-        if not member and op not in ("TPUReplicatedInput", "TPUReplicatedOutput") and data and users.get(name):
+        # What only constants make and only the computation reads may as well be inside.
+        alone = all(CLUSTER in nodes[user].attr for user in users.get(name, ())) and op in ("Reshape", "Fill", "Cast")
+        if not member and op not in ("TPUReplicatedInput", "TPUReplicatedOutput") and data and name in users and not alone:
             yield f"{name} is inside ({op})", of(name, lambda n: setattr(n.attr[CLUSTER], "s", b"cluster"))
         for i in data:
             read = nodes[source(node.input[i])]
-            if read.op in ("Split", "TPUReplicatedOutput") and op in ("Identity", "TPUReplicatedInput"):
+            # A tensor of a replica that nothing takes may be any.
+            if read.op in ("Split", "TPUReplicatedOutput") and op in ("Identity", "TPUReplicatedInput") and name in read_names:
                 port = (int(node.input[i].partition(":")[2] or 0) + 1) % 2
                 yield f"port {port} in {name} ({op})", of(name, lambda n, i=i, port=port: read_port(n, i, port))
         assigns = op.startswith(("AssignVariable", "ResourceApply"))
@@ -209,7 +213,7 @@ def faults(graph):
             read = nodes[source(node.input[i])]
             if (op == "NoOp" or assigns) and read.op != "TPUReplicateMetadata" and not stays(read):
                 yield f"{name} does not wait for {read.name}", of(name, lambda n, i=i: n.input.pop(i))
-        if op == "VarHandleOp":
+        if op == "VarHandleOp" and f"{name}/handle" in nodes:
             yield f"device of {name}", of(name, lambda n: setattr(n, "device", "/device:TPU:7"))
     yield "padding", of("TPUReplicateMetadata", lambda n: n.attr["padding_map"].list.s.append(b"1"))
     yield "train_op does not wait", of("train_op", lambda n: n.ClearField("input"))

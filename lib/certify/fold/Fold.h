@@ -38,9 +38,9 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
 std::unique_ptr<Graph> foldAlone(const Graph &Lowered);
 
 /// Folds \p Lowered and certifies the result against \p Input. If \p
-/// ResultsMayLack, what nothing reads need not be in it under its name.
+/// IsComputation, what nothing reads need not be in it under its name.
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
-                    DiagnosticEngine &Diags, bool ResultsMayLack = false);
+                    DiagnosticEngine &Diags, bool IsComputation = false);
 
 } // namespace graft
 

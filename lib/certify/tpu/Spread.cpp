@@ -64,6 +64,8 @@ private:
   }
   bool isTaken(NodeId N) const;
   Endpoint source(Endpoint E, unsigned Replica) const;
+  void take(NodeId N, Endpoint E, unsigned Replica,
+            std::vector<Endpoint> &Inputs);
   NodeId waitedFor(NodeId N) const;
   void addControls(NodeId N, unsigned Replica, std::vector<Endpoint> &Inputs);
   bool addRun(NodeId N, std::vector<Endpoint> &Inputs);
@@ -200,7 +202,10 @@ bool Spreader::checkTwins() {
     After[N] = OfRead;
   for (NodeId N : topologicalOrder(F)) {
     for (Endpoint E : F.inputs(N))
-      After[N] |= File.runsComputation(E.Node) ? OfComputation : After[E.Node];
+      After[N] |=
+          File.runsComputation(E.Node) || File.role(E.Node) == TpuRole::Output
+              ? OfComputation
+              : After[E.Node];
     if (File.role(N) == TpuRole::Outside &&
         After[N] == (OfRead | OfComputation))
       return error(N, "takes a value of a variable that the computation reads, "
@@ -390,7 +395,18 @@ Endpoint Spreader::source(Endpoint E, unsigned Replica) const {
   if (auto It = Twins.find(E.Node); It != Twins.end())
     return {Now[It->second[Replica]][0], E.Port};
   ArrayRef<NodeId> Copies = Now[E.Node];
-  return {Copies[Copies.size() == 1 ? 0 : Replica], E.Port};
+  return {Copies.empty() ? NoNode : Copies[Copies.size() == 1 ? 0 : Replica],
+          E.Port};
+}
+
+/// Makes \p N, on replica \p Replica or outside, take \p E of the file.
+void Spreader::take(NodeId N, Endpoint E, unsigned Replica,
+                    std::vector<Endpoint> &Inputs) {
+  Endpoint To = source({E.Node, E.isControl() ? 0 : E.Port}, Replica);
+  if (To.Node == NoNode)
+    error(N, "takes '" + F.name(E.Node) + "', which has no meaning there");
+  else
+    Inputs.push_back({To.Node, E.isControl() ? ControlPort : To.Port});
 }
 
 /// What is waited for by waiting for \p N, if that was added to pass on a value
@@ -423,8 +439,9 @@ void Spreader::addControls(NodeId N, unsigned Replica,
     if (File.role(To) == TpuRole::Input)
       To = File.operand(To, Replica).Node;
     if (File.role(To) == TpuRole::Shard || File.role(To) == TpuRole::Output)
-      continue;
-    Inputs.push_back({source({To, 0}, Replica).Node, ControlPort});
+      error(N, "waits for a tensor of the computation, and not for all of it");
+    else
+      take(N, {To, ControlPort}, Replica, Inputs);
   }
 }
 
@@ -432,7 +449,7 @@ void Spreader::connectMember(NodeId N) {
   for (unsigned R = 0; R < File.replicas(); ++R) {
     std::vector<Endpoint> Inputs;
     for (Endpoint E : F.dataInputs(N))
-      Inputs.push_back(source(E, R));
+      take(N, E, R, Inputs);
     addControls(N, R, Inputs);
     // The computation runs as a whole, on all replicas.
     if (R == 0 && Vars.isUpdate(F, N))
@@ -443,9 +460,9 @@ void Spreader::connectMember(NodeId N) {
 }
 
 void Spreader::connectExchange(NodeId N, const TpuExchange &X, NodeId Axis) {
-  SmallVector<Endpoint, 8> Rows;
+  std::vector<Endpoint> Rows;
   for (unsigned R = 0; R < File.replicas(); ++R)
-    Rows.push_back(source(X.Of, R));
+    take(N, X.Of, R, Rows);
   NodeId Joined = Now[N].front();
   if (X.Joined != op::ConcatV2) {
     NodeId Stack = addMerge(F.name(N) + "/stack", op::Pack, F.outputType(X.Of));
@@ -475,7 +492,7 @@ bool Spreader::addRun(NodeId N, std::vector<Endpoint> &Inputs) {
   std::vector<Endpoint> Own;
   for (Endpoint E : F.controlInputs(N))
     if (!File.runsComputation(E.Node))
-      Own.push_back({Now[E.Node].front(), ControlPort});
+      take(N, {waitedFor(E.Node), ControlPort}, 0, Own);
   auto Next = Own.begin();
   for (Endpoint E : In.controlInputs(Was)) {
     auto It = MemberOf.find(In.name(E.Node));
@@ -491,8 +508,8 @@ bool Spreader::addRun(NodeId N, std::vector<Endpoint> &Inputs) {
 
 void Spreader::connectOutside(NodeId N) {
   std::vector<Endpoint> Inputs;
-  for (unsigned I = 0; I < F.node(N).NumData; ++I)
-    Inputs.push_back(source(F.input(N, I), 0));
+  for (Endpoint E : F.dataInputs(N))
+    take(N, E, 0, Inputs);
   bool Runs = any_of(F.controlInputs(N),
                      [&](Endpoint E) { return File.runsComputation(E.Node); });
   if (Runs)
@@ -581,7 +598,7 @@ std::unique_ptr<Graph> Spreader::run() {
     } else if (File.role(N) == TpuRole::Sum) {
       std::vector<Endpoint> Inputs;
       for (unsigned R = 0; R < File.replicas(); ++R)
-        Inputs.push_back(source(F.input(N, 0), R));
+        take(N, F.input(N, 0), R, Inputs);
       L->setInputs(Now[N].front(), Inputs);
     } else {
       connectOutside(N);

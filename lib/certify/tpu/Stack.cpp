@@ -127,6 +127,7 @@ std::optional<TpuExchange> Reader::read(NodeId N) const {
     NodeId Parts = G.input(N, 0).Node;
     auto Axis = number(G.input(N, Replicas));
     if (!Axis || !isNew(Parts, op::Unpack, 1) ||
+        G.intAttr(Parts, "num") != Replicas ||
         G.intAttr(Parts, "axis").value_or(0) != 0)
       return std::nullopt;
     for (unsigned R = 0; R < Replicas; ++R)

@@ -325,6 +325,9 @@ bool TpuFile::read() {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && !checkNode(N))
       return false;
+  // So that there is something to be written out for each.
+  if (Replicas > 1 && !is_contained(Roles, TpuRole::Input))
+    return error(Metadata, "has replicas that all take the same");
   return isWhole() && isInNoBranch();
 }
 
