@@ -11,6 +11,7 @@
 #include "lib/certify/fold/Fold.h"
 #include "lib/certify/partition/PartitionCheck.h"
 #include "lib/certify/partition/PartitionLike.h"
+#include "lib/certify/tpu/Spread.h"
 #include "lib/certify/workers/AsyncCheck.h"
 #include "lib/certify/workers/WorkersCheck.h"
 #include "lib/infer/graph/LateUses.h"
@@ -42,6 +43,13 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
   if (readMesh(Output).Node != NoNode && stampedReplicas(Output) == 0)
     return partitionLike(Input, Output, Diags) &&
            certifyProgram(G, Output, Diags) && checkLateUses(Output, Diags);
+  if (What == Claim::Step && isTpuForm(Output) && !isTpuForm(G)) {
+    if (!partitionLike(Input, Output, Diags))
+      return false;
+    std::unique_ptr<Graph> All = spreadComputation(Output, G, Diags);
+    return All && certifyLowered(G, *All, Diags, true) &&
+           checkLateUses(*All, Diags);
+  }
   bool Parts = !newPartitions(G, Output).empty();
   if (What == Claim::Parts && !Parts)
     return true;

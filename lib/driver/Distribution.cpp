@@ -240,14 +240,12 @@ Error placeOnResources(StrategyOptions &S) {
   return Error::success();
 }
 
-Error checkDeviceType(StrategyOptions &S, const OtherOptions &Other) {
-  // The form of a TPU's computation has reductions of its own, and is no longer
-  // the program of which a check of the file could find the copies.
+Error checkDeviceType(StrategyOptions &S) {
+  // The form of a TPU's computation has reductions of its own.
   if (S.To == Lowering::Tpu) {
     S.DeviceType = "TPU";
     std::string Flag =
-        firstGiven({Reduction, BucketBytes, CheckCopies, Resources},
-                   Other.VerifyOutput ? "--verify-output" : "");
+        firstGiven({Reduction, BucketBytes, CheckCopies, Resources});
     if (!Flag.empty())
       return failure(Flag + " does not go with --strategy=tpu, whose step is "
                             "one computation");
@@ -287,7 +285,7 @@ Error checkNoDevice() {
 }
 
 /// The devices of the replicas, or their number and type.
-Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
+Error checkPlaces(StrategyOptions &S) {
   std::string Flag = firstGiven({Replicas, DeviceType, Cluster});
   if (given(Devices) && !Flag.empty())
     return failure("--devices and " + Flag + ": give only one");
@@ -300,7 +298,7 @@ Error checkPlaces(StrategyOptions &S, const OtherOptions &Other) {
   if (!given(Devices) && !given(Replicas) && !given(Resources) &&
       !given(Cluster) && S.Builder)
     return failure("--strategy needs --replicas or --devices");
-  if (Error E = checkDeviceType(S, Other))
+  if (Error E = checkDeviceType(S))
     return E;
   if (given(Resources)) {
     if (Error E = placeOnResources(S))
@@ -433,7 +431,7 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
   std::vector<std::string> Tasks;
   if (Error E = chooseWorkers(S, Tasks))
     return E;
-  if (Error E = checkDeviceType(S, Other))
+  if (Error E = checkDeviceType(S))
     return E;
   StringRef Type = S.DeviceType.empty() ? "IPU" : StringRef(S.DeviceType);
   for (std::string &Task : Tasks)
@@ -472,7 +470,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   bool IsSplit = S.To == Lowering::Workers;
   if (!IsSplit && (given(Workers) || (given(Worker) && Mode == "in-graph")))
     return failure("--workers and --worker need --strategy=ipu-multi-worker");
-  if (Error E = IsSplit ? checkWorkers(S, Other) : checkPlaces(S, Other))
+  if (Error E = IsSplit ? checkWorkers(S, Other) : checkPlaces(S))
     return E;
   if (Error E = checkMode(S, Other.Output))
     return E;

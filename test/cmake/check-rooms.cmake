@@ -87,10 +87,11 @@ room(lib/certify/fold ${Base} ${Program} lib/infer/graph lib/infer/rules
   lib/certify/forms lib/certify/compare)
 room(lib/certify/workers ${Base} lib/program lib/program/forms lib/infer/graph
   lib/infer/facts lib/certify/forms)
+room(lib/certify/tpu ${Base} lib/program lib/infer/graph)
 room(lib/certify/partition ${Base} lib/io lib/program lib/rewrite/partition)
 room(lib/certify ${Base} lib/io lib/io/inline lib/program lib/infer/graph
   lib/certify/compare lib/certify/fold lib/certify/partition
-  lib/certify/workers)
+  lib/certify/tpu lib/certify/workers)
 
 set(Passes ${Base} lib/io lib/io/inline lib/pass ${Program} ${Infer}
   lib/strategy lib/rewrite lib/rewrite/partition

@@ -71,7 +71,7 @@ class Options:
 
 
 # Of what these write, graft has no check: docs/Guarantees.md says why.
-UNVERIFIED = {"--strategy=tpu", "--strategy=ipu-multi-worker"}
+UNVERIFIED = {"--strategy=ipu-multi-worker"}
 
 
 DISTRIBUTES = ("--replicas", "--devices", "--strategy", "--cluster", "--resources")

@@ -29,6 +29,13 @@ WAYS = (
     ("--strategy=partitioned-all-reduce", SMALL),
     ("--strategy=random-axis-partition-all-reduce", SMALL),
     ("--strategy=random-axis-partition-all-reduce", SMALL, "--bucket-bytes=1M"),
+    # What is not proved is not certified in this form.
+    ("--strategy=tpu", "--strict", "--verify-output"),
+)
+# What is true of TPUs, so that graft cannot certify it.
+UNKNOWN_OF_TPUS = (
+    "whether the replicas of a TPU draw different numbers",
+    "uses the variable 'table' in place, which is on /device:CPU:1",
 )
 SEPARATOR = re.compile(r"^#--- (.*\.pbtxt)\n", re.MULTILINE)
 
@@ -86,13 +93,16 @@ def test_accepts_its_own(folder, request, tmp_path):
         path = read_part(short, part, str(tmp_path))
         out = str(tmp_path / ("out" + os.path.splitext(path)[1]))
         for replicas, way in ways_of(index, full):
-            flags = [path, "-o", out, f"--replicas={replicas}", "--device-type=CPU", *way]
+            devices = () if "--strategy=tpu" in way else ("--device-type=CPU",)
+            flags = [path, "-o", out, f"--replicas={replicas}", *devices, *way]
             done = harness.run_graft(flags, check=False)
             assert done.returncode in (0, 1), f"{short} {part} {flags[3:]}: {done.stderr}"
             written += done.returncode == 0
             # Anything else is a refusal of the graph, before it is written.
             if "[verify-output]" in done.stderr or "does not verify" in done.stderr:
                 why = next(line for line in done.stderr.splitlines() if "verif" in line)
+                if "--strategy=tpu" in way and any(text in why for text in UNKNOWN_OF_TPUS):
+                    continue
                 refused.append(f"{short} {part or ''} {' '.join(flags[3:])}: {why}")
     assert not refused, "\n".join(refused)
     assert written or folder not in ("inputs", "lit/check-replication", "lit/pipeline"), "nothing was written"

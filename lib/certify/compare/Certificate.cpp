@@ -348,7 +348,8 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
     // no excuse.
     if (Facts.Types.usesState(N, I))
       continue;
-    if (Cause == NoNode || G.node(Cause).Kind != Inserted::No)
+    if (IsComputation || Cause == NoNode ||
+        G.node(Cause).Kind != Inserted::No)
       error(N,
             formatv("input {0} does not have the value of the single-device "
                     "step",
@@ -525,9 +526,13 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
 }
 
 bool certifyProgram(const Graph &Input, const Graph &Program,
-                    DiagnosticEngine &Diags) {
-  return checkTypes(Program, Diags) &&
-         certifyProgram(InputGraph(Input), Program, Diags);
+                    DiagnosticEngine &Diags, bool IsComputation) {
+  if (!checkTypes(Program, Diags))
+    return false;
+  InputGraph Picture(Input);
+  Checker Check(Picture, Program, Diags);
+  Check.IsComputation = IsComputation;
+  return Check.run();
 }
 
 } // namespace graft

@@ -23,9 +23,10 @@ namespace graft {
 /// pass that made it and is no error here.
 bool certifyProgram(const InputGraph &Input, const Graph &Program,
                     DiagnosticEngine &Diags);
-/// The same with the picture of \p Input as it is now.
+/// The same with the picture of \p Input as it is now. If \p IsComputation,
+/// what nothing reads need not be in the program under its name.
 bool certifyProgram(const Graph &Input, const Graph &Program,
-                    DiagnosticEngine &Diags);
+                    DiagnosticEngine &Diags, bool IsComputation = false);
 
 } // namespace graft
 

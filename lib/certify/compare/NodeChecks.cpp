@@ -170,9 +170,9 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   // A result of the input, which nothing reads, keeps its name.
   // Nobody can fetch what is in a loop.
   NodeId I = InputOf[N];
-  if (C.IsRead[I] || (!C.IsInside.empty() && C.IsInside[N]) ||
-      Facts.Dims.numOutputs(N) != 1 || !Facts.Dims.shape({N, 0}) ||
-      Facts.Types.number({N, 0}).isVarying())
+  if (C.IsComputation || C.IsRead[I] ||
+      (!C.IsInside.empty() && C.IsInside[N]) || Facts.Dims.numOutputs(N) != 1 ||
+      !Facts.Dims.shape({N, 0}) || Facts.Types.number({N, 0}).isVarying())
     return;
   NodeId Global = G.find(C.In.name(I));
   if (Global == NoNode || InputOf[Global] != NoNode)

@@ -682,7 +682,7 @@ static std::unique_ptr<Graph> withoutPlaces(const Graph &Lowered,
 }
 
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
-                    DiagnosticEngine &Diags) {
+                    DiagnosticEngine &Diags, bool IsComputation) {
   unsigned Replicas = countReplicas(Lowered, Input);
   if (!verifyTypes(Lowered, Diags) || !verifyCollectives(Lowered, Diags))
     return false;
@@ -695,7 +695,7 @@ bool certifyLowered(const Graph &Input, const Graph &Lowered,
   if (Replicas == 1)
     return verifyOneReplica(Lowered, Input, Diags);
   std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);
-  return Program && certifyProgram(Input, *Program, Diags);
+  return Program && certifyProgram(Input, *Program, Diags, IsComputation);
 }
 
 } // namespace graft

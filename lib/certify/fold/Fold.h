@@ -37,9 +37,10 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
 /// Null for a graph of fewer than two replicas, or one that does not fold.
 std::unique_ptr<Graph> foldAlone(const Graph &Lowered);
 
-/// Folds \p Lowered and certifies the result against \p Input.
+/// Folds \p Lowered and certifies the result against \p Input. If \p
+/// IsComputation, what nothing reads need not be in it under its name.
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
-                    DiagnosticEngine &Diags);
+                    DiagnosticEngine &Diags, bool IsComputation = false);
 
 } // namespace graft
 

@@ -65,6 +65,8 @@ struct Comparison {
   unsigned Replicas = 1;
   bool GathersInOrder = true; ///< Collectives have rows as the replicas do.
   unsigned Errors = 0;
+  /// What the input computes and nothing reads need not be given back.
+  bool IsComputation = false;
   bool OwnBatch = false;         ///< A replica takes a batch of its own.
   std::vector<OpKind> Kinds;     ///< By op of the program.
   std::vector<NodeId> InputOf;   ///< By program node, NoNode if inserted.
