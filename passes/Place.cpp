@@ -7,7 +7,8 @@
 //
 //   - nodes that were inserted and exist once go to the device of replica 0,
 //     or to its host where that is a TPU; where variables have destinations,
-//     to the one device that reads them;
+//     to the one device that reads them, also if only a colocation says where
+//     that is;
 //   - a per-replica node that the input colocates with a node that exists once,
 //     or whose copies are all on one device, would drag every replica to that
 //     device: the colocation is dropped, and kept only for what uses that
@@ -42,6 +43,7 @@
 #include "lib/rewrite/Reductions.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace llvm;
 
@@ -119,6 +121,7 @@ private:
   bool mayMove(NodeId N) const;
   NodeId next(NodeId N) const;
   void settle(NodeId N);
+  uint32_t deviceInTheEnd(NodeId N) const;
   void placeWithUsers();
 
   Graph &G;
@@ -298,22 +301,45 @@ static bool bringPackedSlices(Graph &G) {
   return !Brought.empty();
 }
 
-/// Moves what was placed, each after what it reads, to where it is read: the
-/// sum of the gradients is made where the variable is.
+/// The device of \p N; of what it goes with if it has none itself.
+uint32_t Placement::deviceInTheEnd(NodeId N) const {
+  DenseSet<NodeId> Seen;
+  while (G.node(N).Device == 0 && Seen.insert(N).second)
+    if (NodeId With = next(N); G.node(With).Count == Copies::Once)
+      N = With;
+  return G.node(N).Device;
+}
+
+/// Moves what was placed, each after what reads it, to where it is read: the
+/// sum of the gradients is made where the variable is, and the rows of all are
+/// put together there.
 void Placement::placeWithUsers() {
-  for (NodeId N : reverse(Placed)) {
+  auto Move = [&](NodeId N) {
     uint32_t Device = 0;
     bool Several = false;
     G.forEachUse(N, [&](Use U) {
       const Node &User = G.node(U.User);
-      if (U.Index >= User.NumData || User.Count != Copies::Once ||
-          User.Device == 0)
+      if (U.Index >= User.NumData || User.Count != Copies::Once)
         return;
-      Several |= Device != 0 && Device != User.Device;
-      Device = User.Device;
+      uint32_t Its = deviceInTheEnd(U.User);
+      Several |= Device != 0 && Its != 0 && Device != Its;
+      Device = Its != 0 ? Its : Device;
     });
-    if (Device != 0 && !Several && Device != G.node(N).Device)
-      G.setDevice(N, G.deviceName(Device).str());
+    if (Device == 0 || Several || Device == G.node(N).Device)
+      return false;
+    G.setDevice(N, G.deviceName(Device).str());
+    return true;
+  };
+  // What reads may stand before what it reads.
+  std::vector<NodeId> Work = Placed;
+  DenseSet<NodeId> Mine(Placed.begin(), Placed.end());
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (Move(N))
+      for (Endpoint E : G.dataInputs(N))
+        if (Mine.contains(E.Node))
+          Work.push_back(E.Node);
   }
 }
 

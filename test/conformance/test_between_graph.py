@@ -297,6 +297,19 @@ def test_no_worker_runs_ahead():
         both.check(harness.reference(spec).variables[1], "after the step")
 
 
+def test_rows_of_a_table():
+    """A lookup's value says that it has been, without another message; rows go to the table and not by the chief."""
+    paths, _ = rewrite(harness.export(Spec("embedding", "resource", None, "sum")), 2, 1)
+    for path in paths:
+        nodes = {n.name: n for n in harness.read_meta(path).graph_def.node}
+        lookups = {name for name, n in nodes.items() if n.op == "ResourceGather" and "ps" in n.device}
+        assert lookups, path
+        waits = {name for n in nodes.values() if "ps" not in n.device for name in n.input if name.startswith("^")}
+        assert not waits & {"^" + name for name in lookups}, path
+        joined = [n for n in nodes.values() if n.op == "ConcatV2" and "gather" in n.name]
+        assert bool(joined) == (path == paths[0]) and all("/job:ps" in n.device for n in joined), joined
+
+
 def test_one_file_is_that_of_all():
     """--worker=I writes the same bytes."""
     path = harness.export(Spec("mlp_adam", "resource"))

@@ -186,7 +186,9 @@ ReplicationType TypeContext::gathered(unsigned I, ReplicationType Is) {
 //===----------------------------------------------------------------------===//
 
 /// Linear ops with one interesting operand are passed on the way up: reducing
-/// there serves every user of the raw tensor.
+/// there serves every user of the raw tensor. What something waits for is not:
+/// that would wait for all replicas, and the gradient of a broadcast operand is
+/// waited for by the one that the backward pass goes on with.
 Endpoint TypeContext::hoist(Endpoint E) const {
   auto IsFloat = [&](Endpoint Of) {
     return isFloating(G.outputType(Of.Node, Of.Port));
@@ -216,8 +218,9 @@ Endpoint TypeContext::hoist(Endpoint E) const {
         (is(E.Node, trait::LinearInFirst) && Partial == 0) ||
         (is(E.Node, trait::LinearInSame) && Partial == int(E.Port)) ||
         (is(E.Node, trait::LinearOfFloats) && IsFloat(E) && IsFloat(Up));
+    bool IsAwaited = G.anyUse(E.Node, [&](Use U) { return !G.isData(U); });
     // Out of a loop, and not into one.
-    if (!IsLinear ||
+    if (!IsLinear || IsAwaited ||
         (Loops && Loops->givesInside(Up.Node) && !Loops->givesInside(E.Node)))
       return E;
     E = Up;

@@ -44,6 +44,7 @@ private:
   std::string deviceOf(const DeviceName &From, Place Where) const;
   NodeId colocatedWithShared(NodeId N) const;
   void placeNodes();
+  void placeGroups();
   void dropClasses();
   void lockUpdates();
   void scatterLocked(NodeId N, StringRef Op);
@@ -141,6 +142,25 @@ void Assigner::placeNodes() {
   }
   for (auto [N, Shared] : With)
     G.setDevice(N, G.device(Shared).str());
+}
+
+/// A NoOp is where all that it waits for is, if that is where variables of all
+/// are: each edge between tasks is a message, and who runs it waits for that
+/// task anyway.
+void Assigner::placeGroups() {
+  std::vector<bool> There(G.size());
+  for (NodeId N : topologicalOrder(G)) {
+    There[N] = Places[N] == Place::Shared;
+    if (!G.isOp(N, op::NoOp) || G.inputs(N).empty() ||
+        G.node(N).Flags & NF_MayHaveClass)
+      continue;
+    StringRef Device = G.device(G.inputs(N).front().Node);
+    There[N] = all_of(G.inputs(N), [&](Endpoint E) {
+      return There[E.Node] && G.device(E.Node) == Device;
+    });
+    if (There[N] && !Device.empty())
+      G.setDevice(N, Device.str());
+  }
 }
 
 /// Colocation with what is on another device would move the node.
@@ -278,6 +298,9 @@ bool Assigner::bound() {
 bool Assigner::run() {
   findPlaces();
   placeNodes();
+  // Steps that are counted end where they are counted.
+  if (Plan.Staleness == 0)
+    placeGroups();
   dropClasses();
   lockUpdates();
   shiftSeeds();

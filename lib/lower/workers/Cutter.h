@@ -112,6 +112,7 @@ private:
   void gate(llvm::ArrayRef<NodeId> Group, int Worker,
             const std::vector<bool> &Leads);
   llvm::SmallVector<NodeId, 4> readsOf(NodeId Var) const;
+  bool isTakenHere(NodeId Read, int Worker) const;
   NodeId taken(NodeId Read, int Worker);
   NodeId readOutside(NodeId Read, int Worker);
   void gateOnAll();

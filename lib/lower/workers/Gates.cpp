@@ -70,7 +70,7 @@ void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
         for (NodeId Read : readsOf(Var)) {
           if (!Leads[Read])
             continue;
-          Endpoint Ends{Owner[Read] == Worker ? Read : taken(Read, Worker),
+          Endpoint Ends{isTakenHere(Read, Worker) ? taken(Read, Worker) : Read,
                         ControlPort};
           if (!Conditionals->canLeave(Ends))
             if (NodeId Outside = readOutside(Read, Worker); Outside != NoNode)
@@ -100,6 +100,22 @@ SmallVector<NodeId, 4> Cutter::readsOf(NodeId Var) const {
   llvm::sort(Reads);
   Reads.erase(std::unique(Reads.begin(), Reads.end()), Reads.end());
   return Reads;
+}
+
+/// Whether \p Worker has \p Read when it has a copy of its value: of a read of
+/// all, and of its own on a server whose value only it takes, so that to wait
+/// is no message beside the value.
+bool Cutter::isTakenHere(NodeId Read, int Worker) const {
+  if (Owner[Read] != Worker)
+    return true;
+  if (taskOf(G.device(Read)) == Worker || G.outputType(Read, 0) == DT_INVALID)
+    return false;
+  bool Here = true;
+  G.forEachUse(Read, [&](Use U) {
+    Here &= G.isData(U) && G.input(U).Port == 0 && Owner[U.User] == Worker &&
+            taskOf(G.device(U.User)) == Worker;
+  });
+  return Here;
 }
 
 /// A reference may still be read when what it refers to is written: the worker
