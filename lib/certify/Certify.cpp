@@ -13,6 +13,7 @@
 #include "lib/certify/partition/PartitionLike.h"
 #include "lib/certify/tpu/Spread.h"
 #include "lib/certify/workers/AsyncCheck.h"
+#include "lib/certify/workers/ReplicaFiles.h"
 #include "lib/certify/workers/WorkersCheck.h"
 #include "lib/infer/graph/LateUses.h"
 #include "lib/infer/graph/ReadOrder.h"
@@ -68,7 +69,8 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
            const Declared &Names, DiagnosticEngine &Diags) {
   bool Async = any_of(Outputs, [](const Graph *G) { return isAsync(*G); });
   if (Outputs.size() == 1 && !Async) {
-    int64_t Workers = workersOf(*Outputs.front());
+    int64_t Workers = std::max(workersOf(*Outputs.front()),
+                               replicaWorkersOf(*Outputs.front()));
     if (Workers <= 1)
       return check(Input, *Outputs.front(), Diags);
     Diags.error("", formatv("there is 1 file, and it is of one of {0} "
@@ -84,6 +86,11 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
   normalise(G, Outputs);
   if (!partitionLike(Input, *Outputs.front(), Diags))
     return false;
+  if (any_of(Outputs,
+             [](const Graph *G) { return replicaWorkersOf(*G) != 0; })) {
+    std::unique_ptr<Graph> P = programOfReplicaFiles(G, Outputs, Diags);
+    return P && certifyProgram(G, *P, Diags) && checkLateUses(*P, Diags);
+  }
   std::unique_ptr<Graph> All;
   if (Async) {
     StringSet<> Runs = Ends;

@@ -421,10 +421,9 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
   // There is no program any more, and one file is not all of it.
   std::string Flag =
       firstGiven({Replicas, Devices, Resources, Reduction, CheckCopies},
-                 Other.EmitsTypes     ? "--emit=types"
-                 : Other.Explain      ? "--explain"
-                 : Other.VerifyOutput ? "--verify-output"
-                                      : "");
+                 Other.EmitsTypes ? "--emit=types"
+                 : Other.Explain  ? "--explain"
+                                  : "");
   if (!Flag.empty())
     return failure(Flag + " does not go with --strategy=ipu-multi-worker, "
                           "which has one replica in the graph of each worker");

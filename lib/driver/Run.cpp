@@ -292,6 +292,53 @@ bool Run::betweenGraphs() const {
   return O.Passes.Strategy && O.Passes.Strategy->BetweenGraphs;
 }
 
+/// The graph of one worker of ipu-multi-worker is written.
+bool Run::writesReplica() const {
+  return O.Passes.Strategy && O.Passes.Strategy->To == Lowering::Workers;
+}
+
+/// The file of one worker says nothing without the others: their graphs are
+/// made as they would be written, and checked with \p Files.
+Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
+  const StrategyOptions &S = *O.Passes.Strategy;
+  std::vector<std::string> Texts(S.Replicate.Devices->size());
+  for (unsigned I = 0; I < Texts.size(); ++I) {
+    if (I == *S.Split.Worker) {
+      auto Mine = openInput(Files.front());
+      if (!Mine)
+        return Mine.takeError();
+      Texts[I] = (*Mine)->getBuffer().str();
+      continue;
+    }
+    auto Again = openAgain();
+    if (!Again)
+      return Again.takeError();
+    Expected<Module> Other = readModule(std::move(*Again), readOptions(O));
+    if (!O.Captures.empty() && Other)
+      Other = withCaptures(*Other);
+    if (!Other)
+      return Other.takeError();
+    ChosenPasses Its;
+    Its.Strategy = S;
+    Its.Strategy->Split.Worker = I;
+    Expected<Pipeline> Passes = Its.pipeline(devicesOf(Other->graph()), Once);
+    if (!Passes)
+      return Passes.takeError();
+    DiagnosticEngine Said; // the same as of this worker
+    PassManager Runs;
+    Runs.add(std::move(*Passes));
+    if (!Runs.run(*Other, Said, Instrumentation()))
+      return createStringError(inconvertibleErrorCode(),
+                               "there is no graph for worker " +
+                                   std::to_string(I));
+    StringSink Sink;
+    if (Error E = writeModule(*Other, Format, Sink))
+      return E;
+    Texts[I] = std::move(Sink.Text);
+  }
+  return checkWorkers(M, Texts, Format, Diags);
+}
+
 /// Small files are read again in some milliseconds.
 bool Run::verifiesOutput() const {
   static constexpr size_t MaxSmall = size_t(1) << 20;
@@ -384,9 +431,13 @@ void Run::write(std::string *Text) {
     if (LateDiags.hasErrors())
       return createStringError(inconvertibleErrorCode(),
                                "the output is not kept");
-    if (verifiesOutput())
+    if (writesReplica() && O.VerifyOutput) {
+      if (Error E = checkWithOthers(Files, Format))
+        return E;
+    } else if (verifiesOutput()) {
       if (Error E = checkWritten(M, Files, Format, O.Output, Diags))
         return E;
+    }
     if (IsFolder)
       if (Error E = Folder.copy(O.Input, Copied, O.LinkFiles))
         return E;
@@ -535,6 +586,12 @@ const Diagnostic *Run::whyOnce() const {
   return First;
 }
 
+Expected<std::unique_ptr<MemoryBuffer>> Run::openAgain() const {
+  return Bytes.empty() ? openInput(O.Input)
+                       : Expected<std::unique_ptr<MemoryBuffer>>(
+                             MemoryBuffer::getMemBufferCopy(Bytes, File));
+}
+
 /// Forgets all that was done, and says why the step is computed once.
 void Run::restart(const Diagnostic &Why) {
   Diagnostic Said = Why;
@@ -542,9 +599,7 @@ void Run::restart(const Diagnostic &Why) {
   Manager = PassManager();
   M = Module();
   Once = true;
-  auto Again = Bytes.empty() ? openInput(O.Input)
-                             : Expected<std::unique_ptr<MemoryBuffer>>(
-                                   MemoryBuffer::getMemBufferCopy(Bytes, File));
+  auto Again = openAgain();
   if (!Again) {
     Diags.error("", toString(Again.takeError()));
     return;

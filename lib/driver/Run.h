@@ -49,6 +49,7 @@ private:
   void process(std::string *Text);
   const Diagnostic *whyOnce() const;
   void restart(const Diagnostic &Why);
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> openAgain() const;
   bool load();
   llvm::Expected<Module> withCaptures(const Module &Read) const;
   bool mayWrite(llvm::StringRef Output, llvm::ArrayRef<std::string> Graph);
@@ -64,7 +65,10 @@ private:
   void write(std::string *Text);
   void saySuccess() const;
   bool betweenGraphs() const;
+  bool writesReplica() const;
   bool verifiesOutput() const;
+  llvm::Error checkWithOthers(llvm::ArrayRef<std::string> Files,
+                              OutputFormat Format);
   llvm::Error writeSideFiles();
   llvm::Error writeDepfile(llvm::StringRef First);
   llvm::Error writeReports(const DiagnosticEngine &All);

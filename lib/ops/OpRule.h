@@ -89,6 +89,9 @@ enum : uint32_t {
   ComparesWithSizes = 1 << 29,
   /// Operand 0 gives the sizes of the rows in the last operand.
   SizesOfRows = 1 << 30,
+  /// Its output has some of the rows of operand 0, or others beside them: how
+  /// many are claimed need not be how many one replica's rows give.
+  AltersRows = 1u << 31,
 };
 } // namespace trait
 

@@ -80,9 +80,15 @@ void RowVariables::keepOnce(NodeId N, NodeId Var) {
     std::string Where = ("loc:@" + G.name(Var)).str();
     G.setAttr(N, "_class", encodeStringListAttr(StringRef(Where)));
   }
-  for (unsigned I = 0; I < G.node(N).NumData; ++I)
-    if (int Axis = Dims.batchAxis(G.input(N, I)); Axis >= 0)
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    // It may read the share of another variable's rows, which is new.
+    int Axis = G.isOp(E.Node, ToReplicasOp)
+                   ? static_cast<int>(G.intAttr(E.Node, "axis").value_or(-1))
+                   : Dims.batchAxis(E);
+    if (Axis >= 0)
       Wholes.push_back({{N, I}, Axis});
+  }
 }
 
 void RowVariables::splitRead(NodeId Read, const Found &Is) {

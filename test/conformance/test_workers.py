@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import socket
+import subprocess
 import tempfile
 
 import compare
@@ -47,6 +48,13 @@ def start(jobs, leader):
     ]
 
 
+def assert_certified(files, path):
+    ran = subprocess.run(
+        [harness.graft_opt(), "--certify", *files, f"--against={path}"], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+
+
 def rewrite(path, workers, *extra):
     """The graph of each worker; what was said is the same for all of them."""
     out, said = [], []
@@ -55,6 +63,8 @@ def rewrite(path, workers, *extra):
         flags = ["--strategy=ipu-multi-worker", f"--workers={workers}", f"--worker={i}", "--device-type=CPU", *extra]
         said.append(harness.run_graft([path, "-o", out[-1], *flags]).stderr.replace(out[-1], ""))
     assert len(set(said)) == 1, said
+    if not said[0] and "--batch=per-replica" not in extra:
+        assert_certified(out, path)
     return out, said[0]
 
 
@@ -224,24 +234,25 @@ def test_random_initial_values_and_checkpoints():
         both.check(want, "restored by all")
 
 
+def effects(b):
+    """What worker 0 prints, what it draws for all, rows and truths that are fetched."""
+    _, _, rows = models_habits.regress(b)
+    step = tf1.train.get_or_create_global_step()
+    loss = b.loss(b.total(rows))
+    printed = tf1.Print(loss, [loss], "loss is ")
+    noise = tf.random.uniform([5], 1.0, 2.0, dtype=b.dtype)  # without a seed
+    noisy = tf1.get_variable("noisy", initializer=np.zeros(5, b.dtype.as_numpy_dtype), trainable=False)
+    mean = tf1.get_variable("mean", initializer=np.zeros([], b.dtype.as_numpy_dtype), trainable=False)
+    tf.reduce_max(rows, name="largest")
+    tf.reduce_any(rows > 1e6, name="huge")
+    tf.identity(rows, name="own_rows")
+    with tf.control_dependencies([printed, tf1.assign(noisy, noise), tf1.assign(mean, loss)]):
+        b.train(tf1.train.MomentumOptimizer(0.1, 0.9), loss, global_step=step)
+
+
 def test_effects(capfd):
     """The counter counts on every worker; what is printed is printed once, with the value of the global batch."""
-
-    def fill(b):
-        _, _, rows = models_habits.regress(b)
-        step = tf1.train.get_or_create_global_step()
-        loss = b.loss(b.total(rows))
-        printed = tf1.Print(loss, [loss], "loss is ")
-        noise = tf.random.uniform([5], 1.0, 2.0, dtype=b.dtype)  # without a seed
-        noisy = tf1.get_variable("noisy", initializer=np.zeros(5, b.dtype.as_numpy_dtype), trainable=False)
-        mean = tf1.get_variable("mean", initializer=np.zeros([], b.dtype.as_numpy_dtype), trainable=False)
-        tf.reduce_max(rows, name="largest")
-        tf.reduce_any(rows > 1e6, name="huge")
-        tf.identity(rows, name="own_rows")
-        with tf.control_dependencies([printed, tf1.assign(noisy, noise), tf1.assign(mean, loss)]):
-            b.train(tf1.train.MomentumOptimizer(0.1, 0.9), loss, global_step=step)
-
-    path = compare.export(Spec("effects", "resource"), fill)
+    path = compare.export(Spec("effects", "resource"), effects)
     batch = models_habits.batches(models_habits.ROWS, 1)[0]
     fetches = ["largest:0", "huge:0", "own_rows:0", "loss:0"]
     want = compare.run(path, [batch], ["train_op"], fetches)[-1]

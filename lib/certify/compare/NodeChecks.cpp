@@ -12,6 +12,7 @@
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/graph/FileWalk.h"
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Conditions.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 #include "lib/program/forms/SeedOffset.h"
@@ -41,6 +42,7 @@ private:
   bool isExcused(const ReplicationType &Type) const;
   bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
   void checkInserted(const ProgramFacts &Facts, NodeId N);
+  bool isConditional(const ProgramFacts &Facts, NodeId N) const;
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
   void checkName(const ProgramFacts &Facts, NodeId N);
@@ -122,6 +124,12 @@ void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   }
 }
 
+/// Whether \p N is in a branch or a loop.
+bool NodeChecker::isConditional(const ProgramFacts &Facts, NodeId N) const {
+  return (!C.IsInside.empty() && C.IsInside[N]) ||
+         (Conditions::any(G) && !Conditions(G, Facts.Order).of(N).empty());
+}
+
 void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   if (Facts.Vars.isOnce(G, N) && !ownBatchAxes(G, N))
     error(N, "has a side effect and must be unreplicated, not per-replica");
@@ -133,6 +141,10 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
       error(N, "draws the same numbers for the rows of every replica: its seed "
                "does not depend on the replica");
   }
+  if (ownBatchAxes(G, N) && !(G.node(N).Flags & NF_Led) &&
+      !isConditional(Facts, N))
+    error(N, "takes a batch for each replica, but its copy 0 does not wait for "
+             "the others: a run may take those of some replicas only");
   if (!Facts.Vars.isUpdate(G, N))
     return;
   for (unsigned I = 0; I < Facts.Vars.update(G, N).NumVars; ++I) {

@@ -37,7 +37,7 @@ bool WorkersJoin::error(unsigned File, NodeId N, const Twine &Message) {
 
 /// Of the stamps of a worker's graph, which the graph for all does not have.
 static bool isOfWorker(StringRef Key) {
-  return Key == PartAttr || Key == RowsAttr || Key == IndexAttr ||
+  return Key == PartAttr || Key == RowsAxisAttr || Key == IndexAttr ||
          Key == WorkerAttr || Key == WorkersAttr || Key == InputAttr;
 }
 
@@ -127,7 +127,7 @@ bool WorkersJoin::isLocalSplit(unsigned File, NodeId N) const {
 /// Whether \p N has the rows of its worker for who fetches them.
 bool WorkersJoin::isRows(unsigned File, NodeId N) const {
   const Graph &G = Files[File].G;
-  return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, RowsAttr) &&
+  return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, RowsAxisAttr) &&
          !G.opName(N).starts_with(op::Placeholder);
 }
 
@@ -136,8 +136,9 @@ bool WorkersJoin::findFeeds() {
     const Graph &G = F.G;
     for (NodeId N = 0; N < G.size(); ++N)
       if (G.isLive(N) && G.node(N).Flags & NF_MayHaveGraft &&
-          G.hasAttr(N, RowsAttr) && G.opName(N).starts_with(op::Placeholder))
-        Feeds[G.name(N)].Axis = G.intAttr(N, RowsAttr).value_or(-1);
+          G.hasAttr(N, RowsAxisAttr) &&
+          G.opName(N).starts_with(op::Placeholder))
+        Feeds[G.name(N)].Axis = G.intAttr(N, RowsAxisAttr).value_or(-1);
   }
   for (auto &Entry : Feeds) {
     Feed &Its = Entry.second;
@@ -146,7 +147,7 @@ bool WorkersJoin::findFeeds() {
     for (unsigned F = 0; F < Files.size(); ++F) {
       const Graph &G = Files[F].G;
       NodeId N = Files[F].find(Entry.getKey());
-      if (N == NoNode || G.intAttr(N, RowsAttr) != Its.Axis) {
+      if (N == NoNode || G.intAttr(N, RowsAxisAttr) != Its.Axis) {
         Diags.error(Entry.getKey(),
                     formatv("worker {0} is not fed rows as others are", F));
         return false;
@@ -538,9 +539,9 @@ bool WorkersJoin::rows(StringRef Name) {
     NodeId N = Files[F].find(Name);
     bool Joins = G.isOp(N, op::ConcatV2);
     if (!isRows(F, N) || !(Joins || G.isOp(N, op::Identity)) ||
-        (Axis && G.intAttr(N, RowsAttr) != Axis))
+        (Axis && G.intAttr(N, RowsAxisAttr) != Axis))
       return error(F, N, "does not give the rows that others give");
-    Axis = G.intAttr(N, RowsAttr).value_or(-1);
+    Axis = G.intAttr(N, RowsAxisAttr).value_or(-1);
     if (Joins) {
       auto Its = constScalar(G, G.dataInputs(N).back().Node);
       if (!Its || *Its != static_cast<double>(*Axis))

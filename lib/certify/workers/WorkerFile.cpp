@@ -107,7 +107,7 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
   // Rows that are fetched keep their node, which waits for messages.
   for (size_t I = 0, End = Work.size(); I < End; ++I)
     G.forEachUse(Work[I], [&](Use U) {
-      if (!G.isData(U) && G.hasAttr(U.User, RowsAttr))
+      if (!G.isData(U) && G.hasAttr(U.User, RowsAxisAttr))
         Work.push_back(U.User);
     });
   while (!Work.empty()) {

@@ -117,7 +117,7 @@ bool WorkersChecker::checkNames() {
       Names.insert(G.name(N).str());
     for (NodeId N = 0; N < G.size(); ++N)
       if (G.isLive(N) && F.is(N, Role::Payload) &&
-          G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, RowsAttr) &&
+          G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, RowsAxisAttr) &&
           !G.opName(N).starts_with(op::Placeholder))
         Names.insert(G.name(N).str());
   }

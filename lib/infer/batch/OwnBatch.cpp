@@ -17,6 +17,8 @@
 
 #include "lib/infer/batch/SpreadCopies.h"
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/ops/Ops.h"
@@ -62,12 +64,26 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
                     "or an iterator");
     return std::nullopt;
   }
-  std::vector<NodeId> Reads;
+  std::vector<NodeId> Reads, Order;
+  std::unique_ptr<const Conditions> When;
+  if (Conditions::any(G)) {
+    Order = topologicalOrder(G);
+    When = std::make_unique<Conditions>(G, Order);
+  }
+  auto Loops = LoopInfo::find(G, Order);
   for (auto &[N, List] : Axes) {
     G.setAttr(N, BatchAttr, encodeIntListAttr(List));
     G.node(N).Count = Copies::PerReplica;
     // The queue is on one device, and who reads it is there, too.
     G.node(N).Flags |= NF_FixedDevice;
+    // Who needs but one replica's, such as how many rows it has, takes those of
+    // the others, too: the step takes one batch of all.
+    if (!(When && !When->of(N).empty()) && !(Loops && Loops->givesInside(N)))
+      G.node(N).Flags |= NF_Led;
+    else
+      Diags.unproved("batch", G.name(N),
+                     "is read in a branch or a loop: a run that needs the "
+                     "batch of one replica may take none of the others");
     Reads.push_back(N);
     if (Diags.wantsRemarks())
       Diags.remark(

@@ -185,8 +185,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   }
   // Nor is that what rows of one are which something is put beside.
   else if (Type.isVarying() && In & OwnSize && !(Known & OwnSize) &&
-           (ruleAt(N).Is & trait::JoinsRows || G.isOp(N, op::Pad) ||
-            G.isOp(N, op::PadV2) || G.isOp(N, op::MirrorPad)))
+           (altersRows(N) || keepsRows(N, Port, In)))
     Known |= OwnSize | Rows;
   // What is compared with a size that all replicas have is taken to have it.
   bool IsOpen = !Shape || any_of(*Shape, [&](DimId D) {
@@ -286,6 +285,18 @@ uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
     break;
   }
   return (In & Mask) | asNumbers(In);
+}
+
+/// Whether the rows of \p N are others than those that it takes.
+bool LocalRuns::altersRows(NodeId N) const {
+  if (!G.isOp(N, op::StridedSlice))
+    return ruleAt(N).Is & (trait::JoinsRows | trait::AltersRows);
+  // One row has no rows. Where axes are counted in another way it may have.
+  int Axis = Facts.Dims.batchAxis(G.input(N, 0));
+  bool Plain = G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
+               G.intAttr(N, "new_axis_mask").value_or(0) == 0;
+  int64_t Shrunk = G.intAttr(N, "shrink_axis_mask").value_or(0);
+  return Axis >= 0 && !(Plain && (Shrunk >> Axis & 1) != 0);
 }
 
 /// Whether the results of \p N have as many elements for each row as what it

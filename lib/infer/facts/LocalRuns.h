@@ -91,6 +91,7 @@ private:
   bool isOfOwnLoop(Endpoint Flow) const;
   uint8_t sizes(NodeId N, uint8_t In) const;
   uint8_t numbers(NodeId N, unsigned Port, uint8_t In) const;
+  bool altersRows(NodeId N) const;
   bool keepsRows(NodeId N, unsigned Port, uint8_t In) const;
   bool startsToDiffer(NodeId N) const;
   bool isUnproved(NodeId N) const;

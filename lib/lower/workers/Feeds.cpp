@@ -95,7 +95,7 @@ bool Cutter::splitFeed(NodeId Split) {
   auto Axis =
       static_cast<int64_t>(constScalar(G, G.input(Split, 0).Node).value_or(-1));
   shrinkFeed(G, Feed, Axis, Parts, static_cast<unsigned>(Plan.WorkerOf.size()));
-  G.setIntAttr(Feed, RowsAttr, Axis);
+  G.setIntAttr(Feed, RowsAxisAttr, Axis);
   for (Use U : G.uses(Split)) {
     if (!G.isData(U)) {
       G.setInput(U.User, U.Index, {Feed, ControlPort});

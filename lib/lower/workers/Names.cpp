@@ -106,7 +106,7 @@ void Cutter::writeRows(NodeId N, ArrayRef<NodeId> Waits) {
   }
   Owner[N] = Mine;
   if (auto Axis = constScalar(G, G.dataInputs(N).back().Node))
-    G.setIntAttr(N, RowsAttr, static_cast<int64_t>(*Axis));
+    G.setIntAttr(N, RowsAxisAttr, static_cast<int64_t>(*Axis));
   std::string Device =
       Parts.empty() ? hostOf(Mine) : G.device(Parts.front().Node).str();
   if (Parts.size() == 1) {

@@ -24,10 +24,12 @@
 #include "lib/infer/graph/Variables.h"
 #include "lib/lower/expand/Contexts.h"
 #include "lib/lower/expand/Expand.h"
+#include "lib/lower/expand/Render.h"
 #include "lib/lower/workers/Cut.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
+#include "lib/program/forms/WorkerParts.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -70,6 +72,8 @@ private:
   void rename();
   void writeClasses();
   void clear();
+  void mark(NodeId N) { Marked.push_back(N); }
+  void writeMarks();
   std::string deviceOf(StringRef Device, bool IsOwn) const;
 
   Module &M;
@@ -81,6 +85,9 @@ private:
   int64_t MergeKey = 1;
   /// Nodes with a `_class`, and the nodes that it names.
   std::vector<std::pair<NodeId, SmallVector<NodeId, 2>>> Classes;
+  std::vector<NodeId> Marked; ///< What is the worker's own.
+  /// The axis of the rows of feeds, and of fetches.
+  std::vector<std::pair<NodeId, int64_t>> Rows;
 };
 
 bool WorkerSplitter::checkProgram() {
@@ -206,6 +213,7 @@ void WorkerSplitter::broadcast(const WorkerBroadcast &B, int64_t Key) {
     Result = G.insertNode(Name, op::CollectiveBcastRecv, {}, Source, Attrs);
   }
   G.setDevice(Result, Host);
+  mark(Result);
   for (Use U : B.Uses)
     G.setInput(U.User, U.Index, {Result, 0});
 }
@@ -295,8 +303,11 @@ bool WorkerSplitter::split(NodeId N) {
                 "clear what to feed a worker; give --feed=NAME=copy");
     return false;
   }
-  if (IsFeed)
+  if (IsFeed) {
     shrinkFeed(G, Source.Node, Axis, 1, Count);
+    mark(Source.Node);
+    Rows.emplace_back(Source.Node, Axis);
+  }
   if (IsFeed && Count > 1 && G.node(Source.Node).NumData == 1) {
     // What is not fed has rows for all workers.
     Endpoint Default = G.input(Source.Node, 0);
@@ -321,6 +332,7 @@ bool WorkerSplitter::split(NodeId N) {
     if (G.isData(U))
       G.setInput(U.User, U.Index, {N, Worker});
   G.setInputs(N, {Dim, Source});
+  mark(N);
   return true;
 }
 
@@ -349,6 +361,7 @@ void WorkerSplitter::mergeTruth(NodeId N) {
   G.setTypeAttr(N, "SrcT", DT_INT32);
   G.setTypeAttr(N, "DstT", DT_BOOL);
   G.setInput(N, 0, {Member, 0});
+  mark(N);
 }
 
 void WorkerSplitter::mergeTruths() {
@@ -370,6 +383,10 @@ void WorkerSplitter::merge(NodeId N) {
   if (Combine == combine::Concat && Diags.wantsRemarks())
     Diags.remark("worker", G.name(N),
                  formatv("gives the rows of worker {0}", Worker));
+  if (Combine == combine::Concat) {
+    mark(N);
+    Rows.emplace_back(N, G.intAttr(N, "axis").value_or(0));
+  }
   for (StringRef Key : {CombineAttr, StringRef("axis")})
     G.removeAttr(N, Key);
   G.setOp(N, op::Identity);
@@ -389,6 +406,7 @@ void WorkerSplitter::scale(NodeId N) {
                               Type);
   G.removeAttr(N, PowerAttr);
   G.setOp(N, Float || Power >= 0 ? op::Mul : op::FloorDiv);
+  mark(N);
   SmallVector<Endpoint, 4> Inputs = {G.input(N, 0), Operand};
   append_range(Inputs, G.controlInputs(N));
   G.setInputs(N, Inputs);
@@ -456,7 +474,7 @@ void WorkerSplitter::clear() {
     }
     if (G.node(N).Flags & NF_MayHaveGraft)
       for (const AttrEntry &A : G.attrs(N))
-        if (A.Key.starts_with("_graft_"))
+        if (A.Key.starts_with("_graft_") && !staysInOutput(G.node(N), A.Key))
           G.removeAttr(N, A.Key);
     Node &This = G.node(N);
     This.Count = Copies::Once;
@@ -467,6 +485,23 @@ void WorkerSplitter::clear() {
   }
   G.remove(Devices.Node);
   G.markModified();
+}
+
+/// What a check of the files has to be told (lib/program/forms/WorkerParts.h).
+void WorkerSplitter::writeMarks() {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) &&
+        (G.isOp(N, op::CollectiveReduce) || G.isOp(N, op::CollectiveGather)))
+      mark(N);
+  for (NodeId N : Marked) {
+    G.setStringAttr(N, PartAttr, part::Replica);
+    G.setIntAttr(N, WorkerAttr, Worker);
+    G.setIntAttr(N, WorkersAttr, Count);
+    if (Devices.Word != UsualCopyWord)
+      G.setStringAttr(N, CopyWordAttr, Devices.Word);
+  }
+  for (auto [N, Axis] : Rows)
+    G.setIntAttr(N, RowsAxisAttr, Axis);
 }
 
 bool WorkerSplitter::run() {
@@ -505,6 +540,8 @@ bool WorkerSplitter::run() {
   rename();
   writeClasses();
   clear();
+  if (Count > 1)
+    writeMarks();
   return true;
 }
 

@@ -17,14 +17,14 @@ namespace graft {
 
 /// What a node is for: one of the words below.
 inline constexpr llvm::StringLiteral PartAttr = "_graft_part";
-/// The number of the worker, and of all workers, on part::Number, part::Shared
-/// and part::Local.
+/// The number of the worker, and of all workers, on part::Number, part::Shared,
+/// part::Local and part::Replica.
 inline constexpr llvm::StringLiteral WorkerAttr = "_graft_worker";
 inline constexpr llvm::StringLiteral WorkersAttr = "_graft_workers";
 /// How many steps a worker may be ahead, on the same of workers that wait.
 inline constexpr llvm::StringLiteral StalenessAttr = "_graft_staleness";
 /// The axis of the rows of a feed, or of a fetch, of a worker.
-inline constexpr llvm::StringLiteral RowsAttr = "_graft_rows";
+inline constexpr llvm::StringLiteral RowsAxisAttr = "_graft_rows";
 /// Which of what a message waited for part::End stands for.
 inline constexpr llvm::StringLiteral IndexAttr = "_graft_index";
 /// What part::Outside in a loop read before it was made a read outside.
@@ -64,6 +64,9 @@ inline constexpr llvm::StringLiteral Local = "local";
 inline constexpr llvm::StringLiteral Steps = "steps";
 inline constexpr llvm::StringLiteral Zeros = "zeros";
 inline constexpr llvm::StringLiteral Gate = "gate";
+// Of workers that run one replica each, on what is a worker's own: rows that
+// are fed, fetched or taken of a whole, scales, what is sent or combined.
+inline constexpr llvm::StringLiteral Replica = "replica";
 } // namespace part
 
 /// Whether \p N is for \p What.

@@ -1,0 +1,717 @@
+//===- lib/certify/workers/ReplicaFiles.cpp - a replica in each file ------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// First each file is compared with that of worker 0, node by node; then that
+// becomes a program. A node has a copy for each replica if it is, or follows
+// from, a variable, rows, or what another worker sends in a collective;
+// anything else exists once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/workers/ReplicaFiles.h"
+
+#include "lib/certify/fold/Copies.h"
+#include "lib/certify/forms/InsertedForm.h"
+#include "lib/graph/CopyWord.h"
+#include "lib/graph/DeviceName.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/WorkerParts.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class ReplicaFiles {
+public:
+  ReplicaFiles(const Graph &In, ArrayRef<const Graph *> Given,
+               DiagnosticEngine &Diags)
+      : In(In), Given(Given), Diags(Diags) {}
+  std::unique_ptr<Graph> run();
+
+private:
+  /// What a node of the file of worker 0 is in the program.
+  enum class Role : uint8_t {
+    Node,      ///< Itself.
+    Operand,   ///< Nothing: of what was inserted, which has it as a number.
+    Send,      ///< Nothing: sends what the program reads.
+    Broadcast, ///< What it passes on.
+    Feed,      ///< A feed of which each worker has its rows.
+    Slice,     ///< Rows of what all workers have.
+    Scale,     ///< Times a power of the number of workers.
+    Rows,      ///< Rows of a worker, which the program puts together.
+    Truth,     ///< Whether something holds on all, or on one.
+    Chief      ///< Itself; the other workers do nothing in its place.
+  };
+
+  bool fails(const Twine &Message) {
+    ++Errors;
+    Diags.error("", Message.str());
+    return false;
+  }
+  bool error(unsigned File, NodeId N, const Twine &Message) {
+    if (++Errors <= 12)
+      Diags.error(
+          Files[File]->name(N),
+          ("in the file of worker " + Twine(File) + ": " + Message).str());
+    return false;
+  }
+
+  bool order();
+  std::string keyOf(unsigned File, NodeId N) const;
+  void findRoles();
+  bool compare(unsigned File);
+  bool compareNodes(unsigned File, NodeId N, NodeId With);
+  bool compareBroadcast(unsigned File, NodeId N, NodeId With);
+  bool compareIdle(unsigned File, NodeId N, NodeId With);
+  bool compareAttrs(unsigned File, NodeId N, NodeId With);
+  bool compareClasses(unsigned File, NodeId N, NodeId With);
+  bool compareDevice(unsigned File, NodeId N);
+  bool sameInput(unsigned File, Endpoint E, Endpoint With) const;
+
+  /// Whether the program has one of \p N, of the values of all replicas.
+  bool joins(NodeId N) const {
+    return Roles[N] == Role::Rows || Roles[N] == Role::Truth;
+  }
+  void checkCollectives();
+  void findCopies();
+  bool makesOwn(NodeId N) const;
+  bool checkOwn();
+  void make(NodeId N);
+  void makeFeed(NodeId N);
+  Endpoint source(Endpoint E) const;
+  Endpoint pick(Endpoint E);
+  void connect(NodeId N);
+  void connectTruth(NodeId N);
+
+  const Graph &In;
+  ArrayRef<const Graph *> Given;
+  DiagnosticEngine &Diags;
+  unsigned Errors = 0;
+  std::vector<const Graph *> Files;              ///< By worker.
+  const Graph *G = nullptr;                      ///< That of worker 0.
+  std::string Word;                              ///< In the names of copies.
+  std::vector<std::optional<std::string>> Tasks; ///< By worker.
+  std::unique_ptr<VariableIndex> Vars;           ///< Of G.
+  std::unique_ptr<LoweredFile> Lowered;          ///< G.
+  std::vector<Role> Roles;                       ///< By node of G.
+  StringMap<NodeId> ByKey;                       ///< Nodes of G.
+  StringSet<> LocalNames; ///< Of the input, of nodes that have local values.
+  std::vector<bool> IsCopied; ///< By node of G: there is one per replica.
+  std::unique_ptr<Graph> P = std::make_unique<Graph>();
+  std::vector<NodeId> ProgramOf; ///< By node of G.
+  std::vector<NodeId> SplitOf;   ///< By node of G: of a feed.
+  std::map<std::pair<NodeId, uint32_t>, NodeId> Picks; ///< By endpoint of P.
+};
+
+/// One file of each worker.
+bool ReplicaFiles::order() {
+  Files.resize(Given.size());
+  for (const Graph *One : Given) {
+    int64_t Workers = replicaWorkersOf(*One), Worker = -1;
+    for (NodeId N = 0; N < One->size(); ++N) {
+      if (!One->isLive(N) || !isPart(*One, N, part::Replica))
+        continue;
+      int64_t Its = One->intAttr(N, WorkerAttr).value_or(-1);
+      if ((Worker >= 0 && Its != Worker) ||
+          One->intAttr(N, WorkersAttr).value_or(0) != Workers) {
+        Diags.error(One->name(N), "is of the file of another worker");
+        return false;
+      }
+      Worker = Its;
+    }
+    if (Workers != static_cast<int64_t>(Given.size()))
+      return fails(formatv("there are {0} files, and one is of one of {1} "
+                           "workers: give all of them, and no other",
+                           Given.size(), Workers));
+    if (Worker < 0 || Worker >= Workers)
+      return fails(
+          formatv("one file is of worker {0}, which does not exist", Worker));
+    if (Files[static_cast<size_t>(Worker)])
+      return fails(formatv("two files are of worker {0}", Worker));
+    Files[static_cast<size_t>(Worker)] = One;
+  }
+  G = Files.front();
+  Word = copyWordOf(*G);
+  Tasks.resize(Files.size());
+  for (unsigned F = 1; F < Files.size(); ++F)
+    if (copyWordOf(*Files[F]) != Word)
+      return fails(formatv("workers 0 and {0} call copies by other words", F));
+  return true;
+}
+
+/// What \p N is called in all files: the number of the worker is left out.
+std::string ReplicaFiles::keyOf(unsigned File, NodeId N) const {
+  StringRef Name = Files[File]->name(N);
+  CopyName Its = copyNameIn(In, Word, Name);
+  if (Its.Replica != static_cast<int>(File))
+    return Name.str();
+  return ("\n" + Twine(Its.Split) + "\n" + Its.Base).str();
+}
+
+void ReplicaFiles::findRoles() {
+  Roles.assign(G->size(), Role::Node);
+  for (NodeId N = 0; N < G->size(); ++N) {
+    if (!G->isLive(N))
+      continue;
+    bool IsPart = isPart(*G, N, part::Replica);
+    StringRef Op = G->opName(N);
+    if (Op == op::CollectiveBcastSend) {
+      Roles[N] = Role::Send;
+    } else if (IsPart && Op == op::Identity && G->hasAttr(N, RowsAxisAttr)) {
+      Roles[N] = Role::Rows;
+    } else if (IsPart && Op == op::Cast) {
+      Roles[N] = Role::Truth;
+      NodeId Member = G->input(N, 0).Node;
+      Roles[Member] = Role::Operand;
+      if (G->node(Member).NumData == 1)
+        Roles[G->input(Member, 0).Node] = Role::Operand;
+    } else if (IsPart && Op == op::Identity) {
+      Roles[N] = Role::Broadcast;
+    } else if (IsPart && Op.starts_with(op::Placeholder)) {
+      Roles[N] = Role::Feed;
+    } else if (IsPart && Op == op::Split && G->node(N).NumData == 2) {
+      Roles[N] = Role::Slice;
+      Roles[G->input(N, 0).Node] = Role::Operand;
+    } else if (IsPart && (Op == op::Mul || Op == op::FloorDiv) &&
+               G->node(N).NumData == 2) {
+      Roles[N] = Role::Scale;
+      Roles[G->input(N, 1).Node] = Role::Operand;
+    }
+  }
+}
+
+/// Whether \p E of the file \p File is \p With of that of worker 0.
+bool ReplicaFiles::sameInput(unsigned File, Endpoint E, Endpoint With) const {
+  uint32_t Port = E.Port;
+  // The rows of a worker.
+  if (!E.isControl() && Roles[With.Node] == Role::Slice) {
+    if (With.Port != 0 || Port != File)
+      return false;
+    Port = 0;
+  }
+  return Port == With.Port && ByKey.lookup(keyOf(File, E.Node)) == With.Node;
+}
+
+bool ReplicaFiles::compareAttrs(unsigned File, NodeId N, NodeId With) {
+  const Graph &F = *Files[File];
+  bool Draws = IsCopied[With] && isRandomOp(G->opName(With)) &&
+               G->hasAttr(With, "seed2") &&
+               (G->intAttr(With, "seed").value_or(0) != 0 ||
+                G->intAttr(With, "seed2").value_or(0) != 0);
+  if (Draws && F.intAttr(N, "seed2").value_or(0) !=
+                   G->intAttr(With, "seed2").value_or(0) + File)
+    return error(File, N, "does not draw by the seed of this worker");
+  auto IsOpen = [&](StringRef Key) {
+    return Key == WorkerAttr || Key == "_class" || (Draws && Key == "seed2");
+  };
+  for (const AttrEntry &A : F.attrs(N))
+    if (!IsOpen(A.Key) && G->attr(With, A.Key) != A.Value)
+      return error(File, N,
+                   "attribute '" + A.Key + "' is not that of worker 0");
+  for (const AttrEntry &A : G->attrs(With))
+    if (!IsOpen(A.Key) && !F.hasAttr(N, A.Key))
+      return error(File, N, "attribute '" + A.Key + "' is not in this file");
+  return true;
+}
+
+/// Colocated with the same nodes.
+bool ReplicaFiles::compareClasses(unsigned File, NodeId N, NodeId With) {
+  auto Mine = Files[File]->stringListAttr(N, "_class"),
+       Its = G->stringListAttr(With, "_class");
+  size_t Count = Mine ? Mine->size() : 0;
+  if (Count != (Its ? Its->size() : 0))
+    return error(File, N, "is colocated with other nodes than on worker 0");
+  for (size_t I = 0; I < Count; ++I) {
+    StringRef A = (*Mine)[I], B = (*Its)[I];
+    NodeId Here = A.consume_front("loc:@") ? Files[File]->find(A) : NoNode;
+    NodeId There = B.consume_front("loc:@") ? G->find(B) : NoNode;
+    bool Same = Here == NoNode || There == NoNode
+                    ? A == B
+                    : keyOf(File, Here) == keyOf(0, There);
+    if (!Same)
+      return error(File, N,
+                   "is colocated with '" + A + "' and not with '" + B +
+                       "', as on worker 0");
+  }
+  return true;
+}
+
+/// All that a worker has is on its task.
+bool ReplicaFiles::compareDevice(unsigned File, NodeId N) {
+  auto Its = DeviceName::parse(Files[File]->device(N));
+  if (!Its || Its->Job.empty() || !Its->Task)
+    return error(File, N, "is on no device of a task");
+  std::string Task = formatv("/job:{0}/replica:{1}/task:{2}", Its->Job,
+                             Its->Replica.value_or(0), *Its->Task);
+  if (!Tasks[File])
+    Tasks[File] = Task;
+  if (*Tasks[File] != Task)
+    return error(File, N, "is on the device of another task");
+  return true;
+}
+
+/// \p N, which receives, and \p With, behind what sends.
+bool ReplicaFiles::compareBroadcast(unsigned File, NodeId N, NodeId With) {
+  const Graph &F = *Files[File];
+  ArrayRef<Endpoint> Inputs = G->inputs(With);
+  if (!F.isOp(N, op::CollectiveBcastRecv) || Inputs.size() != 2 ||
+      G->node(With).NumData != 1 || Roles[Inputs[1].Node] != Role::Send ||
+      G->input(Inputs[1].Node, 0) != Inputs[0])
+    return error(File, N, "does not take what worker 0 sends in its place");
+  NodeId Send = Inputs[1].Node;
+  if (!F.inputs(N).empty() || G->inputs(Send).size() != 1)
+    return error(File, N, "waits for another node before what is sent");
+  for (StringRef Key : {"T", "group_size", "group_key", "instance_key", "shape",
+                        "communication_hint", "timeout_seconds"})
+    if (F.attr(N, Key) != G->attr(Send, Key))
+      return error(File, N,
+                   "attribute '" + Key + "' is not that of what is sent");
+  if (G->intAttr(Send, "group_size") != static_cast<int64_t>(Files.size()))
+    return error(0, Send, "does not send to all workers");
+  return true;
+}
+
+/// \p N does nothing in the place of \p With but to wait for what that reads,
+/// so that the worker takes part in what the others run.
+bool ReplicaFiles::compareIdle(unsigned File, NodeId N, NodeId With) {
+  const Graph &F = *Files[File];
+  unsigned Passed = F.node(N).NumData;
+  if (Passed > 1 || (Passed == 1 && !G->isOp(With, op::Print)) ||
+      (Passed == 1 && !sameInput(File, F.input(N, 0), G->input(With, 0))))
+    return error(File, N, "does something else than worker 0");
+  std::set<NodeId> Mine, Its;
+  for (Endpoint E : F.controlInputs(N))
+    Mine.insert(ByKey.lookup(keyOf(File, E.Node)));
+  for (Endpoint E : G->inputs(With).drop_front(Passed))
+    Its.insert(E.Node);
+  if (Mine != Its)
+    return error(File, N, "does not wait for what worker 0 reads");
+  Roles[With] = Role::Chief;
+  return true;
+}
+
+bool ReplicaFiles::compareNodes(unsigned File, NodeId N, NodeId With) {
+  const Graph &F = *Files[File];
+  if (!compareDevice(File, N) || !compareClasses(File, N, With))
+    return false;
+  auto Here = DeviceName::parse(F.device(N)),
+       There = DeviceName::parse(G->device(With));
+  if (!There || Here->Type != There->Type || Here->Index != There->Index)
+    return error(File, N, "is on another device than on worker 0");
+  if (Roles[With] == Role::Broadcast)
+    return compareBroadcast(File, N, With);
+  StringRef Op = F.opName(N);
+  if (Op != G->opName(With)) {
+    bool Idle = (Op == op::NoOp || Op == op::Identity) &&
+                Vars->isOnce(*G, With) &&
+                (Op == op::Identity ||
+                 !G->anyUse(With, [&](Use U) { return G->isData(U); }));
+    return Idle ? compareIdle(File, N, With)
+                : error(File, N, "is another op than on worker 0");
+  }
+  ArrayRef<Endpoint> Mine = F.inputs(N), Its = G->inputs(With);
+  if (Mine.size() != Its.size() || F.node(N).NumData != G->node(With).NumData)
+    return error(File, N, "has other inputs than on worker 0");
+  for (size_t I = 0; I < Mine.size(); ++I)
+    if (!sameInput(File, Mine[I], Its[I]))
+      return error(File, N,
+                   formatv("input {0} is '{1}:{2}', which is not that "
+                           "of worker 0",
+                           I, F.name(Mine[I].Node), Mine[I].Port));
+  return compareAttrs(File, N, With);
+}
+
+/// A member of each is in each file, and no two are told by one key.
+void ReplicaFiles::checkCollectives() {
+  std::map<std::pair<int64_t, int64_t>, NodeId> Known;
+  for (NodeId N = 0; N < G->size(); ++N) {
+    if (!G->isLive(N) || !G->opName(N).starts_with("Collective"))
+      continue;
+    if (G->intAttr(N, "group_size") != static_cast<int64_t>(Files.size()))
+      error(0, N, "is a collective of more or fewer than all workers");
+    auto [It, New] =
+        Known.try_emplace({G->intAttr(N, "group_key").value_or(0),
+                           G->intAttr(N, "instance_key").value_or(0)},
+                          N);
+    if (!New)
+      error(0, N, "has the keys of '" + G->name(It->second) + "'");
+  }
+}
+
+/// Nothing is in one file and not in the other but what sends.
+bool ReplicaFiles::compare(unsigned File) {
+  const Graph &F = *Files[File];
+  std::vector<bool> Found(G->size());
+  bool Good = true;
+  for (NodeId N = 0; N < F.size(); ++N) {
+    if (!F.isLive(N))
+      continue;
+    auto It = ByKey.find(keyOf(File, N));
+    if (It == ByKey.end()) {
+      Good = error(File, N, "is not in the file of worker 0");
+      continue;
+    }
+    Found[It->second] = true;
+    Good &= compareNodes(File, N, It->second);
+  }
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N) && !Found[N] && Roles[N] != Role::Send)
+      Good = error(0, N, "is not in the file of worker " + Twine(File));
+  return Good;
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+void ReplicaFiles::findCopies() {
+  IsCopied.assign(G->size(), false);
+  std::vector<NodeId> Work;
+  auto Copy = [&](NodeId N) {
+    if (IsCopied[N])
+      return;
+    IsCopied[N] = true;
+    Work.push_back(N);
+  };
+  for (NodeId N = 0; N < G->size(); ++N) {
+    StringRef Op = G->opName(N);
+    if (G->isLive(N) &&
+        (isVariableOp(Op) || Roles[N] == Role::Feed ||
+         Roles[N] == Role::Slice || Op == op::CollectiveReduce ||
+         Op == op::CollectiveGather ||
+         copyNameIn(In, Word, G->name(N)).Replica == 0))
+      Copy(N);
+  }
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    G->forEachUse(N, [&](Use U) {
+      // What only waits, and does nothing, waits for all.
+      bool Waits = !G->isData(U) && (G->isOp(U.User, op::NoOp) ||
+                                     !G->dataInputs(U.User).empty());
+      if (!Waits && !joins(U.User) && Roles[U.User] != Role::Send &&
+          Roles[U.User] != Role::Broadcast && !Vars->isOnce(*G, U.User))
+        Copy(U.User);
+    });
+  }
+}
+
+/// Whether each worker has a value of its own of \p N, which exists once.
+bool ReplicaFiles::makesOwn(NodeId N) const {
+  StringRef Op = G->opName(N);
+  const OpDef *Def = G->opDef(N);
+  if (IsCopied[N] || Op.starts_with(op::Placeholder) || Roles[N] == Role::Chief)
+    return false;
+  if (!Def)
+    return true;
+  if (isRandomOp(Op))
+    return Def->isStateful() && G->intAttr(N, "seed").value_or(0) == 0 &&
+           G->intAttr(N, "seed2").value_or(0) == 0;
+  if (Op == op::ReadFile || Op == op::MatchingFiles)
+    return true;
+  return Def->isStateful() && Def->update().Kind == UpdateKind::None &&
+         !Def->readsVariable() && !isLocalHandleOp(Op) && Op != op::Print &&
+         Op != op::Assert;
+}
+
+/// What all workers take is the value of one.
+bool ReplicaFiles::checkOwn() {
+  std::vector<NodeId> From(G->size(), NoNode), Work;
+  bool Good = true;
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N) && makesOwn(N)) {
+      From[N] = N;
+      Work.push_back(N);
+    }
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    G->forEachUse(N, [&](Use U) {
+      Role Its = Roles[U.User];
+      if (!G->isData(U) || From[U.User] != NoNode || Its == Role::Broadcast ||
+          Its == Role::Send || Its == Role::Chief)
+        return;
+      From[U.User] = From[N];
+      if (IsCopied[U.User])
+        Good = error(0, U.User,
+                     "takes what follows from '" + G->name(From[N]) +
+                         "', of which each worker has its own value");
+      else
+        Work.push_back(U.User);
+    });
+  }
+  return Good;
+}
+
+void ReplicaFiles::makeFeed(NodeId N) {
+  NodeId Made = ProgramOf[N];
+  NodeId Was = In.find(G->name(N));
+  auto Count = static_cast<int64_t>(Files.size());
+  int64_t Axis = G->intAttr(N, RowsAxisAttr).value_or(-1);
+  auto Mine = G->shapeAttr(N, "shape"),
+       Whole = Was == NoNode ? std::nullopt : In.shapeAttr(Was, "shape");
+  if (!Whole || Axis < 0 || G->node(N).NumData != 0) {
+    error(0, N, "is no feed of the input that can be split");
+    return;
+  }
+  // Each worker has the rows of one replica, if the shape says how many.
+  ShapeValue Part = *Whole;
+  if (!Part.UnknownRank && Axis < static_cast<int64_t>(Part.Dims.size()) &&
+      Part.Dims[Axis] > 0) {
+    if (Part.Dims[Axis] % Count != 0)
+      error(0, N, "has rows that workers cannot share evenly");
+    Part.Dims[Axis] /= Count;
+  }
+  if (Part.Dims != Mine->Dims && !Part.UnknownRank)
+    error(0, N, "does not have the rows of one worker");
+  if (Part.Dims == Mine->Dims || !Part.UnknownRank)
+    P->setAttr(Made, "shape", *In.attr(Was, "shape"));
+  NodeId Split = SplitOf[N] =
+      P->addNode(P->uniqueName((G->name(N) + "/split").str()), ToReplicasOp,
+                 Endpoint{Made, 0}, NoNode);
+  P->setIntAttr(Split, "axis", Axis);
+  P->setTypeAttr(Split, "T", G->outputType(N, 0));
+  P->node(Split).Kind = Inserted::Split;
+  P->node(Split).Count = Copies::PerReplica;
+}
+
+/// Adds the program's node of \p N, without inputs.
+void ReplicaFiles::make(NodeId N) {
+  Role Its = Roles[N];
+  if (Its == Role::Operand || Its == Role::Send || Its == Role::Broadcast)
+    return;
+  CopyName Copy = copyNameIn(In, Word, G->name(N));
+  bool Local = Copy.Replica == 0;
+  bool IsInserted = Its == Role::Slice || Its == Role::Scale || joins(N) ||
+                    In.find(Copy.Base) == NoNode ||
+                    // The merged value has the name of what is local.
+                    (!Local && LocalNames.contains(Copy.Base));
+  std::string Name = Copy.Base;
+  if (Local && (In.find(Name) != NoNode || G->find(Name) != NoNode))
+    Name = (copyScope(Word) + "/" + Name).str();
+  StringRef Op = Its == Role::Slice   ? StringRef(ToReplicasOp)
+                 : Its == Role::Scale ? StringRef(ScaleOp)
+                 : joins(N)           ? StringRef(FromReplicasOp)
+                                      : G->opName(N);
+  NodeId Made = ProgramOf[N] = P->addNode(P->uniqueName(Name), Op, {}, NoNode);
+  for (const AttrEntry &A : G->attrs(N))
+    P->setAttr(Made, A.Key, A.Value);
+  Node &New = P->node(Made);
+  New.Count = IsCopied[N] ? Copies::PerReplica : Copies::Once;
+  New.Kind = !IsInserted          ? Inserted::No
+             : Its == Role::Slice ? Inserted::Split
+             : Its == Role::Scale ? Inserted::Scale
+             : joins(N)           ? Inserted::Merge
+                                  : recognizeInserted(*Lowered, N);
+  if (Local || (IsCopied[N] && Op.starts_with("Collective")))
+    New.Flags |= NF_LocalName;
+  if (isVariableOp(Op) && G->hasAttr(N, AggregationAttr))
+    P->setPolicy(Made, Policy::SyncOnRead);
+  // Who runs it on one worker runs it on all.
+  if (IsCopied[N] && Vars->isUpdate(*G, N))
+    New.Flags |= NF_Led;
+  if (!IsInserted) {
+    if (P->name(Made) != Copy.Base)
+      P->setStringAttr(Made, OriginAttr, Copy.Base);
+    NodeId Was = In.find(Copy.Base);
+    StringRef Key = G->isOp(N, op::Const)           ? "value"
+                    : G->isOp(N, op::EnsureShape)   ? "shape"
+                    : G->isOp(N, op::TensorArrayV3) ? "element_shape"
+                                                    : "";
+    auto Value = Key.empty() || In.opName(Was) != G->opName(N)
+                     ? std::nullopt
+                     : In.attr(Was, Key);
+    if (Value && Value != G->attr(N, Key))
+      P->setAttr(Made, OriginalAttr, *Value);
+  }
+  if (Its == Role::Feed)
+    makeFeed(N);
+}
+
+/// The endpoint of the program for that of the file.
+Endpoint ReplicaFiles::source(Endpoint E) const {
+  while (Roles[E.Node] == Role::Broadcast)
+    E = E.isControl() ? Endpoint{G->input(E.Node, 0).Node, ControlPort}
+                      : G->input(E.Node, 0);
+  if (SplitOf[E.Node] != NoNode && !E.isControl())
+    return {SplitOf[E.Node], 0};
+  return {ProgramOf[E.Node], E.Port};
+}
+
+/// The value of \p E, of the program, on replica 0.
+Endpoint ReplicaFiles::pick(Endpoint E) {
+  auto [It, New] = Picks.try_emplace({E.Node, E.Port}, NoNode);
+  if (New) {
+    It->second = insertPick(
+        *P, P->uniqueName((P->name(E.Node) + "/pick").str()), E, NoNode);
+    P->node(It->second).Flags |= NF_ElidePrimary;
+  }
+  return {It->second, 0};
+}
+
+/// `Cast(CollectiveReduce(Cast(x)))`, the least or the greatest of numbers.
+void ReplicaFiles::connectTruth(NodeId N) {
+  NodeId Made = ProgramOf[N];
+  auto Casts = [&](NodeId Of, unsigned From, unsigned To) {
+    return G->isOp(Of, op::Cast) && G->typeAttr(Of, "SrcT") == From &&
+           G->typeAttr(Of, "DstT") == To && G->inputs(Of).size() == 1;
+  };
+  NodeId Member = G->input(N, 0).Node;
+  StringRef How = G->stringAttr(Member, "merge_op").value_or("");
+  NodeId Number =
+      G->isOp(Member, op::CollectiveReduce) && G->inputs(Member).size() == 1
+          ? G->input(Member, 0).Node
+          : NoNode;
+  if (Number == NoNode || !Casts(N, DT_INT32, DT_BOOL) ||
+      !Casts(Number, DT_BOOL, DT_INT32) || (How != op::Min && How != op::Max) ||
+      G->stringAttr(Member, "final_op") != StringRef("Id")) {
+    error(0, N, "does not tell whether something holds on all workers, or one");
+    return;
+  }
+  for (StringRef Key : {"SrcT", "DstT", "Truncate"})
+    P->removeAttr(Made, Key);
+  P->setTypeAttr(Made, "T", DT_BOOL);
+  P->setStringAttr(Made, CombineAttr,
+                   How == op::Min ? combine::And : combine::Or);
+  P->setInputs(Made, source(G->input(Number, 0)));
+}
+
+void ReplicaFiles::connect(NodeId N) {
+  NodeId Made = ProgramOf[N];
+  Role Its = Roles[N];
+  if (Made == NoNode)
+    return;
+  SmallVector<Endpoint, 8> Inputs;
+  if (Its == Role::Truth) {
+    connectTruth(N);
+    return;
+  }
+  for (auto [I, E] : enumerate(G->inputs(N))) {
+    bool IsOperand =
+        (Its == Role::Slice && I == 0) || (Its == Role::Scale && I == 1);
+    if (IsOperand)
+      continue;
+    Endpoint From = source(E);
+    if (From.Node == NoNode) {
+      error(0, N, "reads '" + G->name(E.Node) + "', a part of another node");
+      return;
+    }
+    bool Reads = !From.isControl() && P->isPerReplica(From.Node) && !joins(N);
+    if (Reads && (!IsCopied[N] || Its == Role::Slice))
+      From = pick(From);
+    Inputs.push_back(From);
+  }
+  P->setInputs(Made, Inputs);
+  auto Number = [&](unsigned I) { return constValue(*G, G->input(N, I).Node); };
+  if (Its == Role::Slice) {
+    auto Axis = Number(0);
+    if (!Axis || Axis->Ints.size() != 1 ||
+        G->intAttr(N, "num_split") != static_cast<int64_t>(Files.size()))
+      error(0, N, "does not split into a part for each worker");
+    else
+      P->setIntAttr(Made, "axis", Axis->Ints[0]);
+  } else if (Its == Role::Rows) {
+    P->setStringAttr(Made, CombineAttr, combine::Concat);
+    P->setIntAttr(Made, "axis", *G->intAttr(N, RowsAxisAttr));
+  } else if (Its == Role::Scale) {
+    auto Factor = constScalar(*G, G->input(N, 1).Node);
+    double Power = Factor && *Factor > 0 && Files.size() > 1
+                       ? std::log(*Factor) / std::log(double(Files.size()))
+                       : 0.5;
+    double Whole = std::round(Power);
+    if (std::abs(Power - Whole) > 1e-3)
+      error(0, N, "does not scale by a power of the number of workers");
+    else
+      P->setIntAttr(
+          Made, PowerAttr,
+          static_cast<int64_t>(G->isOp(N, op::FloorDiv) ? -Whole : Whole));
+  }
+}
+
+std::unique_ptr<Graph> ReplicaFiles::run() {
+  if (!order())
+    return nullptr;
+  Vars = std::make_unique<VariableIndex>(*G);
+  Lowered = std::make_unique<LoweredFile>(*G, In, Word);
+  findRoles();
+  findCopies();
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N)) {
+      ByKey[keyOf(0, N)] = N;
+      if (CopyName Its = copyNameIn(In, Word, G->name(N)); Its.Replica == 0)
+        LocalNames.insert(Its.Base);
+      compareDevice(0, N);
+    }
+  checkCollectives();
+  for (unsigned F = 1; F < Files.size(); ++F)
+    compare(F);
+  std::set<std::string> Known;
+  for (const auto &Its : Tasks)
+    if (Its && !Known.insert(*Its).second)
+      fails("two workers are " + *Its);
+  if (Errors != 0 || !checkOwn())
+    return nullptr;
+  NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
+  std::vector<StringRef> Devices;
+  for (const auto &Its : Tasks)
+    Devices.push_back(P->save(*Its + "/device:CPU:0"));
+  P->setIntAttr(MeshNode, "replicas", static_cast<int64_t>(Files.size()));
+  P->setAttr(MeshNode, "devices", encodeStringListAttr(Devices));
+  if (Word != UsualCopyWord)
+    P->setStringAttr(MeshNode, CopyWordAttr, Word);
+  P->node(MeshNode).Kind = Inserted::Mesh;
+  ProgramOf.assign(G->size(), NoNode);
+  SplitOf.assign(G->size(), NoNode);
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N))
+      make(N);
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N))
+      connect(N);
+  if (Errors != 0)
+    return nullptr;
+  // Within a file nothing is there twice: what it says of places and of state
+  // is that of nodes that exist once.
+  std::vector<CopyGroup> Groups;
+  for (NodeId N = 0; N < G->size(); ++N)
+    if (G->isLive(N) && ProgramOf[N] != NoNode)
+      Groups.push_back({{},
+                        N,
+                        copyNameIn(In, Word, G->name(N)).Base,
+                        0,
+                        ProgramOf[N],
+                        NoNode});
+  return checkCopies(*G, In, *P, Groups, Diags) ? std::move(P) : nullptr;
+}
+
+} // namespace
+
+int64_t replicaWorkersOf(const Graph &G) {
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && isPart(G, N, part::Replica))
+      return G.intAttr(N, WorkersAttr).value_or(0);
+  return 0;
+}
+
+std::unique_ptr<Graph> programOfReplicaFiles(const Graph &In,
+                                             ArrayRef<const Graph *> Files,
+                                             DiagnosticEngine &Diags) {
+  return ReplicaFiles(In, Files, Diags).run();
+}
+
+} // namespace graft
