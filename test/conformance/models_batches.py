@@ -303,6 +303,26 @@ def sparse_lookup_data(rng):
     return {**fed, "y": data(rng)["y"]}
 
 
+def sequence_labels(b: Builder):
+    """CTC: as many labels as a sequence has, and how far the best path is off, of time-major logits."""
+    x, labels = b.placeholder("x", [6, 5]), tf1.sparse_placeholder(tf.int32, name="labels")
+    w, v = b.variable("w", [5, 7]), b.variable("v", [7, 4])
+    hidden = tf.tanh(tf.matmul(tf.reshape(x, [-1, 5]), w), name="project")
+    rows = b.spec.batch or tf.shape(x)[0]
+    logits = tf.transpose(tf.reshape(tf.matmul(hidden, v), [rows, 6, 4]), [1, 0, 2])
+    lengths = tf.fill([rows], 6)
+    paths, _ = tf1.nn.ctc_greedy_decoder(logits, lengths)
+    tf.reduce_mean(tf1.edit_distance(tf.cast(paths[0], tf.int32), labels), name="distance")
+    finish(b, tf1.nn.ctc_loss(labels, logits, lengths))
+
+
+def sequence_label_data(rng):
+    lengths = rng.integers(1, 4, BATCH)
+    indices = np.array([(i, j) for i in range(BATCH) for j in range(lengths[i])], np.int64)
+    fed = {"labels/indices": indices, "labels/values": rng.integers(0, 3, len(indices)), "labels/shape": np.array([BATCH, 3])}
+    return {**fed, "x": rng.normal(size=[BATCH, 6, 5]).astype(np.float32)}
+
+
 FILLED = {"prepare": ("fill",), "filled": all_data}
 
 SOURCES: Dict[str, Source] = {
@@ -323,6 +343,7 @@ SOURCES: Dict[str, Source] = {
     "sparse_lookup": Source(
         sparse_lookup, feeds=sparse_lookup_data, flags=("--feed=x/indices=sparse", "--feed=x/values=sparse")
     ),
+    "sequence_labels": Source(sequence_labels, feeds=sequence_label_data, fetches=("loss:0", "distance:0")),
     "csv_records": Source(csv_records, feeds=csv_data),
     "raw_records": Source(raw_records, feeds=raw_data),
     "example_records": Source(example_records, feeds=example_data),

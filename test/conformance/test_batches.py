@@ -170,6 +170,19 @@ def test_axis_that_is_not_clear():
     assert "node 'x': split along axis 0 over 2 replicas; axis 1 is unknown too: if that is the batch, give --feed=x=split(1)" in done.stderr
 
 
+@pytest.mark.parametrize("batch", [None, BATCH])
+def test_losses_of_sequences_are_spread(batch):
+    """The loss of sparse labels exists once; what leads to it and its gradient are of a replica's rows."""
+    source = SOURCES["sequence_labels"]
+    out, _ = harness.rewrite(compare.export(Spec("sequence_labels", batch=batch), source.build), Options(3))
+    with Fed(source, out, 3) as session:
+        session.start()
+        rng = np.random.default_rng(7)
+        fed = {f"{key}:0": value for key, value in source.feeds(rng).items()}
+        rows = session.run([f"replica_{i}/{name}:0" for i in range(3) for name in ("project", "gradients/project_grad/TanhGrad")], fed)
+        assert [value.shape[0] for value in rows] == [6 * BATCH // 3] * 6
+
+
 def test_sparse_parts_without_a_name():
     """embedding_lookup_sparse takes the parts one by one: unless they are named, that is not proved, and is said."""
     path = compare.export(Spec("sparse_lookup"), SOURCES["sparse_lookup"].build)
