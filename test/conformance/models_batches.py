@@ -303,6 +303,20 @@ def sparse_lookup_data(rng):
     return {**fed, "y": data(rng)["y"]}
 
 
+def weighted_lookup(b: Builder):
+    """The fields of a row are rows of a sparse tensor; words have weights, which are fed, too."""
+    indices, shape = tf1.placeholder(tf.int64, [None, 2], "i"), tf.constant([BATCH * 3, 4], tf.int64)
+    words, weights = (tf.SparseTensor(indices, tf1.placeholder(t, [None], name), shape) for t, name in ((tf.int64, "k"), (b.dtype, "r")))
+    rows = tf1.nn.embedding_lookup_sparse(b.variable("table", [7, 5], 0.7), words, weights, combiner="sum")
+    train(b, tf.reshape(rows, [-1, 15]), b.placeholder("y", [1]), 15)
+
+
+def weighted_lookup_data(rng):
+    indices = np.array([(i, j) for i in range(3 * BATCH) for j in range(rng.integers(1, 4))], np.int64)
+    count = len(indices)
+    return {"i": indices, "k": rng.integers(0, 7, count), "r": rng.normal(size=[count]).astype(np.float32), "y": data(rng)["y"]}
+
+
 def sequence_labels(b: Builder):
     """CTC: as many labels as a sequence has, and how far the best path is off, of time-major logits."""
     x, labels = b.placeholder("x", [6, 5]), tf1.sparse_placeholder(tf.int32, name="labels")
@@ -340,9 +354,8 @@ SOURCES: Dict[str, Source] = {
     "two_batches": Source(two_batches, feeds=two_batches_data),
     "sparse_feed": Source(sparse_feed, feeds=sparse_data),
     "dense_of_sparse": Source(dense_of_sparse, feeds=lambda rng: sparse_data(rng, 5)),
-    "sparse_lookup": Source(
-        sparse_lookup, feeds=sparse_lookup_data, flags=("--feed=x/indices=sparse", "--feed=x/values=sparse")
-    ),
+    "sparse_lookup": Source(sparse_lookup, feeds=sparse_lookup_data),
+    "weighted_lookup": Source(weighted_lookup, feeds=weighted_lookup_data),
     "sequence_labels": Source(sequence_labels, feeds=sequence_label_data, fetches=("loss:0", "distance:0")),
     "csv_records": Source(csv_records, feeds=csv_data),
     "raw_records": Source(raw_records, feeds=raw_data),

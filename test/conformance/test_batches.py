@@ -183,8 +183,9 @@ def test_losses_of_sequences_are_spread(batch):
         assert [value.shape[0] for value in rows] == [6 * BATCH // 3] * 6
 
 
-def test_sparse_parts_without_a_name():
-    """embedding_lookup_sparse takes the parts one by one: unless they are named, that is not proved, and is said."""
+def test_sparse_parts_that_are_said_to_be_rows():
+    """The parts of a sparse tensor have no row for each row of the batch: if they are named so, that is not proved, and is said."""
     path = compare.export(Spec("sparse_lookup"), SOURCES["sparse_lookup"].build)
-    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--strict", "--fallback=mean")).arguments()], check=False)
+    named = ("--feed=x/indices=split", "--feed=x/values=split", "--strict", "--fallback=mean")
+    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=named).arguments()], check=False)
     assert done.returncode == 1 and "is not proved" in done.stderr, done.stderr

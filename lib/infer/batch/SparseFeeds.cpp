@@ -19,6 +19,7 @@
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/ops/Ops.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -85,6 +86,44 @@ bool givesRows(const Graph &G, NodeId N) {
       .Default(false);
 }
 
+/// Of an op that adds rows up by the first column of a sparse tensor's indices,
+/// as embedding_lookup_sparse does: those indices. An invalid endpoint if it
+/// does nothing of the kind.
+Endpoint indicesOfSegments(const Graph &G, NodeId N) {
+  if (!givesRows(G, N) || !G.opName(N).contains("Segment"))
+    return {};
+  unsigned Ids = G.opName(N).starts_with("Sparse") ? 2 : 1;
+  Endpoint E = G.input(N, Ids);
+  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
+    E = G.input(E.Node, 0);
+  return G.isOp(E.Node, op::StridedSlice) ? G.input(E.Node, 0) : Endpoint{};
+}
+
+/// What has a value for each of the rows that \p N adds up: numbers of rows of
+/// a table, and weights.
+SmallVector<Endpoint, 4> valuesOfSegments(const Graph &G, NodeId N) {
+  SmallVector<Endpoint, 4> Found;
+  DenseSet<NodeId> Seen;
+  SmallVector<Endpoint, 8> Work = {
+      G.input(N, G.opName(N).starts_with("Sparse") ? 1 : 0)};
+  while (!Work.empty()) {
+    Endpoint E = Work.pop_back_val();
+    if (!Seen.insert(E.Node).second)
+      continue;
+    StringRef Op = G.opName(E.Node);
+    if (Op == op::Mul)
+      append_range(Work, ArrayRef({G.input(E.Node, 0), G.input(E.Node, 1)}));
+    else if (Op == op::Gather || Op == op::GatherV2 || Op == op::ResourceGather)
+      Work.push_back(G.input(E.Node, 1));
+    else if (Op == op::Unique || Op == op::Cast || Op == op::Identity ||
+             Op == op::Reshape || Op == op::ExpandDims)
+      Work.push_back(G.input(E.Node, 0));
+    else
+      Found.push_back(E);
+  }
+  return Found;
+}
+
 /// The ParseExample of fed records that make sparse tensors.
 std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
   std::vector<NodeId> Parsers;
@@ -105,6 +144,13 @@ std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
   return Parsers;
 }
 
+/// Whether \p F is of that rank, and nothing is known of its first dimension.
+bool hasUnknownRows(const Graph &G, const Feed &F, size_t Rank) {
+  auto Shape = sourceShape(G, F.At);
+  return Shape && !Shape->UnknownRank && Shape->Dims.size() == Rank &&
+         Shape->Dims[0] < 0;
+}
+
 } // namespace
 
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
@@ -112,13 +158,12 @@ void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
   Arguments.reserve(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     Arguments.push_back(sparseArguments(G.opDefOf(Op)));
+  auto FeedOf = [&](Endpoint E) {
+    auto At = find_if(Feeds, [&](Feed &F) { return F.At == E && !F.Named; });
+    return At == Feeds.end() ? nullptr : &*At;
+  };
   auto FeedAt = [&](NodeId N, int Input) {
-    Feed *Of = nullptr;
-    if (Input >= 0)
-      for (Feed &F : Feeds)
-        if (F.At == G.input(N, unsigned(Input)) && !F.Named)
-          Of = &F;
-    return Of;
+    return Input < 0 ? nullptr : FeedOf(G.input(N, unsigned(Input)));
   };
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
@@ -133,6 +178,12 @@ void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
         if (F)
           F->Sparse = true;
     }
+    Feed *Indices = FeedOf(indicesOfSegments(G, N));
+    if (!Indices || !hasUnknownRows(G, *Indices, 2))
+      continue;
+    for (Endpoint E : valuesOfSegments(G, N))
+      if (Feed *Values = FeedOf(E); Values && hasUnknownRows(G, *Values, 1))
+        Indices->Sparse = Values->Sparse = true;
   }
 }
 
