@@ -317,6 +317,22 @@ def weighted_lookup_data(rng):
     return {"i": indices, "k": rng.integers(0, 7, count), "r": rng.normal(size=[count]).astype(np.float32), "y": data(rng)["y"]}
 
 
+def diffusion(b: Builder):
+    """A sparse matrix of nodes times [nodes, features * rows]: the rows are the inner part of the columns."""
+    x, rows = b.placeholder("x", [4, 3]), b.spec.batch
+    rows = rows or tf.shape(x)[0]
+    graph = tf.SparseTensor([[0, 1], [1, 3], [2, 0], [2, 2], [3, 1]], tf.constant([0.5, 1.0, -0.7, 0.3, 1.2], b.dtype), [4, 4])
+    first = tf.reshape(tf.transpose(x, [1, 2, 0]), [4, 3 * rows])
+    second = tf.sparse.sparse_dense_matmul(graph, first)
+    third = 2.0 * tf.sparse.sparse_dense_matmul(graph, second, name="spread") - first
+    steps = tf.reshape(tf.stack([first, second, third]), [3, 4, 3, rows])
+    train(b, tf.reshape(tf.transpose(steps, [3, 1, 2, 0]), [rows, 36]), b.placeholder("y", [1]), 36)
+
+
+def diffusion_data(rng):
+    return {"x": rng.normal(size=[BATCH, 4, 3]).astype(np.float32), "y": data(rng)["y"]}
+
+
 def sequence_labels(b: Builder):
     """CTC: as many labels as a sequence has, and how far the best path is off, of time-major logits."""
     x, labels = b.placeholder("x", [6, 5]), tf1.sparse_placeholder(tf.int32, name="labels")
@@ -356,6 +372,7 @@ SOURCES: Dict[str, Source] = {
     "dense_of_sparse": Source(dense_of_sparse, feeds=lambda rng: sparse_data(rng, 5)),
     "sparse_lookup": Source(sparse_lookup, feeds=sparse_lookup_data),
     "weighted_lookup": Source(weighted_lookup, feeds=weighted_lookup_data),
+    "diffusion": Source(diffusion, feeds=diffusion_data),
     "sequence_labels": Source(sequence_labels, feeds=sequence_label_data, fetches=("loss:0", "distance:0")),
     "csv_records": Source(csv_records, feeds=csv_data),
     "raw_records": Source(raw_records, feeds=raw_data),

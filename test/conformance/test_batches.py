@@ -170,6 +170,18 @@ def test_axis_that_is_not_clear():
     assert "node 'x': split along axis 0 over 2 replicas; axis 1 is unknown too: if that is the batch, give --feed=x=split(1)" in done.stderr
 
 
+def test_columns_are_spread():
+    """What a sparse matrix is multiplied by is columns of a replica's rows."""
+    source = SOURCES["diffusion"]
+    out, _ = harness.rewrite(compare.export(Spec("diffusion", batch=BATCH), source.build), Options(3))
+    with Fed(source, out, 3) as session:
+        session.start()
+        fed = {f"{key}:0": value for key, value in source.feeds(np.random.default_rng(7)).items()}
+        products = [op.name for op in session.graph.get_operations() if op.type == "SparseTensorDenseMatMul" and "spread" in op.name]
+        columns = [value.shape[1] for value in session.run([f"{name}:0" for name in products], fed)]
+        assert columns == [3 * BATCH // 3] * 3, (products, columns)
+
+
 @pytest.mark.parametrize("batch", [None, BATCH])
 def test_losses_of_sequences_are_spread(batch):
     """The loss of sparse labels exists once; what leads to it and its gradient are of a replica's rows."""
