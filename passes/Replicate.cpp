@@ -495,8 +495,8 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   }
   splitFeeds();
   VariableIndex Vars(*G);
-  for (Endpoint Rows : keepSparseOnce(*G, Vars, Feeds))
-    split(Rows.Node, Rows.Port, 0);
+  for (auto [Rows, Axis] : keepSparseOnce(*G, Vars, Feeds))
+    split(Rows.Node, Rows.Port, Axis);
   keepSampledOnce(*G, Vars, [&](Endpoint E) { split(E.Node, E.Port, 0); });
   if (!mergeNamed(Vars) || !settleSizes(Vars))
     return PassResult::Failure;

@@ -303,6 +303,56 @@ def sparse_lookup_data(rng):
     return {**fed, "y": data(rng)["y"]}
 
 
+def weighted_lookup(b: Builder):
+    """The fields of a row are rows of a sparse tensor; words have weights, which are fed, too."""
+    indices, shape = tf1.placeholder(tf.int64, [None, 2], "i"), tf.constant([BATCH * 3, 4], tf.int64)
+    words, weights = (tf.SparseTensor(indices, tf1.placeholder(t, [None], name), shape) for t, name in ((tf.int64, "k"), (b.dtype, "r")))
+    rows = tf1.nn.embedding_lookup_sparse(b.variable("table", [7, 5], 0.7), words, weights, combiner="sum")
+    train(b, tf.reshape(rows, [-1, 15]), b.placeholder("y", [1]), 15)
+
+
+def weighted_lookup_data(rng):
+    indices = np.array([(i, j) for i in range(3 * BATCH) for j in range(rng.integers(1, 4))], np.int64)
+    count = len(indices)
+    return {"i": indices, "k": rng.integers(0, 7, count), "r": rng.normal(size=[count]).astype(np.float32), "y": data(rng)["y"]}
+
+
+def diffusion(b: Builder):
+    """A sparse matrix of nodes times [nodes, features * rows]: the rows are the inner part of the columns."""
+    x, rows = b.placeholder("x", [4, 3]), b.spec.batch
+    rows = rows or tf.shape(x)[0]
+    graph = tf.SparseTensor([[0, 1], [1, 3], [2, 0], [2, 2], [3, 1]], tf.constant([0.5, 1.0, -0.7, 0.3, 1.2], b.dtype), [4, 4])
+    first = tf.reshape(tf.transpose(x, [1, 2, 0]), [4, 3 * rows])
+    second = tf.sparse.sparse_dense_matmul(graph, first)
+    third = 2.0 * tf.sparse.sparse_dense_matmul(graph, second, name="spread") - first
+    steps = tf.reshape(tf.stack([first, second, third]), [3, 4, 3, rows])
+    train(b, tf.reshape(tf.transpose(steps, [3, 1, 2, 0]), [rows, 36]), b.placeholder("y", [1]), 36)
+
+
+def diffusion_data(rng):
+    return {"x": rng.normal(size=[BATCH, 4, 3]).astype(np.float32), "y": data(rng)["y"]}
+
+
+def sequence_labels(b: Builder):
+    """CTC: as many labels as a sequence has, and how far the best path is off, of time-major logits."""
+    x, labels = b.placeholder("x", [6, 5]), tf1.sparse_placeholder(tf.int32, name="labels")
+    w, v = b.variable("w", [5, 7]), b.variable("v", [7, 4])
+    hidden = tf.tanh(tf.matmul(tf.reshape(x, [-1, 5]), w), name="project")
+    rows = b.spec.batch or tf.shape(x)[0]
+    logits = tf.transpose(tf.reshape(tf.matmul(hidden, v), [rows, 6, 4]), [1, 0, 2])
+    lengths = tf.fill([rows], 6)
+    paths, _ = tf1.nn.ctc_greedy_decoder(logits, lengths)
+    tf.reduce_mean(tf1.edit_distance(tf.cast(paths[0], tf.int32), labels), name="distance")
+    finish(b, tf1.nn.ctc_loss(labels, logits, lengths))
+
+
+def sequence_label_data(rng):
+    lengths = rng.integers(1, 4, BATCH)
+    indices = np.array([(i, j) for i in range(BATCH) for j in range(lengths[i])], np.int64)
+    fed = {"labels/indices": indices, "labels/values": rng.integers(0, 3, len(indices)), "labels/shape": np.array([BATCH, 3])}
+    return {**fed, "x": rng.normal(size=[BATCH, 6, 5]).astype(np.float32)}
+
+
 FILLED = {"prepare": ("fill",), "filled": all_data}
 
 SOURCES: Dict[str, Source] = {
@@ -320,9 +370,10 @@ SOURCES: Dict[str, Source] = {
     "two_batches": Source(two_batches, feeds=two_batches_data),
     "sparse_feed": Source(sparse_feed, feeds=sparse_data),
     "dense_of_sparse": Source(dense_of_sparse, feeds=lambda rng: sparse_data(rng, 5)),
-    "sparse_lookup": Source(
-        sparse_lookup, feeds=sparse_lookup_data, flags=("--feed=x/indices=sparse", "--feed=x/values=sparse")
-    ),
+    "sparse_lookup": Source(sparse_lookup, feeds=sparse_lookup_data),
+    "weighted_lookup": Source(weighted_lookup, feeds=weighted_lookup_data),
+    "diffusion": Source(diffusion, feeds=diffusion_data),
+    "sequence_labels": Source(sequence_labels, feeds=sequence_label_data, fetches=("loss:0", "distance:0")),
     "csv_records": Source(csv_records, feeds=csv_data),
     "raw_records": Source(raw_records, feeds=raw_data),
     "example_records": Source(example_records, feeds=example_data),

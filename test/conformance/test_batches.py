@@ -170,8 +170,34 @@ def test_axis_that_is_not_clear():
     assert "node 'x': split along axis 0 over 2 replicas; axis 1 is unknown too: if that is the batch, give --feed=x=split(1)" in done.stderr
 
 
-def test_sparse_parts_without_a_name():
-    """embedding_lookup_sparse takes the parts one by one: unless they are named, that is not proved, and is said."""
+def test_columns_are_spread():
+    """What a sparse matrix is multiplied by is columns of a replica's rows."""
+    source = SOURCES["diffusion"]
+    out, _ = harness.rewrite(compare.export(Spec("diffusion", batch=BATCH), source.build), Options(3))
+    with Fed(source, out, 3) as session:
+        session.start()
+        fed = {f"{key}:0": value for key, value in source.feeds(np.random.default_rng(7)).items()}
+        products = [op.name for op in session.graph.get_operations() if op.type == "SparseTensorDenseMatMul" and "spread" in op.name]
+        columns = [value.shape[1] for value in session.run([f"{name}:0" for name in products], fed)]
+        assert columns == [3 * BATCH // 3] * 3, (products, columns)
+
+
+@pytest.mark.parametrize("batch", [None, BATCH])
+def test_losses_of_sequences_are_spread(batch):
+    """The loss of sparse labels exists once; what leads to it and its gradient are of a replica's rows."""
+    source = SOURCES["sequence_labels"]
+    out, _ = harness.rewrite(compare.export(Spec("sequence_labels", batch=batch), source.build), Options(3))
+    with Fed(source, out, 3) as session:
+        session.start()
+        rng = np.random.default_rng(7)
+        fed = {f"{key}:0": value for key, value in source.feeds(rng).items()}
+        rows = session.run([f"replica_{i}/{name}:0" for i in range(3) for name in ("project", "gradients/project_grad/TanhGrad")], fed)
+        assert [value.shape[0] for value in rows] == [6 * BATCH // 3] * 6
+
+
+def test_sparse_parts_that_are_said_to_be_rows():
+    """The parts of a sparse tensor have no row for each row of the batch: if they are named so, that is not proved, and is said."""
     path = compare.export(Spec("sparse_lookup"), SOURCES["sparse_lookup"].build)
-    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=("--strict", "--fallback=mean")).arguments()], check=False)
+    named = ("--feed=x/indices=split", "--feed=x/values=split", "--strict", "--fallback=mean")
+    done = harness.run_graft([path, "-o", path + ".no", *Options(2, extra=named).arguments()], check=False)
     assert done.returncode == 1 and "is not proved" in done.stderr, done.stderr

@@ -19,37 +19,55 @@
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/ops/Ops.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSwitch.h"
-
-#include <array>
 
 using namespace llvm;
 
 namespace graft {
 namespace {
 
-/// Which arguments of an op are a sparse tensor, when there is one.
-std::optional<std::array<unsigned, 3>> sparseArguments(const OpDef *Def) {
+/// Where an op takes the parts of a sparse tensor. Losses of sequences need no
+/// shape.
+struct SparseArguments {
+  int Indices = -1, Values = -1, Shape = -1;
+};
+
+/// The sparse tensors that an op takes, called alike: `a_indices`, `a_values`
+/// and `a_shape`.
+SmallVector<SparseArguments, 2> sparseArguments(const OpDef *Def) {
   if (!Def)
-    return std::nullopt;
-  std::array<int, 3> At = {-1, -1, -1};
+    return {};
+  MapVector<StringRef, SparseArguments> Named;
+  SparseArguments Only;
   ArrayRef<ArgDef> Args = Def->inputs();
   for (size_t I = 0; I < Args.size(); ++I) {
     if (*Args[I].NumberAttr || *Args[I].TypeListAttr)
-      return std::nullopt;
+      return {};
     StringRef Name = Args[I].Name;
-    int Part = Name.ends_with("indices")  ? 0
-               : Name.ends_with("values") ? 1
-               : Name.ends_with("shape")  ? 2
-                                          : -1;
-    if (Part >= 0 && At[Part] < 0)
-      At[Part] = static_cast<int>(I);
+    auto Take = [&](StringRef Part, int SparseArguments::*Where) {
+      StringRef Prefix = Name;
+      if (!Prefix.consume_back(Part))
+        return;
+      for (SparseArguments *Found : {&Named[Prefix], &Only})
+        if (Found->*Where < 0)
+          Found->*Where = static_cast<int>(I);
+    };
+    Take("indices", &SparseArguments::Indices);
+    Take("values", &SparseArguments::Values);
+    Take("shape", &SparseArguments::Shape);
   }
-  if (StringRef(Def->Name).find("Sparse") == StringRef::npos || At[0] < 0 ||
-      At[1] < 0 || At[2] < 0)
-    return std::nullopt;
-  return std::array<unsigned, 3>{unsigned(At[0]), unsigned(At[1]),
-                                 unsigned(At[2])};
+  bool IsSparse = StringRef(Def->Name).contains("Sparse");
+  SmallVector<SparseArguments, 2> Found;
+  for (auto &[Prefix, A] : Named) {
+    // `sparse_indices`, `output_shape`, `sparse_values`; `dense_shape`.
+    if (A.Shape < 0 && IsSparse)
+      A.Shape = Only.Shape;
+    if (A.Indices >= 0 && A.Values >= 0 && (A.Shape >= 0 || !Prefix.empty()))
+      Found.push_back(A);
+  }
+  return Found;
 }
 
 /// Whether output 0 of \p N has a dense row for each row of a sparse tensor, or
@@ -66,6 +84,44 @@ bool givesRows(const Graph &G, NodeId N) {
              op::SparseSegmentMeanWithNumSegments,
              op::SparseSegmentSqrtNWithNumSegments, true)
       .Default(false);
+}
+
+/// Of an op that adds rows up by the first column of a sparse tensor's indices,
+/// as embedding_lookup_sparse does: those indices. An invalid endpoint if it
+/// does nothing of the kind.
+Endpoint indicesOfSegments(const Graph &G, NodeId N) {
+  if (!givesRows(G, N) || !G.opName(N).contains("Segment"))
+    return {};
+  unsigned Ids = G.opName(N).starts_with("Sparse") ? 2 : 1;
+  Endpoint E = G.input(N, Ids);
+  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
+    E = G.input(E.Node, 0);
+  return G.isOp(E.Node, op::StridedSlice) ? G.input(E.Node, 0) : Endpoint{};
+}
+
+/// What has a value for each of the rows that \p N adds up: numbers of rows of
+/// a table, and weights.
+SmallVector<Endpoint, 4> valuesOfSegments(const Graph &G, NodeId N) {
+  SmallVector<Endpoint, 4> Found;
+  DenseSet<NodeId> Seen;
+  SmallVector<Endpoint, 8> Work = {
+      G.input(N, G.opName(N).starts_with("Sparse") ? 1 : 0)};
+  while (!Work.empty()) {
+    Endpoint E = Work.pop_back_val();
+    if (!Seen.insert(E.Node).second)
+      continue;
+    StringRef Op = G.opName(E.Node);
+    if (Op == op::Mul)
+      append_range(Work, ArrayRef({G.input(E.Node, 0), G.input(E.Node, 1)}));
+    else if (Op == op::Gather || Op == op::GatherV2 || Op == op::ResourceGather)
+      Work.push_back(G.input(E.Node, 1));
+    else if (Op == op::Unique || Op == op::Cast || Op == op::Identity ||
+             Op == op::Reshape || Op == op::ExpandDims)
+      Work.push_back(G.input(E.Node, 0));
+    else
+      Found.push_back(E);
+  }
+  return Found;
 }
 
 /// The ParseExample of fed records that make sparse tensors.
@@ -88,37 +144,52 @@ std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
   return Parsers;
 }
 
+/// Whether \p F is of that rank, and nothing is known of its first dimension.
+bool hasUnknownRows(const Graph &G, const Feed &F, size_t Rank) {
+  auto Shape = sourceShape(G, F.At);
+  return Shape && !Shape->UnknownRank && Shape->Dims.size() == Rank &&
+         Shape->Dims[0] < 0;
+}
+
 } // namespace
 
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
-  std::vector<std::optional<std::array<unsigned, 3>>> Arguments;
-  bool Any = false;
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+  std::vector<SmallVector<SparseArguments, 2>> Arguments;
+  Arguments.reserve(G.numOps());
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     Arguments.push_back(sparseArguments(G.opDefOf(Op)));
-    Any |= Arguments.back().has_value();
-  }
-  if (!Any)
-    return;
+  auto FeedOf = [&](Endpoint E) {
+    auto At = find_if(Feeds, [&](Feed &F) { return F.At == E && !F.Named; });
+    return At == Feeds.end() ? nullptr : &*At;
+  };
+  auto FeedAt = [&](NodeId N, int Input) {
+    return Input < 0 ? nullptr : FeedOf(G.input(N, unsigned(Input)));
+  };
   for (NodeId N = 0; N < G.size(); ++N) {
-    const auto &Args = Arguments[G.node(N).Op];
-    if (!Args || !G.isLive(N))
+    if (!G.isLive(N))
       continue;
-    std::array<Feed *, 3> Parts = {};
-    for (size_t I = 0; I < Parts.size(); ++I)
-      for (Feed &F : Feeds)
-        if (F.At == G.input(N, (*Args)[I]) && !F.Named)
-          Parts[I] = &F;
-    // An output's shape may be a constant; indices and values belong together.
-    if (Parts[0] && Parts[1])
-      for (Feed *F : Parts)
+    for (SparseArguments A : Arguments[G.node(N).Op]) {
+      Feed *Indices = FeedAt(N, A.Indices), *Values = FeedAt(N, A.Values);
+      // An output's shape may be a constant; indices and values belong
+      // together.
+      if (!Indices || !Values)
+        continue;
+      for (Feed *F : {Indices, Values, FeedAt(N, A.Shape)})
         if (F)
           F->Sparse = true;
+    }
+    Feed *Indices = FeedOf(indicesOfSegments(G, N));
+    if (!Indices || !hasUnknownRows(G, *Indices, 2))
+      continue;
+    for (Endpoint E : valuesOfSegments(G, N))
+      if (Feed *Values = FeedOf(E); Values && hasUnknownRows(G, *Values, 1))
+        Indices->Sparse = Values->Sparse = true;
   }
 }
 
-std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
-                                     ArrayRef<Feed> Feeds) {
-  std::vector<Endpoint> Rows;
+std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
+                                       ArrayRef<Feed> Feeds) {
+  std::vector<SparseRows> Rows;
   std::vector<NodeId> Work;
   // Reshapes that take a size from a sparse tensor.
   std::vector<NodeId> Shaped;
@@ -142,7 +213,7 @@ std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
       if (Port < First)
         Follow(N, Port);
       else
-        Rows.push_back({N, Port});
+        Rows.push_back({{N, Port}, 0});
   }
   while (!Work.empty() || !Shaped.empty()) {
     bool IsShaped = Work.empty();
@@ -153,19 +224,25 @@ std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
       continue;
     G.setBoolAttr(N, OnceAttr, true);
     if (IsShaped || givesRows(G, N)) {
-      Rows.push_back({N, 0});
+      Rows.push_back({{N, 0}, 0});
+      continue;
+    }
+    // A loss for each row, and the gradient of [time, rows, classes].
+    if (G.isOp(N, op::CTCLoss) || G.isOp(N, op::CTCLossV2)) {
+      Rows.push_back({{N, 0}, 0});
+      Rows.push_back({{N, 1}, 1});
       continue;
     }
     // Which rows are empty is said of each row.
     bool Fills = G.isOp(N, op::SparseFillEmptyRows);
     if (Fills)
-      Rows.push_back({N, 2});
+      Rows.push_back({{N, 2}, 0});
     for (unsigned Port = 0, E = G.numOutputs(N).value_or(0); Port < E; ++Port)
       if (!Fills || Port != 2)
         Follow(N, Port);
   }
-  llvm::sort(Rows, [](Endpoint A, Endpoint B) {
-    return std::pair(A.Node, A.Port) < std::pair(B.Node, B.Port);
+  llvm::sort(Rows, [](const SparseRows &A, const SparseRows &B) {
+    return std::pair(A.At.Node, A.At.Port) < std::pair(B.At.Node, B.At.Port);
   });
   return Rows;
 }

@@ -13,14 +13,20 @@
 namespace graft {
 
 /// Says of the feeds that are the indices, the values and the shape of a sparse
-/// tensor that they are: an op takes all three as such. Those that the user
-/// named are left alone.
+/// tensor that they are: an op takes them as such. Those that the user named
+/// are left alone.
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
+/// A dense value that is made of a sparse one, and its axis of rows.
+struct SparseRows {
+  Endpoint At;
+  int Axis;
+};
+
 /// Marks what is made of the sparse \p Feeds as what exists once, up to the
-/// dense rows that it gives. Returns those, to be split along axis 0.
-std::vector<Endpoint> keepSparseOnce(Graph &G, const VariableIndex &Vars,
-                                     llvm::ArrayRef<Feed> Feeds);
+/// dense rows that it gives. Returns those, to be split.
+std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
+                                       llvm::ArrayRef<Feed> Feeds);
 
 } // namespace graft
 

@@ -223,6 +223,18 @@ static void batchMatMul(TypeContext &C) {
 }
 static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
 
+/// A sparse matrix that all replicas have, times columns that each has some of.
+static void sparseMatMul(TypeContext &C) {
+  ReplicationType X = C.operand(3);
+  bool HaveMatrix =
+      C.operand(0).isTrue() && C.operand(1).isTrue() && C.operand(2).isTrue();
+  if (!HaveMatrix || !X.isSharded() || X.Axis != (C.flag("adjoint_b") ? 0 : 1))
+    return whole(C);
+  X = C.numeric(3);
+  X.Axis = 1;
+  C.setAll(X);
+}
+
 /// With a bias and an activation, row by row.
 static void fusedMatMul(TypeContext &C) {
   C.flag("transpose_a") ? whole(C) : perExample(C);
@@ -261,7 +273,7 @@ ArrayRef<OpRule> families::contraction() {
       // Records and tables.
       {.Op = op::SparseTensorDenseMatMul,
        .Sizes = sizes::sparseMatMul,
-       .Type = types::whole,
+       .Type = types::sparseMatMul,
        .LocalIndices = types::wholeIndices,
        .ZerosOf = operands(1, 3),
        .SizeOperands = AnyInteger,

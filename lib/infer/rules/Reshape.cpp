@@ -22,9 +22,12 @@ namespace sizes {
 
 /// Gives \p To, which together are as large as \p From, the symbol of From: the
 /// batch is the outermost factor, so the first of To takes what the others
-/// leave.
-static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To) {
-  if (!C.Table.hasSym(From.front()) || C.Table.hasSym(To.front()))
+/// leave. With \p Anywhere, one alone is all of it wherever the batch is.
+static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
+                   bool Anywhere = false) {
+  bool OfRows = Anywhere && To.size() == 1 ? C.Table.hasSymAny(From)
+                                           : C.Table.hasSym(From.front());
+  if (!OfRows || C.Table.hasSym(To.front()))
     return;
   Sym Total;
   for (DimId D : From) {
@@ -177,7 +180,8 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
     if (Left.size() == 1 && Right.size() == 1) {
       C.same(Left[0], Right[0]);
     } else {
-      spread(C, Left, Right);
+      // What is made has what a replica has of it; the reverse says nothing.
+      spread(C, Left, Right, /*Anywhere=*/true);
       spread(C, Right, Left);
     }
   }
