@@ -86,7 +86,7 @@ room(lib/certify/compare ${Base} ${Program} ${Infer} lib/certify/forms)
 room(lib/certify/fold ${Base} ${Program} lib/infer/graph lib/infer/rules
   lib/certify/forms lib/certify/compare)
 room(lib/certify/workers ${Base} lib/program lib/program/forms lib/infer/graph
-  lib/infer/facts lib/certify/forms)
+  lib/infer/facts lib/certify/forms lib/certify/fold)
 room(lib/certify/tpu ${Base} lib/program lib/infer/graph)
 room(lib/certify/partition ${Base} lib/io lib/program lib/rewrite/partition)
 room(lib/certify ${Base} lib/io lib/io/inline lib/program lib/infer/graph

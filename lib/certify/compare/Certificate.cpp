@@ -348,8 +348,7 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
     // no excuse.
     if (Facts.Types.usesState(N, I))
       continue;
-    if (IsComputation || Cause == NoNode ||
-        G.node(Cause).Kind != Inserted::No)
+    if (IsComputation || Cause == NoNode || G.node(Cause).Kind != Inserted::No)
       error(N,
             formatv("input {0} does not have the value of the single-device "
                     "step",

@@ -9,6 +9,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/facts/GradientWrites.h"
+#include "lib/infer/graph/Topology.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
