@@ -668,6 +668,7 @@ std::unique_ptr<Graph> ReplicaFiles::run() {
     return nullptr;
   NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);
   std::vector<StringRef> Devices;
+  Devices.reserve(Tasks.size());
   for (const auto &Its : Tasks)
     Devices.push_back(P->save(*Its + "/device:CPU:0"));
   P->setIntAttr(MeshNode, "replicas", static_cast<int64_t>(Files.size()));
