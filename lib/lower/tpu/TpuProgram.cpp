@@ -63,6 +63,7 @@ private:
   void takeConstants();
   NodeId twin(NodeId N, Copies Count);
   void doubleReads();
+  void sayLateReads(std::vector<NodeId> Work);
   void findBorder();
   bool leaveBranches();
   void checkRoots();
@@ -318,6 +319,7 @@ bool StepFinder::isDoubled(NodeId N) const {
 /// A saver that reads what the step reads must not run the step, nor must
 /// whoever asks for the value of a variable.
 void StepFinder::doubleReads() {
+  std::vector<NodeId> Again;
   for (NodeId N : reverse(Order)) {
     if (!Step.Members[N] || !G.isPerReplica(N) || !isDoubled(N))
       continue;
@@ -338,6 +340,38 @@ void StepFinder::doubleReads() {
       G.setInput(U.User, U.Index,
                  G.isData(U) ? Endpoint{New, G.input(U).Port}
                              : Endpoint{New, ControlPort});
+    if (G.isOp(New, op::ReadVariableOp))
+      Again.push_back(New);
+  }
+  if (!Again.empty())
+    sayLateReads(std::move(Again));
+}
+
+/// What the host reads again it may read when the step has updated it: who
+/// takes it and waits for the step has the old value in the input.
+void StepFinder::sayLateReads(std::vector<NodeId> Work) {
+  std::vector<bool> IsLate(G.size()), Seen(G.size());
+  for (NodeId N : Order)
+    IsLate[N] = any_of(G.inputs(N), [&](Endpoint E) {
+      return IsLate[E.Node] || Step.isMember(E.Node);
+    });
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    for (Use U : G.uses(N)) {
+      if (Step.isMember(U.User) || Seen[U.User] || !G.isData(U))
+        continue;
+      Seen[U.User] = true;
+      if (!IsLate[U.User]) {
+        Work.push_back(U.User);
+        continue;
+      }
+      Diags.unproved("one-step", originName(G, U.User),
+                     "takes a value of a variable that the host reads again, "
+                     "and waits for the step: it may have the value from after "
+                     "the update");
+      return;
+    }
   }
 }
 
