@@ -17,6 +17,8 @@
 
 #include "llvm/ADT/Sequence.h"
 
+#include <queue>
+
 using namespace llvm;
 
 namespace graft {
@@ -415,15 +417,40 @@ void Fetches::addForward() {
     for (Endpoint E : G.dataInputs(N))
       Next.push_back(E.Node);
   }
-  for (size_t I = 0; I < Before.size() && Left != 0; ++I) {
-    NodeId N = Before[I];
+  size_t I = 0;
+  auto Name = [&](NodeId N, size_t &Left) {
     if (Reached[N] || OfGradients[N])
-      continue;
+      return false;
     Reached.set(N);
     if (G.isPerReplica(N) && mayBeState(N))
       Left -= std::min(Left, addValues(N));
-    for (Endpoint E : G.dataInputs(N))
-      Before.push_back(E.Node);
+    return true;
+  };
+  for (; I < Before.size() && Left != 0; ++I) {
+    NodeId N = Before[I];
+    if (Name(N, Left))
+      for (Endpoint E : G.dataInputs(N))
+        Before.push_back(E.Node);
+  }
+  if (I == Before.size())
+    return;
+  // Those that are nearest take all names where a loss is of all turns of a
+  // recurrence that has no loop. A quarter as many have what is computed last,
+  // such as the states that it ends in.
+  std::vector<uint32_t> Position(G.size());
+  for (auto [Index, N] : enumerate(Facts.Order))
+    Position[N] = static_cast<uint32_t>(Index);
+  std::priority_queue<std::pair<uint32_t, NodeId>> Last;
+  for (NodeId N : ArrayRef(Before).drop_front(I))
+    Last.emplace(Position[N], N);
+  size_t LeftLast =
+      std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName) / 4;
+  while (!Last.empty() && LeftLast != 0) {
+    NodeId N = Last.top().second;
+    Last.pop();
+    if (Name(N, LeftLast))
+      for (Endpoint E : G.dataInputs(N))
+        Last.emplace(Position[E.Node], E.Node);
   }
 }
 
