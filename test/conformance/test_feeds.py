@@ -450,6 +450,33 @@ def test_unknown_rank():
     compare.same_steps(path, Options(2, extra=("--feed=lengths=copy", "--verify-output")), with_number(0.7))
 
 
+def unrolled(b: Builder):
+    """A loss of all turns of two layers, which are nearer to it than the states that they end in."""
+    steps, width = 16, 4
+    x, y = b.inputs([steps, 2], [1])
+    zeros = tf.zeros(tf.stack([tf.shape(x)[0], width]), b.dtype)
+    cells = [[b.variable(f"w{i}", [n + width, 4 * width]), zeros, zeros] for i, n in enumerate([2, width])]
+    outputs = []
+    for turn, rows in enumerate(tf.unstack(x, axis=1)):
+        for i, (kernel, state, output) in enumerate(cells):
+            give, take, keep, new = tf.split(tf.matmul(tf.concat([rows, output], 1), kernel), 4, axis=1)
+            last = turn == steps - 1
+            kept, taken = tf.sigmoid(keep) * state, tf.sigmoid(take) * tf.tanh(new)
+            state = tf.add(kept, taken, name=f"last{i}" if last else None)
+            rows = tf.multiply(tf.tanh(state), tf.sigmoid(give), name=f"said{i}" if last else None)
+            cells[i][1:] = [state, rows]
+        outputs.append(rows)
+    predicted = tf.matmul(tf.concat(outputs, 0), b.variable("v", [width, 1]))
+    descend(b, b.loss(b.total(tf.square(tf.reduce_sum(tf.stack(tf.split(predicted, steps)), 0) - y))))
+
+
+def test_last_states_are_fetched():
+    path = compare.export(Spec("unrolled"), unrolled)
+    names = [f"{name}{i}:0" for name in ("last", "said") for i in range(2)]
+    options = Options(2, extra=("--verify-output",))
+    compare.same_steps(path, options, with_shapes([16, 2], [1]), fetches=["loss:0", *names])
+
+
 # --- How many rows there are is fed. ---
 
 
