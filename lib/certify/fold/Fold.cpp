@@ -21,8 +21,6 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
-#include <cmath>
-
 using namespace llvm;
 
 namespace graft {
@@ -81,7 +79,6 @@ private:
   bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
               Endpoint &Result);
   bool takeLed(Group &Gr);
-  std::optional<int64_t> powerOf(double Factor) const;
   bool takePowers(Group &Gr, ArrayRef<int64_t> Factors);
 
   const Graph &L;
@@ -440,20 +437,12 @@ bool Folder::takeLed(Group &Gr) {
   return true;
 }
 
-/// Which power of the number of replicas \p Factor is.
-std::optional<int64_t> Folder::powerOf(double Factor) const {
-  double Power = Factor > 0 ? std::log(Factor) / std::log(double(Replicas)) : 0;
-  double Whole = std::round(Power);
-  if (Factor <= 0 || !(std::abs(Power - Whole) < 1e-3))
-    return std::nullopt;
-  return static_cast<int64_t>(Whole);
-}
-
 /// Of sizes, each element has a factor of its own.
 bool Folder::takePowers(Group &Gr, ArrayRef<int64_t> Factors) {
   SmallVector<int64_t, 4> Powers;
   for (int64_t Factor : Factors) {
-    auto Power = powerOf(static_cast<double>(Factor));
+    auto Power =
+        powerOfReplicas(static_cast<double>(Factor), Replicas, DT_INT64);
     if (!Power)
       return error(Gr.model(),
                    "does not scale by powers of the number of replicas");
@@ -521,7 +510,9 @@ bool Folder::connect(Group &Gr) {
       if (!takePowers(Gr, Factors->Ints))
         return false;
     } else {
-      auto Power = Factor ? powerOf(*Factor) : std::nullopt;
+      auto Power = Factor ? powerOfReplicas(*Factor, Replicas,
+                                            L.outputType(L.input(M, 1)))
+                          : std::nullopt;
       if (!Power)
         return error(M, "does not scale by a power of the number of replicas");
       P->setIntAttr(Gr.Program, PowerAttr,

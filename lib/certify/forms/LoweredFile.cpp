@@ -9,6 +9,8 @@
 #include "lib/certify/forms/ProxyCheck.h"
 #include "lib/program/Program.h"
 
+#include <cmath>
+
 using namespace llvm;
 
 namespace graft {
@@ -65,6 +67,20 @@ LoweredFile::LoweredFile(const Graph &G, const Graph &In, StringRef Word)
 
 bool LoweredFile::isStamped(NodeId N) const {
   return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, StampAttr);
+}
+
+std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
+                                       unsigned Type) {
+  if (!(Factor > 0) || Replicas < 2)
+    return std::nullopt;
+  double Whole = std::round(std::log(Factor) / std::log(double(Replicas)));
+  // Half a unit in the last place of numbers with so many bits.
+  double Precision = Type == DT_BFLOAT16 ? 0x1p-9
+                     : Type == DT_HALF   ? 0x1p-11
+                                         : 0x1p-22;
+  if (std::abs(Factor / std::pow(double(Replicas), Whole) - 1) > Precision)
+    return std::nullopt;
+  return static_cast<int64_t>(Whole);
 }
 
 std::unique_ptr<Graph> compact(const Graph &G) {

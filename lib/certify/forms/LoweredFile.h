@@ -10,6 +10,7 @@
 #include "lib/graph/Graph.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct CopyName {
 /// numbers. A replicated variable has copies `<v>/<i>`.
 CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
                     llvm::StringRef Name);
+
+/// Which power of \p Replicas the factor \p Factor is, a constant of \p Type as
+/// near to it as numbers of that type are.
+std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
+                                       unsigned Type);
 
 /// What \p G has, without a trace of what was erased.
 std::unique_ptr<Graph> compact(const Graph &G);

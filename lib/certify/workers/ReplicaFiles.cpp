@@ -27,7 +27,6 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -630,16 +629,15 @@ void ReplicaFiles::connect(NodeId N) {
     P->setIntAttr(Made, "axis", *G->intAttr(N, RowsAxisAttr));
   } else if (Its == Role::Scale) {
     auto Factor = constScalar(*G, G->input(N, 1).Node);
-    double Power = Factor && *Factor > 0 && Files.size() > 1
-                       ? std::log(*Factor) / std::log(double(Files.size()))
-                       : 0.5;
-    double Whole = std::round(Power);
-    if (std::abs(Power - Whole) > 1e-3)
+    auto Power =
+        Factor ? powerOfReplicas(*Factor, static_cast<unsigned>(Files.size()),
+                                 G->outputType(G->input(N, 1)))
+               : std::nullopt;
+    if (!Power)
       error(0, N, "does not scale by a power of the number of workers");
     else
-      P->setIntAttr(
-          Made, PowerAttr,
-          static_cast<int64_t>(G->isOp(N, op::FloorDiv) ? -Whole : Whole));
+      P->setIntAttr(Made, PowerAttr,
+                    G->isOp(N, op::FloorDiv) ? -*Power : *Power);
   }
 }
 
