@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v2 as tf
 from models import Spec, tf1
-from sessions import LIMIT_SECONDS, Task
+from between_sessions import LIMIT_SECONDS, Task
 from test_between_async import counted, harness_read, rewrite
 from test_between_faults import after
 from test_between_graph import jobs_of
