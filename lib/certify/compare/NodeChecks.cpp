@@ -141,7 +141,7 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
       error(N, "draws the same numbers for the rows of every replica: its seed "
                "does not depend on the replica");
   }
-  if (ownBatchAxes(G, N) && !(G.node(N).Flags & NF_Led) &&
+  if (!(G.node(N).Flags & NF_Led) && ownBatchAxes(G, N) &&
       !isConditional(Facts, N))
     error(N, "takes a batch for each replica, but its copy 0 does not wait for "
              "the others: a run may take those of some replicas only");

@@ -19,6 +19,7 @@
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/ops/Ops.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -106,7 +107,9 @@ SmallVector<Endpoint, 4> valuesOfSegments(const Graph &G, NodeId N) {
   DenseSet<NodeId> Seen;
   SmallVector<Endpoint, 8> Work = {
       G.input(N, G.opName(N).starts_with("Sparse") ? 1 : 0)};
-  while (!Work.empty()) {
+  // What lookups put between is a dozen of nodes.
+  constexpr unsigned Most = 64;
+  while (!Work.empty() && Seen.size() < Most) {
     Endpoint E = Work.pop_back_val();
     if (!Seen.insert(E.Node).second)
       continue;
@@ -156,17 +159,25 @@ bool hasUnknownRows(const Graph &G, const Feed &F, size_t Rank) {
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
   std::vector<SmallVector<SparseArguments, 2>> Arguments;
   Arguments.reserve(G.numOps());
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+  std::vector<bool> Takes(G.numOps());
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     Arguments.push_back(sparseArguments(G.opDefOf(Op)));
+    Takes[Op] = !Arguments.back().empty() || G.opNameOf(Op).contains("Segment");
+  }
+  if (!is_contained(Takes, true))
+    return;
+  DenseMap<std::pair<NodeId, uint32_t>, Feed *> ByTensor;
+  for (Feed &F : Feeds)
+    if (!F.Named)
+      ByTensor.try_emplace({F.At.Node, F.At.Port}, &F);
   auto FeedOf = [&](Endpoint E) {
-    auto At = find_if(Feeds, [&](Feed &F) { return F.At == E && !F.Named; });
-    return At == Feeds.end() ? nullptr : &*At;
+    return E.Node == NoNode ? nullptr : ByTensor.lookup({E.Node, E.Port});
   };
   auto FeedAt = [&](NodeId N, int Input) {
     return Input < 0 ? nullptr : FeedOf(G.input(N, unsigned(Input)));
   };
   for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N))
+    if (!Takes[G.node(N).Op] || !G.isLive(N))
       continue;
     for (SparseArguments A : Arguments[G.node(N).Op]) {
       Feed *Indices = FeedAt(N, A.Indices), *Values = FeedAt(N, A.Values);
