@@ -20,9 +20,8 @@ using namespace llvm;
 
 namespace graft {
 
-Error checkWritten(const Module &M, ArrayRef<std::string> Files,
-                   OutputFormat Format, StringRef Name,
-                   DiagnosticEngine &Diags) {
+Expected<std::unique_ptr<MemoryBuffer>> openWritten(ArrayRef<std::string> Files,
+                                                    StringRef Name) {
   std::vector<std::unique_ptr<MemoryBuffer>> Parts;
   size_t Size = 0;
   for (const std::string &File : Files) {
@@ -32,17 +31,21 @@ Error checkWritten(const Module &M, ArrayRef<std::string> Files,
     Size += (*Part)->getBufferSize();
     Parts.push_back(std::move(*Part));
   }
-  std::unique_ptr<MemoryBuffer> Bytes;
-  if (Parts.size() == 1) {
-    Bytes = std::move(Parts.front());
-  } else {
-    auto All = WritableMemoryBuffer::getNewUninitMemBuffer(Size, Name);
-    char *To = All->getBufferStart();
-    for (const auto &Part : Parts)
-      To = std::copy(Part->getBufferStart(), Part->getBufferEnd(), To);
-    Bytes = std::move(All);
-  }
-  return checkMessage(M, std::move(Bytes), Format, Diags);
+  if (Parts.size() == 1)
+    return std::move(Parts.front());
+  auto All = WritableMemoryBuffer::getNewUninitMemBuffer(Size, Name);
+  char *To = All->getBufferStart();
+  for (const auto &Part : Parts)
+    To = std::copy(Part->getBufferStart(), Part->getBufferEnd(), To);
+  return All;
+}
+
+Error checkWritten(const Module &M, ArrayRef<std::string> Files,
+                   OutputFormat Format, StringRef Name,
+                   DiagnosticEngine &Diags) {
+  auto Bytes = openWritten(Files, Name);
+  return Bytes ? checkMessage(M, std::move(*Bytes), Format, Diags)
+               : Bytes.takeError();
 }
 
 static Expected<Module> readWritten(const Module &M,

@@ -17,6 +17,11 @@
 
 namespace graft {
 
+/// What was written before it replaces the output \p Name: \p Files, one after
+/// the other, are the bytes of one message.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+openWritten(llvm::ArrayRef<std::string> Files, llvm::StringRef Name);
+
 /// Reads what was written of \p M before it replaces the output \p Name:
 /// \p Files, one after the other, are the bytes of one message. They must
 /// verify, and be the step of the input.

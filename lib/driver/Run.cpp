@@ -304,7 +304,7 @@ Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
   std::vector<std::string> Texts(S.Replicate.Devices->size());
   for (unsigned I = 0; I < Texts.size(); ++I) {
     if (I == *S.Split.Worker) {
-      auto Mine = openInput(Files.front());
+      auto Mine = openWritten(Files, O.Output);
       if (!Mine)
         return Mine.takeError();
       Texts[I] = (*Mine)->getBuffer().str();

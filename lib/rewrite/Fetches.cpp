@@ -392,8 +392,9 @@ void Fetches::addForward() {
   // the last weight are 2 % of the output at most, and of a large graph there
   // are as few as nobody waits for.
   constexpr size_t LeastNames = 4, MostNames = 512, NodesForName = 16;
-  size_t Left =
+  const size_t Most =
       std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
+  size_t Left = Most, LeftLast = Most / 4;
   size_t LeftAfter = MostNames;
   // First what comes after the last weight, then the next names before it.
   std::vector<NodeId> Work, Before;
@@ -443,8 +444,6 @@ void Fetches::addForward() {
   std::priority_queue<std::pair<uint32_t, NodeId>> Last;
   for (NodeId N : ArrayRef(Before).drop_front(I))
     Last.emplace(Position[N], N);
-  size_t LeftLast =
-      std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName) / 4;
   while (!Last.empty() && LeftLast != 0) {
     NodeId N = Last.top().second;
     Last.pop();

@@ -42,7 +42,7 @@ private:
   bool isExcused(const ReplicationType &Type) const;
   bool hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const;
   void checkInserted(const ProgramFacts &Facts, NodeId N);
-  bool isConditional(const ProgramFacts &Facts, NodeId N) const;
+  bool isConditional(const ProgramFacts &Facts, NodeId N);
   void checkOnce(const ProgramFacts &Facts, NodeId N);
   void checkPerReplica(const ProgramFacts &Facts, NodeId N);
   void checkName(const ProgramFacts &Facts, NodeId N);
@@ -51,6 +51,7 @@ private:
   Comparison &C;
   const Graph &G;
   const std::vector<NodeId> &InputOf;
+  std::optional<const Conditions> When; ///< Once somebody has asked.
 };
 
 /// Whether a type is one that the input leaves open and a pass warned of. What
@@ -125,9 +126,12 @@ void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
 }
 
 /// Whether \p N is in a branch or a loop.
-bool NodeChecker::isConditional(const ProgramFacts &Facts, NodeId N) const {
-  return (!C.IsInside.empty() && C.IsInside[N]) ||
-         (Conditions::any(G) && !Conditions(G, Facts.Order).of(N).empty());
+bool NodeChecker::isConditional(const ProgramFacts &Facts, NodeId N) {
+  if (!C.IsInside.empty() && C.IsInside[N])
+    return true;
+  if (!When && Conditions::any(G))
+    When.emplace(G, Facts.Order);
+  return When && !When->of(N).empty();
 }
 
 void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
