@@ -38,6 +38,8 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Topology.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
@@ -46,6 +48,8 @@
 #include "lib/strategy/Record.h"
 
 #include "llvm/ADT/StringMap.h"
+
+#include <optional>
 
 using namespace llvm;
 
@@ -85,6 +89,7 @@ private:
   Graph *G = nullptr;
   const VariableIndex *Vars = nullptr;
   StringMap<unsigned> Handles; ///< By container and name.
+  std::optional<Conditions> When; ///< Where there is a branch.
 };
 
 /// What two handles of one variable have in common.
@@ -132,6 +137,14 @@ std::string ProxyVariables::findUses(Candidate &C) {
     Why = ("'" + G->name(Changes[0]) +
            "' and another update may be run in any order")
               .str();
+  // A refresh waits for what replicas read, which must have a value then; an
+  // update that does not run asks for none.
+  for (NodeId Update : Changes)
+    if (Why.empty() && When && !When->of(Update).empty() &&
+        !readsBefore(C, NoNode, Update))
+      Why = ("'" + G->name(Update) +
+             "' updates it in a branch, and nothing reads it before")
+                .str();
   for (auto *List : {&C.Updates, &C.Reads, &C.Lookups})
     llvm::sort(*List);
   return Why;
@@ -294,6 +307,9 @@ PassResult ProxyVariables::run(Module &M, DiagnosticEngine &Diags) {
   Handles.clear();
   for (NodeId Var : Index.variables())
     ++Handles[stateName(*G, Var)];
+  When.reset();
+  if (Conditions::any(*G))
+    When.emplace(*G, topologicalOrder(*G));
   erase_if(Found, [&](Candidate &C) {
     std::string Why = findUses(C);
     if (!Why.empty() && Diags.wantsRemarks())

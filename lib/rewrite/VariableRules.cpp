@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
@@ -101,6 +102,33 @@ bool giveSlots(Graph &G, const VariableIndex &Vars,
                 [&](NodeId Slot) { return give(G, Slot, Slots[Slot], Diags); });
 }
 
+/// One op cannot update a variable that each replica has with one that all of
+/// them share.
+bool checkSlots(const Graph &G, const VariableIndex &Vars,
+                const DenseSet<NodeId> &Named, DiagnosticEngine &Diags) {
+  for (NodeId N = 0; N < G.size(); ++N) {
+    UpdateDef U = Vars.update(G, N);
+    if (U.NumVars < 2 || !G.isLive(N))
+      continue;
+    NodeId Var = Vars.variableOf(G.input(N, 0));
+    for (unsigned I = 1; Var != NoNode && I < U.NumVars; ++I) {
+      NodeId Slot = Vars.variableOf(G.input(N, I));
+      if (Slot == NoNode || !(Named.contains(Slot) || Named.contains(Var)) ||
+          isShared(G.node(Slot).Plan) == isShared(G.node(Var).Plan))
+        continue;
+      Diags.error(
+          G.name(Slot),
+          formatv("--variable: it is {0}, and '{1}' updates it together "
+                  "with '{2}', which is {3}; give both one policy",
+                  policyName(G.node(Slot).Plan), G.name(N), G.name(Var),
+                  policyName(G.node(Var).Plan))
+              .str());
+      return false;
+    }
+  }
+  return true;
+}
+
 } // namespace
 
 bool applyVariableRules(Graph &G, const VariableIndex &Vars,
@@ -136,7 +164,8 @@ bool applyVariableRules(Graph &G, const VariableIndex &Vars,
                           similarVariable(G, Vars, R.Pattern));
       return false;
     }
-  return giveSlots(G, Vars, Plans, Named, Diags);
+  return giveSlots(G, Vars, Plans, Named, Diags) &&
+         checkSlots(G, Vars, Named, Diags);
 }
 
 std::string similarVariable(const Graph &G, const VariableIndex &Vars,
