@@ -261,8 +261,13 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   KeptOnce Kept;
   if (Options.What == Fallback::Once) {
-    Kept = keepOnce(M, *Options.Fetch, Options.LocalBatchNorm, std::move(Loops),
-                    D);
+    Kept = keepOnce(
+        M, *Options.Fetch, Options.LocalBatchNorm, std::move(Loops),
+        [&](const ProgramFacts &Now, const Demand &Needed) {
+          Report.remarkDemand(Now, Needed, {});
+          insert(Needed);
+        },
+        D);
     Changed |= Kept.Any;
     Facts = &programFacts(M);
   }

@@ -22,6 +22,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -513,9 +514,12 @@ std::vector<NodeId> wantedNodes(const Graph &G, ArrayRef<std::string> Fetched) {
 class OnceFinder {
 public:
   OnceFinder(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
-             std::vector<SharedLoop> Loops, DiagnosticEngine &Diags)
+             std::vector<SharedLoop> Loops,
+             function_ref<void(const ProgramFacts &, const Demand &)> Gather,
+             DiagnosticEngine &Diags)
       : M(M), G(M.graph()), Wanted(wantedNodes(G, Fetched)),
-        LocalBatchNorm(LocalBatchNorm), Loops(std::move(Loops)), Diags(Diags) {}
+        LocalBatchNorm(LocalBatchNorm), Loops(std::move(Loops)), Gather(Gather),
+        Diags(Diags) {}
 
   KeptOnce run();
 
@@ -525,6 +529,7 @@ private:
     KeepOptions Options{Wanted, Fed, Moved, LocalBatchNorm};
     return TypeAnalysis(G, Facts.Order, Facts.Dims, Facts.Vars, &Options);
   }
+  bool gatherRows(const ProgramFacts &Facts);
   void settle();
   bool fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
            const TypeAnalysis::KeptNodes &Kept, DenseSet<NodeId> &Fixed) const;
@@ -535,10 +540,36 @@ private:
   std::vector<NodeId> Wanted;
   bool LocalBatchNorm;
   std::vector<SharedLoop> Loops;
+  function_ref<void(const ProgramFacts &, const Demand &)> Gather;
   DiagnosticEngine &Diags;
   unsigned Turn = 0;
   KeptOnce Result;
 };
+
+/// What takes the rows of all replicas may give as many: Unique gives a number
+/// for each. Until they are gathered its sizes are those of one replica's, and
+/// whoever reads it beside rows has sizes that go together only by that.
+/// Whether there was such a node.
+bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
+  auto GivesRows = [&](NodeId N) {
+    return any_of(seq(0u, Facts.Dims.numOutputs(N)), [&](uint32_t Port) {
+      ReplicationType Type = Facts.Types.natural({N, Port});
+      return !Type.isSharded() && !Type.isUnrelated() && !Type.Symbolic &&
+             Facts.Dims.batchAxis({N, Port}) >= 0;
+    });
+  };
+  auto IsGather = [](const Demand &D) { return D.Kind == Demand::Gather; };
+  if (none_of(Facts.Types.demands(), [&](const Demand &D) {
+        return IsGather(D) && GivesRows(D.User);
+      }))
+    return false;
+  // What reads it beside rows that it gathers itself has all of them, too.
+  for (const Demand &D : Facts.Types.demands())
+    if (IsGather(D))
+      Gather(Facts, D);
+  G.markModified();
+  return true;
+}
 
 /// Keeps what no rule relates. What is kept may show what else has to be: sizes
 /// are others then.
@@ -554,16 +585,22 @@ void OnceFinder::settle() {
     std::vector<NodeId> Fed;
     if (Turn == 0)
       Fed = fedTensors(G, Facts);
-    if (Fed.empty() && !mayBeUnrelated(G, Facts, LocalBatchNorm))
-      return;
+    if (Fed.empty() && !mayBeUnrelated(G, Facts, LocalBatchNorm)) {
+      if (!gatherRows(Facts))
+        return;
+      continue;
+    }
     TypeAnalysis Types = keeping(Facts, Fed);
     const TypeAnalysis::KeptNodes &Kept = Types.kept();
     if (Diags.wantsRemarks())
       for (const auto &[N, Why] : Kept.Refused)
         Diags.remark("once", originName(G, N),
                      "cannot be computed once: " + Why);
-    if (Kept.Nodes.empty())
-      return;
+    if (Kept.Nodes.empty()) {
+      if (!gatherRows(Facts))
+        return;
+      continue;
+    }
     Result.Any = true;
     for (NodeId N : Fed)
       if (is_contained(Kept.Nodes, N)) {
@@ -671,9 +708,13 @@ KeptOnce OnceFinder::run() {
 
 } // namespace
 
-KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
-                  std::vector<SharedLoop> Loops, DiagnosticEngine &Diags) {
-  return OnceFinder(M, Fetched, LocalBatchNorm, std::move(Loops), Diags).run();
+KeptOnce
+keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
+         std::vector<SharedLoop> Loops,
+         function_ref<void(const ProgramFacts &, const Demand &)> Gather,
+         DiagnosticEngine &Diags) {
+  return OnceFinder(M, Fetched, LocalBatchNorm, std::move(Loops), Gather, Diags)
+      .run();
 }
 
 } // namespace graft

@@ -33,10 +33,14 @@ struct KeptOnce {
 /// Has what is not proved of \p M computed once, as far as that can be, and the
 /// tensors that people feed instead; \p Fetched are
 /// names of tensors whose value is wanted; \p LocalBatchNorm: as in
-/// KeepOptions. Those of \p Loops that are kept as a whole are undone.
-KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
-                  bool LocalBatchNorm, std::vector<SharedLoop> Loops,
-                  DiagnosticEngine &Diags);
+/// KeepOptions. Those of \p Loops that are kept as a whole are undone. \p
+/// Gather gives a node the rows of all replicas, where what it gives then has
+/// other sizes.
+KeptOnce
+keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched, bool LocalBatchNorm,
+         std::vector<SharedLoop> Loops,
+         llvm::function_ref<void(const ProgramFacts &, const Demand &)> Gather,
+         DiagnosticEngine &Diags);
 
 } // namespace graft
 

@@ -104,28 +104,26 @@ void ReductionReport::refuseDrifts(const ProgramFacts &Facts) const {
   }
 }
 
-void ReductionReport::remarkDemands(const ProgramFacts &Facts) const {
+void ReductionReport::remarkDemand(const ProgramFacts &Facts, const Demand &D,
+                                   ArrayRef<NodeId> Variables) const {
   const TypeAnalysis &Types = Facts.Types;
-  for (const auto &[D, Variables] :
-       zip_equal(Types.demands(), variablesOf(G, Facts))) {
-    if (D.Kind == Demand::Scale)
-      continue;
-    StringRef Scale = D.Power == 0    ? "sum"
-                      : D.Power == -1 ? "mean"
-                                      : "scaled sum";
-    if (D.Kind == Demand::Gather)
-      Scale = D.Power == 0 ? "rows" : "rows, mean";
-    Diags
-        .remark("reduction", G.name(D.Source.Node),
-                formatv("{0} is {1}: {2} over the replicas, for '{3}'",
-                        Types.natural(D.Source).str(),
-                        D.Kind == Demand::Gather ? "gathered" : "reduced",
-                        Scale, G.name(D.Because)))
-        .Facts = {{"type", Types.natural(D.Source).str()},
-                  {"scale", int64_t(D.Power)},
-                  {"for", G.name(D.Because).str()},
-                  {"variables", originNames(G, Variables.getArrayRef())}};
-  }
+  if (D.Kind == Demand::Scale)
+    return;
+  StringRef Scale = D.Power == 0    ? "sum"
+                    : D.Power == -1 ? "mean"
+                                    : "scaled sum";
+  if (D.Kind == Demand::Gather)
+    Scale = D.Power == 0 ? "rows" : "rows, mean";
+  Diags
+      .remark("reduction", G.name(D.Source.Node),
+              formatv("{0} is {1}: {2} over the replicas, for '{3}'",
+                      Types.natural(D.Source).str(),
+                      D.Kind == Demand::Gather ? "gathered" : "reduced", Scale,
+                      G.name(D.Because)))
+      .Facts = {{"type", Types.natural(D.Source).str()},
+                {"scale", int64_t(D.Power)},
+                {"for", G.name(D.Because).str()},
+                {"variables", originNames(G, Variables)}};
 }
 
 /// A write that leaves the copies of a variable as its policy asks.
@@ -199,7 +197,9 @@ void ReductionReport::warnAssumptions(const TypeAnalysis &Types) const {
 void ReductionReport::report(const ProgramFacts &Facts,
                              unsigned Replicas) const {
   if (Diags.wantsRemarks())
-    remarkDemands(Facts);
+    for (const auto &[D, Variables] :
+         zip_equal(Facts.Types.demands(), variablesOf(G, Facts)))
+      remarkDemand(Facts, D, Variables.getArrayRef());
   warnWrites(Facts);
   for (auto [N, Predicate] : Facts.Types.localEffects())
     note(Diags.unproved("effect", G.name(N),

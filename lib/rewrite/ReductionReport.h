@@ -32,6 +32,9 @@ public:
   /// Writes that would leave the copies of a variable other than each other,
   /// one error for a cause.
   void refuseDrifts(const ProgramFacts &Facts) const;
+  /// What is reduced or gathered for \p D, and which variables need it.
+  void remarkDemand(const ProgramFacts &Facts, const Demand &D,
+                    llvm::ArrayRef<NodeId> Variables) const;
   /// What is reduced, and what is not proved.
   void report(const ProgramFacts &Facts, unsigned Replicas) const;
   /// Warns if the step takes nothing from the batch to a variable.
@@ -46,7 +49,6 @@ public:
 private:
   void note(Diagnostic &D, const ProgramFacts &Facts, NodeId Cause,
             bool HowMany = false) const;
-  void remarkDemands(const ProgramFacts &Facts) const;
   void warnWrites(const ProgramFacts &Facts) const;
   void warnAsked(const ProgramFacts &Facts, NodeId N, unsigned I) const;
   void warnAssumptions(const TypeAnalysis &Types) const;
