@@ -133,7 +133,10 @@ Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
   if (!New)
     return It->second;
   ReplicationType Type = Facts->Types.number(E);
-  Endpoint Value = insertMerge(*G, E, Type, originName(*G, E.Node), Picked);
+  std::string Name = originName(*G, E.Node).str();
+  Endpoint Value = Type.isVarying() && Facts->Types.hasWholeSizes(E)
+                       ? insertSizes(*G, E, *Facts->Types.sizePowers(E), Name)
+                       : insertMerge(*G, E, Type, Name, Picked);
   count(MergedCount, "merged");
   return It->second = Value;
 }
@@ -176,7 +179,7 @@ void MergeFetches::nameMerged(NodeId N) {
 
 /// Whether nothing says what the replicas have together of \p E, of \p Type.
 bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
-  return Type.isVarying() &&
+  return Type.isVarying() && !Facts->Types.hasWholeSizes(E) &&
          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E));
 }
 
@@ -310,9 +313,14 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     Found.addForward();
   NodeId End = G->size();
   auto Named = find_if(Found.tensors(), [](const auto &T) { return T.second; });
-  // One replica is fed the batch as it is.
+  // One replica is fed the batch as it is, and so is a step that is computed
+  // once as a whole.
+  auto IsSplit = [&](NodeId N) {
+    return G->isLive(N) && G->node(N).Kind == Inserted::Split;
+  };
   bool IsUseless = Devices.Devices.size() > 1 &&
-                   Named != Found.tensors().end() && !usesSplitFeed(Found);
+                   Named != Found.tensors().end() &&
+                   any_of(Facts->Order, IsSplit) && !usesSplitFeed(Found);
   bool Changed = mergeForOnce(Found);
   Changed |= mergeFetched(Found);
   for (NodeId N : Found.lost())

@@ -21,8 +21,10 @@
 // a rule names it.
 //
 // So it is with sync-on-read variables, whose copies each replica writes for
-// itself (lib/infer/types/VariableStates.cpp), and with replicated ones, whose
-// copies are called `<v>/<i>` and take the initial value itself.
+// itself (lib/infer/types/VariableStates.cpp): one that the graph declares and
+// no replica writes, as a metric of the learning rate, stays once. And with
+// replicated ones, whose copies are called `<v>/<i>` and take the initial value
+// itself.
 //
 // Relies on: policies (assign-strategy), per-replica nodes (replicate).
 //
@@ -79,10 +81,13 @@ private:
 };
 
 bool MirrorVariables::replicasUse(NodeId Var) const {
-  if (G->node(Var).Plan != Policy::Mirrored || Named.contains(Var))
+  Policy Plan = G->node(Var).Plan;
+  if (Plan == Policy::Replicated || Named.contains(Var))
     return true;
   bool Result = false, IsRead = false;
   forEachUse(Var, [&](Use U) {
+    if (Plan == Policy::SyncOnRead && !Result)
+      Result = Vars->isUpdate(*G, U.User) && isInStep(*G, *Vars, U.User);
     if (Result)
       return;
     if (G->isPerReplica(U.User) && Vars->usesInPlace(*G, U.User, U.Index)) {

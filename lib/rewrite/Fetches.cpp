@@ -47,9 +47,13 @@ bool Fetches::isScalar(Endpoint E) const {
   return Shape && Shape->empty();
 }
 
-/// Whether \p E is a scalar over all rows, as a loss is.
+/// Whether \p E is a scalar over all rows, as a loss is: a part of it, or of
+/// what was summed before, a number that differs by how many there are.
 bool Fetches::sumsUpBatch(Endpoint E) const {
-  return Facts.Types.natural(E).isPartial() && isScalar(E);
+  ReplicationType Type = Facts.Types.natural(E);
+  return isScalar(E) &&
+         (Type.isPartial() || (Type.isReplicated() && Type.K != 0 &&
+                               !Type.Symbolic && isFloating(G.outputType(E))));
 }
 
 /// For who meant another one.
@@ -295,7 +299,8 @@ bool Fetches::isResult(Endpoint E) const {
   ReplicationType Number = Facts.Types.number(E);
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
-         (!Number.isVarying() || Facts.Types.isByPolicy(Number));
+         (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
+          Facts.Types.hasWholeSizes(E));
 }
 
 /// Whether the value of \p E on all replicas can be given its name: it is

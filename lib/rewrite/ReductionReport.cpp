@@ -7,6 +7,7 @@
 #include "lib/rewrite/ReductionReport.h"
 
 #include "lib/infer/rules/BatchNormReads.h"
+#include "lib/ops/Ops.h"
 #include "lib/rewrite/Fetches.h"
 #include "lib/rewrite/ReducedWrites.h"
 #include "lib/rewrite/UnprovedWrites.h"
@@ -15,6 +16,8 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
 
 #include <cmath>
 
@@ -194,6 +197,66 @@ void ReductionReport::warnAssumptions(const TypeAnalysis &Types) const {
   }
 }
 
+static constexpr int64_t MaxGroup = 1 << 30;
+
+/// In groups of how many rows the Reshape \p N takes those of a replica, if
+/// nothing tells how many there are: 3 from [b,4] to [-1,3,4].
+static int64_t groupOf(const Graph &G, const DimAnalysis &Dims, NodeId N) {
+  auto From = Dims.shape(G.input(N, 0)), To = Dims.value(G.input(N, 1));
+  if (!From || !To)
+    return 1;
+  // What stands beside the rows, and beside what is open. A file may ask for
+  // more than anyone has.
+  int64_t Has = 1, Wants = 1;
+  bool Rows = false, Open = false;
+  for (DimId D : *From) {
+    auto S = Dims.table().sym(D);
+    int64_t Number = Dims.table().number(D);
+    if (Number == UnknownSize &&
+        (!S || !S->isLocal() || S->B != 1 || S->Ragged != 0 || Rows))
+      return 1;
+    Rows |= Number == UnknownSize;
+    Has = std::min(MaxGroup, Has) *
+          std::min(MaxGroup, Number == UnknownSize ? S->C : Number);
+  }
+  for (DimId D : *To) {
+    int64_t Number = Dims.table().number(D);
+    if (Number == UnknownSize || (Number == -1 && Open))
+      return 1;
+    Open |= Number == -1;
+    Wants = std::min(MaxGroup, Wants) *
+            std::min(MaxGroup, Number == -1 ? int64_t(1) : Number);
+  }
+  bool IsKnown = Rows && Open && Has > 0 && Wants > 0 && Has <= MaxGroup &&
+                 Wants <= MaxGroup;
+  return IsKnown ? Wants / std::gcd(Has, Wants) : 1;
+}
+
+/// Rows that go in groups, as a triplet does, do so on each replica.
+void ReductionReport::sayOfGroups(const ProgramFacts &Facts,
+                                  unsigned Replicas) const {
+  NodeId First = NoNode;
+  int64_t Group = 1;
+  for (NodeId N : Facts.Order) {
+    if (!G.isPerReplica(N) || !G.isOp(N, op::Reshape))
+      continue;
+    int64_t Its = groupOf(G, Facts.Dims, N);
+    if (Its > 1 && First == NoNode)
+      First = N;
+    if (Group <= MaxGroup)
+      Group = std::lcm(Group, Its);
+  }
+  if (First == NoNode)
+    return;
+  Diags
+      .remark("groups", G.name(First),
+              formatv("takes rows in groups of {0}, whole groups on each "
+                      "replica: feed a multiple of {1} rows",
+                      Group, Group * Replicas))
+      .shown()
+      .Facts = {{"rows", Group * Replicas}};
+}
+
 void ReductionReport::report(const ProgramFacts &Facts,
                              unsigned Replicas) const {
   if (Diags.wantsRemarks())
@@ -208,8 +271,10 @@ void ReductionReport::report(const ProgramFacts &Facts,
                         "has none, or be missing"),
          Facts, Facts.Types.type(Predicate).Cause);
   // One replica has all rows and draws what the input draws.
-  if (Replicas != 1)
-    warnAssumptions(Facts.Types);
+  if (Replicas == 1)
+    return;
+  warnAssumptions(Facts.Types);
+  sayOfGroups(Facts, Replicas);
 }
 
 bool ReductionReport::sayOfSpread(

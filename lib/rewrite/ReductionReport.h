@@ -51,6 +51,7 @@ private:
             bool HowMany = false) const;
   void warnWrites(const ProgramFacts &Facts) const;
   void warnAsked(const ProgramFacts &Facts, NodeId N, unsigned I) const;
+  void sayOfGroups(const ProgramFacts &Facts, unsigned Replicas) const;
   void warnAssumptions(const TypeAnalysis &Types) const;
 
   const Graph &G;

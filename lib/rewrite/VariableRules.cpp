@@ -242,9 +242,7 @@ bool writesOwnValue(const Graph &G, const VariableIndex &Vars, NodeId Update) {
   });
 }
 
-/// Whether replicas run \p Update in their step: it takes what they compute, or
-/// waits for it.
-static bool isInStep(const Graph &G, const VariableIndex &Vars, NodeId Update) {
+bool isInStep(const Graph &G, const VariableIndex &Vars, NodeId Update) {
   return writesOwnValue(G, Vars, Update) ||
          any_of(G.controlInputs(Update),
                 [&](Endpoint E) { return G.isPerReplica(E.Node); });

@@ -38,6 +38,10 @@ bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags);
 /// the step.
 bool writesOwnValue(const Graph &G, const VariableIndex &Vars, NodeId Update);
 
+/// Whether replicas run \p Update in their step: it takes what they compute, or
+/// waits for it.
+bool isInStep(const Graph &G, const VariableIndex &Vars, NodeId Update);
+
 /// Refuses the writes to \p Var that TensorFlow refuses for its policy and
 /// aggregation, in its words. False after an error.
 bool checkWrites(const Graph &G, const VariableIndex &Vars, NodeId Var,

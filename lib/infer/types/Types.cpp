@@ -160,6 +160,10 @@ TypeAnalysis::sizePowers(Endpoint E) const {
       return std::nullopt;
     Powers.push_back(*Power);
   }
+  // Factors of their own are a vector of products.
+  if (!all_equal(Powers) &&
+      (Dims.isMatrix(E) || any_of(Powers, [](int64_t P) { return P < 0; })))
+    return std::nullopt;
   return Powers;
 }
 
