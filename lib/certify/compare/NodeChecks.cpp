@@ -184,11 +184,12 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
     return;
   }
   // A result of the input, which nothing reads, keeps its name.
-  // Nobody can fetch what is in a loop.
+  // Nobody can fetch what is in a loop, or a variant.
   NodeId I = InputOf[N];
   if (C.IsComputation || C.IsRead[I] ||
       (!C.IsInside.empty() && C.IsInside[N]) || Facts.Dims.numOutputs(N) != 1 ||
-      !Facts.Dims.shape({N, 0}) || Facts.Types.number({N, 0}).isVarying())
+      !Facts.Dims.shape({N, 0}) || Facts.Types.number({N, 0}).isVarying() ||
+      G.outputType({N, 0}) == DT_VARIANT)
     return;
   NodeId Global = G.find(C.In.name(I));
   if (Global == NoNode || InputOf[Global] != NoNode)
