@@ -185,6 +185,19 @@ bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags) {
   enum : uint64_t { Auto, None, OnWrite, OnRead };
   DenseMap<NodeId, Plan> Plans;
   bool Good = true;
+  // Strategies of TensorFlow have no scatter for what is synchronized on read,
+  // and tf.metrics.mean_per_class_accuracy declares such variables: they are
+  // variables like any other.
+  std::optional<VariableIndex> Vars;
+  auto IsScattered = [&](NodeId Var) {
+    if (!Vars)
+      Vars.emplace(G);
+    bool Any = false;
+    Vars->forEachUse(G, Var, [&](Use U) {
+      Any |= Vars->update(G, U.User).Kind == UpdateKind::Scatter;
+    });
+    return Any;
+  };
   auto Declare = [&](StringRef Bytes) {
     StringRef Variable;
     uint64_t When = Auto, How = 0;
@@ -213,6 +226,8 @@ bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags) {
       return Fail("Invalid variable synchronization mode: " + Twine(When));
     if (How > static_cast<uint64_t>(Aggregation::OnlyFirst))
       return Fail("Invalid variable aggregation mode: " + Twine(How));
+    if (When == OnRead && IsScattered(E->Node))
+      return;
     Plan P{When == OnWrite  ? Policy::Mirrored
            : When == OnRead ? Policy::SyncOnRead
                             : Default,
