@@ -223,8 +223,7 @@ NodeId Inliner::add(StringRef Prefix, StringRef Name, StringRef Op,
 Endpoint Inliner::typed(StringRef Prefix, StringRef Name, StringRef Op,
                         ArrayRef<Endpoint> Inputs, NodeId After,
                         AttrMap Attrs) {
-  Attrs["T"].set_type(static_cast<tensorflow::DataType>(
-      G.outputType(Inputs[0].Node, Inputs[0].Port)));
+  Attrs["T"].set_type(static_cast<tensorflow::DataType>(typeOf(Inputs[0])));
   return {add(Prefix, Name, Op, Inputs, After, Attrs), 0};
 }
 
@@ -312,9 +311,18 @@ static unsigned declaredType(const FunctionRef &F,
   return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
 }
 
-/// The type of \p E; DT_INVALID if the op table does not have its op.
+/// The type of \p E; DT_INVALID if neither the op table has its op, nor the
+/// library, as of a call that is not inlined yet.
 unsigned Inliner::typeOf(Endpoint E) const {
-  return G.opDef(E.Node) ? G.outputType(E.Node, E.Port) : unsigned(DT_INVALID);
+  if (G.opDef(E.Node))
+    return G.outputType(E.Node, E.Port);
+  if (kindOf(E.Node) != CallKind::Call)
+    return DT_INVALID;
+  FunctionRef F = functions(E.Node, CallKind::Call).front();
+  int Port = static_cast<int>(E.Port);
+  return F.Def && Port < F.Def->signature().output_arg_size()
+             ? declaredType(F, F.Def->signature().output_arg(Port))
+             : unsigned(DT_INVALID);
 }
 
 /// Reports unless \p E, which is \p What of \p Who, is of type \p Want. Nothing
