@@ -109,6 +109,18 @@ bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
   return false;
 }
 
+/// What to do if the axis of \p Feed that is split is not the batch, where
+/// another is open.
+std::string LocalConstants::otherAxis(Endpoint Feed) const {
+  auto Shape = Dims.shape(Feed);
+  for (size_t I = 0; Shape && I < Shape->size(); ++I)
+    if (Dims.table().number((*Shape)[I]) == UnknownSize)
+      return formatv("; if its axis {0} is the batch, give "
+                     "--feed={1}=split({0})",
+                     I, feedName(G, Feed));
+  return "";
+}
+
 /// Whether the batch can be split as its sizes say.
 bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
   for (NodeId N : Splits)
@@ -120,8 +132,8 @@ bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
       if (Rows % Replicas != 0)
         return fail(
             G.input(N, 0).Node,
-            formatv("a batch of {0} rows is not divisible by {1} replicas",
-                    Rows, Replicas)
+            formatv("a batch of {0} rows is not divisible by {1} replicas{2}",
+                    Rows, Replicas, otherAxis(G.input(N, 0)))
                 .str());
     }
   if (!Static || Dims.conflicts().empty())

@@ -44,6 +44,7 @@ public:
   bool isStatic() const { return Static; }
 
 private:
+  std::string otherAxis(Endpoint Feed) const;
   bool checkSizes(llvm::ArrayRef<NodeId> Splits);
   bool localizeRows(NodeId N, int Axis);
   bool localizeSizes(NodeId N);
