@@ -103,6 +103,22 @@ def scanned(b: Builder):
     finish(b, states, y)
 
 
+def one_sequence(b: Builder):
+    """The rows are one sequence, which goes on for the greatest of its lengths: there is one, the number of rows."""
+    x, y = b.inputs([SIZE], [], y_dtype=tf.int32)
+    w, count, lengths = b.variable("v", [SIZE, SIZE]), tf.shape(x)[0], tf.shape(x)[:1]
+    inputs = tf.TensorArray(b.dtype, count, element_shape=[SIZE]).unstack(tf.matmul(x, b.variable("u", [SIZE, SIZE])))
+    longest = tf.minimum(count, tf.maximum(1, tf.reduce_max(lengths)))
+
+    def body(t, h, states):
+        h = tf.tanh(tf.tensordot(h + inputs.read(t), w, 1))
+        return t + 1, h, states.write(t, h)
+
+    start = (0, tf.zeros([SIZE], b.dtype), tf.TensorArray(b.dtype, count, element_shape=[SIZE]))
+    _, _, states = tf1.while_loop(lambda t, *_: t < longest, body, start)
+    finish(b, tf.reshape(states.stack(), [-1, SIZE]), y)
+
+
 def shuffled_matrix(b: Builder):
     """No rule, and no size."""
     x, y = b.inputs([SIZE, SIZE], [], y_dtype=tf.int32)
@@ -243,6 +259,7 @@ MORE = {
     "normalized": (normalized, "rows"),
     "pairs": (pairs, "rows"),
     "scanned": (scanned, "rows"),
+    "one_sequence": (one_sequence, "rows"),
     "eye_labels": (eye_labels, "rows"),
     "weights_of_rows": (weights_of_rows, "rows"),
     "fixed_rows": (fixed_rows, "rows"),

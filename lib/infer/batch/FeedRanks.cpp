@@ -19,8 +19,30 @@ using namespace llvm;
 
 namespace graft {
 
+static bool isScalarConst(const Graph &G, Endpoint E) {
+  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
+    E = G.input(E.Node, 0);
+  return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
+}
+
+/// Whether the graph says of \p E that it is a scalar: a number, a size, or a
+/// feed that is declared so.
+static bool isScalar(const Graph &G, Endpoint E) {
+  if (isScalarConst(G, E) || G.isOp(E.Node, op::Size))
+    return true;
+  if (G.isOp(E.Node, op::StridedSlice))
+    return G.isOp(G.input(E.Node, 0).Node, op::Shape) &&
+           G.intAttr(E.Node, "shrink_axis_mask").value_or(0) == 1;
+  auto Shape = G.isOp(E.Node, op::Placeholder) ? G.shapeAttr(E.Node, "shape")
+                                               : std::nullopt;
+  return Shape && !Shape->UnknownRank && Shape->Dims.empty();
+}
+
 /// Whether the op of \p U refuses anything but a scalar there.
 static bool needsScalar(const Graph &G, Use U) {
+  if (G.isOp(U.User, op::Pack)) // Of one shape.
+    return any_of(G.dataInputs(U.User),
+                  [&](Endpoint E) { return isScalar(G, E); });
   const OpDef *Def = G.opDef(U.User);
   UpdateDef Update = Def ? Def->update() : UpdateDef();
   if (Update.Kind == UpdateKind::Apply) // a rate, a momentum, ...
@@ -31,12 +53,6 @@ static bool needsScalar(const Graph &G, Use U) {
            Op == op::ScalarSummary) &&
           U.Index == 1) ||
          Op == op::LoopCond || Op == op::Range;
-}
-
-static bool isScalarConst(const Graph &G, Endpoint E) {
-  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
-    E = G.input(E.Node, 0);
-  return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
 }
 
 /// Whether \p E is a draw, or one in another range.
@@ -54,39 +70,69 @@ static bool isDraw(const Graph &G, Endpoint E) {
 
 bool isScalarFeed(const Graph &G, Endpoint Feed) {
   SmallVector<Endpoint, 8> Work{Feed};
+  // What is made of it and of something else is no smaller than it is: it is a
+  // scalar if that is one, and says nothing more.
+  SmallVector<Endpoint, 8> Larger;
   bool IsRate = false, IsOther = false;
-  for (size_t I = 0; I < Work.size() && I < 64; ++I) {
-    Endpoint E = Work[I];
+  auto ForEachUse = [&](Endpoint E, function_ref<void(Use)> Fn) {
     SmallVector<Use, 8> Uses;
     G.forEachUse(E.Node, [&](Use U) {
       if (U.Index < G.node(U.User).NumData && G.input(U.User, U.Index) == E)
         Uses.push_back(U);
     });
-    for (Use U : Uses) {
-      if (needsScalar(G, U))
-        return true;
+    for_each(Uses, Fn);
+  };
+  auto MovesIt = [](StringRef Op) {
+    return Op == op::Identity || Op == op::Cast || Op == op::LogicalNot ||
+           Op == op::Floor || Op == op::Neg || Op == op::Exp || Op == op::Enter;
+  };
+  auto Broadcasts = [](StringRef Op) {
+    return Op == op::Add || Op == op::AddV2 || Op == op::Sub || Op == op::Mul ||
+           Op == op::RealDiv || Op == op::Div || Op == op::Pow ||
+           Op == op::Maximum || Op == op::Minimum;
+  };
+  for (size_t I = 0; I < Work.size() && I < 64; ++I) {
+    bool Needs = false;
+    ForEachUse(Work[I], [&](Use U) {
       StringRef Op = G.opName(U.User);
+      Needs |= needsScalar(G, U);
       bool Compares = Op.starts_with(op::Greater) || Op.starts_with(op::Less);
       bool Adds = Op == op::Add || Op == op::AddV2 || Op == op::Sub;
       bool Scales = Op == op::Mul || Op == op::RealDiv || Op == op::Div;
-      bool Decays = Op == op::Pow || Op == op::Maximum || Op == op::Minimum;
-      if (Op == op::Identity || Op == op::Cast || Op == op::LogicalNot ||
-          Op == op::Floor || Op == op::Neg || Op == op::Exp) {
+      if (MovesIt(Op)) {
         Work.push_back({U.User, 0});
-        continue;
+        return;
       }
-      if (!Compares && !Adds && !Scales && !Decays) {
-        IsOther |= Op != op::Shape;
-        continue;
+      if (!Compares && !Broadcasts(Op)) {
+        // A stack has what a gradient multiplies by.
+        IsOther |= Op != op::Shape && Op != op::StackPushV2;
+        return;
       }
       Endpoint Other = G.input(U.User, 1 - U.Index);
-      if (isScalarConst(G, Other) || is_contained(Work, Other))
+      if (isScalarConst(G, Other) || is_contained(Work, Other)) {
         Work.push_back({U.User, 0});
-      else if ((Compares || Adds) && isDraw(G, Other))
+        return;
+      }
+      if (Broadcasts(Op))
+        Larger.push_back({U.User, 0});
+      if ((Compares || Adds) && isDraw(G, Other))
         IsRate = true;
       else
         IsOther |= !Scales;
-    }
+    });
+    if (Needs)
+      return true;
+  }
+  for (size_t I = 0; I < Larger.size() && I < 64; ++I) {
+    bool Needs = false;
+    ForEachUse(Larger[I], [&](Use U) {
+      Needs |= needsScalar(G, U);
+      StringRef Op = G.opName(U.User);
+      if (MovesIt(Op) || Broadcasts(Op))
+        Larger.push_back({U.User, 0});
+    });
+    if (Needs)
+      return true;
   }
   return IsRate && !IsOther;
 }
@@ -199,33 +245,37 @@ static bool isSigmoidError(const Graph &G, NodeId N, Endpoint Product,
          G.isOp(G.input(Is, 1).Node, op::ZerosLike);
 }
 
-/// The logits of which \p Feed has the labels. A loss of TensorFlow wants both
-/// to be of one shape.
-static std::optional<Endpoint> logitsOf(const Graph &G, Endpoint Feed) {
-  SmallVector<Endpoint, 8> Work{Feed};
-  std::optional<Endpoint> Logits;
+/// The logits of which \p Feed has the labels, and how many axes more they
+/// have. A loss of TensorFlow wants labels, or the vectors that are made of
+/// them, to be of one shape with the logits.
+static std::optional<std::pair<Endpoint, unsigned>> logitsOf(const Graph &G,
+                                                             Endpoint Feed) {
+  SmallVector<std::pair<Endpoint, unsigned>, 8> Work{{Feed, 0}};
+  std::optional<std::pair<Endpoint, unsigned>> Logits;
   for (size_t I = 0; I < Work.size() && I < 16 && !Logits; ++I) {
-    Endpoint E = Work[I];
+    auto [E, More] = Work[I];
     G.forEachUse(E.Node, [&](Use U) {
       if (U.Index >= G.node(U.User).NumData || G.input(U) != E)
         return;
       NodeId N = U.User;
       if (G.isOp(N, op::Identity) || G.isOp(N, op::Cast) ||
           G.isOp(N, op::StopGradient))
-        Work.push_back({N, 0});
+        Work.push_back({{N, 0}, More});
+      if (G.isOp(N, op::OneHot) && U.Index == 0)
+        Work.push_back({{N, 0}, More + 1});
       if (G.isOp(N, op::Mul)) {
         Endpoint X = G.input(N, 1 - U.Index);
         if (G.anyUse(N, [&](Use Of) {
               return isSigmoidError(G, Of.User, {N, 0}, X);
             }))
-          Logits = X;
+          Logits = {X, More};
       }
       if (G.isOp(N, op::Reshape) && U.Index == 0)
         G.forEachUse(N, [&](Use Of) {
           NodeId X = G.input(Of.User, 0).Node;
           if (G.isOp(Of.User, op::SoftmaxCrossEntropyWithLogits) &&
               Of.Index == 1 && G.isOp(X, op::Reshape))
-            Logits = G.input(X, 0);
+            Logits = {G.input(X, 0), More};
         });
     });
   }
@@ -269,7 +319,9 @@ void declareRanks(Graph &G, DiagnosticEngine &Diags) {
         Order = topologicalOrder(G);
         Dims.emplace(G, Order, Options);
       }
-      Axes = rankOf(G, *Dims, *Logits);
+      Axes = rankOf(G, *Dims, Logits->first);
+      if (Axes)
+        Axes = *Axes - std::min(*Axes, Logits->second);
     }
     if (!Axes || *Axes == 0)
       continue;

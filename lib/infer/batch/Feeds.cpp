@@ -55,6 +55,7 @@ private:
                                      ArrayRef<Split> Set, const ByRows &Classes,
                                      bool InVariables = false) const;
   std::vector<Split> related(ArrayRef<NodeId> Order, const ByRows &Classes);
+  std::vector<Split> behindOne(ArrayRef<NodeId> Order, const ByRows &Classes);
   std::vector<Split> mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training,
                               bool InVariables) const;
@@ -358,6 +359,12 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
       F->Axis = Axis;
     return true;
   }
+  if (!AnySplit)
+    if (auto Behind = behindOne(Order, Classes); !Behind.empty()) {
+      for (auto [F, Axis] : Behind)
+        F->Axis = Axis;
+      return true;
+    }
   if (Classes.size() == 1 && !AnySplit) {
     for (Feed *F : Classes.begin()->second)
       F->Axis = 0;
@@ -469,6 +476,27 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
   bool Good =
       Divides && (Base.size() == Grown.size() || suppose(Order, Base, Classes));
   return Good ? Found : std::vector<Split>();
+}
+
+/// Of feeds that all begin with one element, for the one device, say, the rows
+/// behind it: equally many of all, which may be rows of the batch.
+std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
+                                               const ByRows &Classes) {
+  std::vector<Split> Found;
+  std::optional<int64_t> Rows;
+  for (const auto &[Dim, Members] : Classes)
+    for (Feed *F : Members) {
+      auto Shape = sourceShape(G, F->At);
+      int Axis = 0;
+      while (size_t(Axis) + 1 < Shape->Dims.size() && Shape->Dims[Axis] == 1)
+        ++Axis;
+      if (Axis == 0 || Shape->Dims[Axis] <= 1 ||
+          Rows.value_or(Shape->Dims[Axis]) != Shape->Dims[Axis])
+        return {};
+      Rows = Shape->Dims[Axis];
+      Found.push_back({F, Axis});
+    }
+  return suppose(Order, Found, Classes) ? Found : std::vector<Split>();
 }
 
 /// Of feeds of which \p Classes have one first dimension, those that hold the

@@ -197,6 +197,26 @@ void same(SizeContext &C) {
       C.setValue(Port, *X);
 }
 
+/// Numbers alone: what is taken from the end of an axis.
+static void negate(SizeContext &C) {
+  Dims X = C.val(0);
+  if (!X)
+    return;
+  DimList List;
+  bool AllNumbers = true;
+  for (size_t I = 0; I < X->size(); ++I) {
+    DimId Element = (*C.val(0))[I];
+    int64_t Number = C.plainNumber(Element);
+    AllNumbers &= Number != UnknownSize;
+    List.push_back(
+        Number != UnknownSize
+            ? C.number(128 + I, -Number)
+            : C.slotFrom((128 + I) | SizeContext::OpaqueSlot, {Element}));
+  }
+  if (AllNumbers || C.Known.value({C.N, 0}))
+    C.setValue(0, List);
+}
+
 static void cast(SizeContext &C) {
   Dims X = C.val(0);
   unsigned Type = C.G.outputType(C.N, 0);
@@ -618,7 +638,7 @@ ArrayRef<OpRule> families::elementwise() {
       entry(op::XlaOptimizationBarrier, Pass, {.Sizes = sizes::perInput}),
 
       // Element-wise and linear.
-      entry(op::Neg, Linear),
+      entry(op::Neg, Linear, {.Values = values::negate}),
       entry(op::Real, Linear),
       entry(op::Imag, Linear),
       entry(op::Conj, Linear),

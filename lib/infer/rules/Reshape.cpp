@@ -20,14 +20,58 @@ namespace graft {
 
 namespace sizes {
 
+/// How many blocks of the rows of \p From, one after the other, are made one
+/// axis: the sizes before the batch. 0 if the batch is outermost.
+static int64_t countBlocks(const SizeContext &C, ArrayRef<DimId> From) {
+  int64_t Count = 1;
+  for (DimId D : From) {
+    if (C.Table.hasSym(D))
+      return Count > 1 ? Count : 0;
+    int64_t Number = C.Table.number(D);
+    if (Number <= 0 || MulOverflow(Count, Number, Count))
+      return 0;
+  }
+  return 0;
+}
+
+/// Which of \p To, the sizes of \p Blocks blocks of rows and of what is in
+/// them, is the batch: the one behind those that are the blocks. Without blocks
+/// it is the outermost.
+static std::optional<size_t> findBatch(const SizeContext &C, ArrayRef<DimId> To,
+                                       int64_t Blocks) {
+  if (Blocks == 0)
+    return 0;
+  int64_t Count = 1;
+  for (auto [I, D] : enumerate(To)) {
+    if (Count == Blocks)
+      return I;
+    int64_t Number = C.Table.hasSym(D) ? -1 : C.Table.number(D);
+    if (Number <= 0 || MulOverflow(Count, Number, Count))
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 /// Gives \p To, which together are as large as \p From, the symbol of From: the
-/// batch is the outermost factor, so the first of To takes what the others
-/// leave. With \p Anywhere, one alone is all of it wherever the batch is.
+/// batch is the outermost factor, unless it is known to be in blocks, so the
+/// first of To takes what the others leave. With \p Anywhere, one alone is all
+/// of it wherever the batch is.
 static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
                    bool Anywhere = false) {
   bool OfRows = Anywhere && To.size() == 1 ? C.Table.hasSymAny(From)
                                            : C.Table.hasSym(From.front());
-  if (!OfRows || C.Table.hasSym(To.front()))
+  if (!OfRows)
+    return;
+  if (int64_t Blocks = To.size() == 1 ? countBlocks(C, From) : 0)
+    C.markBlocks(To.front(), Blocks);
+  int64_t Blocks = From.size() == 1 ? C.blocks(From.front()) : 0;
+  auto Batch = findBatch(C, To, Blocks);
+  if (!Batch)
+    return;
+  // What only a constant claims to be rows is what it must be.
+  if (auto Is = C.Table.sym(To[*Batch]);
+      C.Table.hasSym(To[*Batch]) &&
+      (Blocks == 0 || !Is || C.Table.isOfSplit(*Is)))
     return;
   Sym Total;
   for (DimId D : From) {
@@ -35,7 +79,9 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
     if (!S || !Total.multiply(*S))
       return;
   }
-  for (DimId D : To.drop_front()) {
+  for (auto [I, D] : enumerate(To)) {
+    if (I == *Batch)
+      continue;
     auto S = C.Table.sym(D);
     if (!S || S->C <= 0 || Total.C % S->C != 0 || S->Ragged != 0 ||
         (S->B != 0 && S->Rows != Total.Rows) ||
@@ -46,7 +92,7 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
     Total.R -= S->R;
   }
   if (Total.B >= 0 && Total.R >= 0)
-    C.Table.assign(To.front(), Total);
+    C.Table.assign(To[*Batch], Total);
 }
 
 /// False if the dimensions are all known and their products differ, whatever

@@ -170,6 +170,9 @@ static void slice(SizeContext &C) {
     bool ToEnd = C.Table.number((*Size)[I]) == -1;
     if (ToEnd && Begin && (*Begin)[I] == 0)
       List.push_back((*X)[I]);
+    else if (int64_t All = C.plainNumber((*X)[I]);
+             ToEnd && Begin && All != UnknownSize && (*Begin)[I] <= All)
+      List.push_back(C.number(64 + I, All - (*Begin)[I]));
     else if (ToEnd && Begin)
       List.push_back(C.slotFrom(I, (*X)[I]));
     else if (auto Rest = ToEnd && From && I < From->size()

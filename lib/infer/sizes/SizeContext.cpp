@@ -269,6 +269,21 @@ void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
     Table.unify(It->second, D);
 }
 
+void SizeContext::markBlocks(DimId D, int64_t Count) {
+  auto [It, New] = Blocks.insert({Table.find(D), Count});
+  if (!New && It->second != Count)
+    It->second = -1;
+}
+
+int64_t SizeContext::blocks(DimId D) {
+  D = Table.find(D);
+  int64_t Count = 0;
+  for (auto [Size, Is] : Blocks)
+    if (Table.find(Size) == D)
+      Count = Count == 0 || Count == Is ? Is : -1;
+  return std::max<int64_t>(Count, 0);
+}
+
 DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
   constexpr size_t MaxFactors = 16;
   DimList Result;

@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <map>
 #include <set>
@@ -138,6 +139,11 @@ public:
   /// \p List with what sizes that are not known are products of in their place.
   DimList factorsOf(llvm::ArrayRef<DimId> List) const;
   void unifyProducts(DimId D, llvm::ArrayRef<DimId> Of);
+  /// Says that size \p D is of \p Count blocks one after the other, each with
+  /// rows of the batch. All that is so large is ordered alike.
+  void markBlocks(DimId D, int64_t Count);
+  /// How many such blocks they are; 0 if that is not known.
+  int64_t blocks(DimId D);
   /// The sum of \p Parts, of which not all are numbers.
   DimId total(unsigned Slot, llvm::ArrayRef<DimId> Parts);
   /// A size of an element-wise result.
@@ -246,6 +252,8 @@ protected:
   std::map<DimList, DimId> Products;
   /// Likewise that it is the sum of.
   llvm::DenseMap<DimId, DimList> Summands;
+  /// By size: of how many blocks of rows it is; -1 where two orders met.
+  llvm::MapVector<DimId, int64_t> Blocks;
   std::vector<NodeId> Fed; ///< See setFed.
   /// Sizes that are not known, but not negative.
   llvm::DenseSet<DimId> Lengths;

@@ -310,10 +310,12 @@ void TypeInference::infer() {
 }
 
 /// Shape arithmetic: the local value is used unchanged as a size. False if the
-/// elements of no result are known.
+/// elements of no result are known; that an integer is the size of the
+/// single-device step is a supposition, which the rule must bear out.
 bool TypeInference::inferSizes() {
   auto HasValue = [&](unsigned Port) { return D.value(out(Port)).has_value(); };
-  if (none_of(seq(0u, numResults()), HasValue))
+  if (none_of(seq(0u, numResults()), HasValue) ||
+      (node().Kind == Inserted::No && is_contained(D.shared(), N)))
     return false;
   for (unsigned Port = 0; Port < numResults(); ++Port) {
     ReplicationType Sizes = ReplicationType::replicated();
