@@ -457,7 +457,7 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
     return true;
   default:
     // The number of the run, and what rows that are fetched wait for.
-    if (To == F.Number || isRows(File, User))
+    if (F.isNumber(To) || isRows(File, User))
       return true;
     return error(File, User,
                  "waits for '" + F.G.name(To) + "', which is no part of it");

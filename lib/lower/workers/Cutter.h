@@ -111,8 +111,11 @@ private:
 
   // Gates.cpp
   void gateWrites();
+  std::vector<bool>
+  givenBefore(llvm::ArrayRef<size_t> Names, int Worker,
+              const llvm::DenseMap<NodeId, std::vector<size_t>> &Takes) const;
   void gate(llvm::ArrayRef<NodeId> Group, int Worker,
-            const std::vector<bool> &Leads);
+            const std::vector<bool> &Leads, const std::vector<bool> &Given);
   llvm::SmallVector<NodeId, 4> readsOf(NodeId Var) const;
   bool isTakenHere(NodeId Read, int Worker) const;
   NodeId taken(NodeId Read, int Worker);
