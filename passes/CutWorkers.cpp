@@ -16,8 +16,8 @@
 // what the others need before it is done, and another worker's sends what the
 // chief needs and has its value. A write of a variable waits until all workers
 // have read it and have given all that the step needs. Variables, their first
-// values and checkpoints are in all files. The rest is in
-// lib/lower/workers/Cut.cpp.
+// values and checkpoints are in all files, and what says when a session may be
+// prepared. The rest is in lib/lower/workers/Cut.cpp.
 //
 // Relies on: a graph for all tasks, as expand-replicas writes it, read again.
 //
@@ -32,6 +32,8 @@
 #include "lib/rewrite/LocalInit.h"
 #include "passes/Options.h"
 
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/variable.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 using namespace llvm;
@@ -89,6 +91,67 @@ NodeId addLocalInit(Module &M) {
   return Init;
 }
 
+/// Says when a session may be prepared, which has copies of variables take the
+/// values of these: when they have some. The names of those that have none, as
+/// TensorFlow asks for in the collection `ready_for_local_init_op`; a
+/// Supervisor knows of no other way.
+void addReadyForLocalInit(Module &M, StringRef Host) {
+  static constexpr StringLiteral Key = "ready_for_local_init_op";
+  Graph &G = M.graph();
+  const auto &Collections = M.metaGraph()->collection_def();
+  if (auto It = Collections.find(Key.str());
+      It != Collections.end() && It->second.node_list().value_size() != 0)
+    return;
+  tensorflow::AttrValue Names;
+  tensorflow::TensorProto &Text = *Names.mutable_tensor();
+  SmallVector<Endpoint, 16> Have;
+  auto Add = [&](const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+                 AttrRun Attrs, StringRef Device) {
+    NodeId N =
+        G.insertNode(("graft/ready_for_local_init_op" + Name).str(), Op, Inputs,
+                     NoNode, Attrs.string(PartAttr, part::Ready));
+    G.setDevice(N, Device);
+    return Endpoint{N, 0};
+  };
+  forEachVariable(M, "variables", [&](const tensorflow::VariableDef &V) {
+    auto E = G.findEndpoint(V.variable_name());
+    if (!E || E->isControl() || !isVariableOp(G.opName(E->Node)))
+      return;
+    bool IsHandle = G.isOp(E->Node, op::VarHandleOp);
+    AttrRun Attrs;
+    if (!IsHandle)
+      Attrs.type("dtype", G.outputType(*E));
+    Have.push_back(
+        Add("/" + G.name(E->Node),
+            IsHandle ? op::VarIsInitializedOp : op::IsVariableInitialized, *E,
+            Attrs, G.device(E->Node)));
+    Text.add_string_val(G.name(E->Node).str());
+  });
+  if (Have.empty())
+    return;
+  auto Count = static_cast<int64_t>(Have.size());
+  Text.set_dtype(tensorflow::DT_STRING);
+  Text.mutable_tensor_shape()->add_dim()->set_size(Count);
+  Endpoint All = Add("/names", op::Const, {},
+                     AttrRun()
+                         .type("dtype", DT_STRING)
+                         .raw("value", Names.SerializeAsString()),
+                     Host);
+  Endpoint Is =
+      Add("/have", op::Pack, Have,
+          AttrRun().integer("N", Count).type("T", DT_BOOL).integer("axis", 0),
+          Host);
+  Endpoint Not = Add("/have_not", op::LogicalNot, Is, {}, Host);
+  Endpoint Where =
+      Add("/where", op::Where, Not, AttrRun().type("T", DT_BOOL), Host);
+  Endpoint Ready = Add(
+      "", op::GatherNd, {All, Where},
+      AttrRun().type("Tindices", DT_INT64).type("Tparams", DT_STRING), Host);
+  tensorflow::CollectionDef Collection;
+  Collection.mutable_node_list()->add_value((G.name(Ready.Node) + ":0").str());
+  M.setCollection(Key, Collection);
+}
+
 PassResult CutWorkers::run(Module &M, DiagnosticEngine &Diags) {
   CutPlan Plan;
   Plan.Tasks = *Options.Tasks;
@@ -125,8 +188,11 @@ PassResult CutWorkers::run(Module &M, DiagnosticEngine &Diags) {
   if (!cutWorker(M.graph(), Plan, *Options.Worker, Diags))
     return PassResult::Failure;
   pruneContexts(M);
-  if (M.metaGraph())
+  if (M.metaGraph()) {
     pruneCollections(M, Had);
+    if (Plan.LocalInit != NoNode && !Plan.Refreshes.empty())
+      addReadyForLocalInit(M, Plan.Tasks[*Options.Worker] + "/device:CPU:0");
+  }
   return PassResult::Changed;
 }
 

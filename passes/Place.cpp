@@ -21,7 +21,8 @@
 //   - a node that exists once is in the task of replica 0 unless it says
 //     another or goes with a variable: TensorFlow would take the first of all
 //     tasks by name, which may be a server, for a node without a device, and
-//     for one on /cpu:0 perhaps another than for what it reads;
+//     for one on /cpu:0 perhaps another than for what it reads. But a constant
+//     that one server alone reads, and what waits for one alone, is there;
 //   - a slice that is packed with itself comes to its replica's device first.
 //     It is an output of one Split for all replicas, and TensorFlow's
 //     arithmetic optimizer, which makes a Tile of such a Pack, forgets which.
@@ -123,6 +124,8 @@ private:
   void settle(NodeId N);
   uint32_t deviceInTheEnd(NodeId N) const;
   void placeWithUsers();
+  uint32_t serverOf(NodeId N) const;
+  void placeWithServers();
 
   Graph &G;
   const Mesh &Devices;
@@ -132,6 +135,7 @@ private:
   bool AnyDevice;         ///< A node that exists once may have to go.
   bool HasShared = false; ///< And so, maybe, a destination.
   std::vector<NodeId> Placed, WithClass; ///< Unreplicated nodes.
+  std::vector<NodeId> Given; ///< Those that had no device, and have a task.
   /// By device of a node, and of what it goes with (and whether that has
   /// several copies).
   DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
@@ -190,6 +194,8 @@ void Placement::giveTask(NodeId N) {
   }
   if (It->second.empty())
     return;
+  if (G.node(N).Device == 0)
+    Given.push_back(N);
   G.setDevice(N, It->second);
   Changed = true;
 }
@@ -343,6 +349,62 @@ void Placement::placeWithUsers() {
   }
 }
 
+/// The device of \p N, or of the variable that it uses in place, if that is in
+/// another task than replica 0; else 0.
+uint32_t Placement::serverOf(NodeId N) const {
+  if (G.node(N).Count != Copies::Once)
+    return 0;
+  uint32_t Device = deviceInTheEnd(N);
+  for (unsigned I = 0; Device == 0 && I < G.node(N).NumData; ++I)
+    if (Endpoint E = G.input(N, I);
+        (G.isRefInput(N, I) || G.outputType(E) == DT_RESOURCE) &&
+        G.node(E.Node).Count == Copies::Once)
+      Device = deviceInTheEnd(E.Node);
+  auto Its =
+      Device == 0 ? std::nullopt : DeviceName::parse(G.deviceName(Device));
+  return Its && !Its->Job.empty() && Its->Task &&
+                 (Its->Job != Task->Job || Its->Task != Task->Task)
+             ? Device
+             : 0;
+}
+
+/// What one server alone is told by a constant, and what waits for one server
+/// alone, is there: no message is sent for it.
+void Placement::placeWithServers() {
+  DenseSet<NodeId> Mine(Given.begin(), Given.end());
+  auto Move = [&](NodeId N) {
+    uint32_t Device = 0;
+    bool Good = mayMove(N);
+    auto With = [&](NodeId Other) {
+      uint32_t Its = Good ? serverOf(Other) : 0;
+      Good &= Its != 0 && (Device == 0 || Device == Its);
+      Device = Its;
+    };
+    if (G.isOp(N, op::NoOp))
+      for (Endpoint E : G.inputs(N))
+        With(E.Node);
+    else if (G.isOp(N, op::Const))
+      G.forEachUse(N, [&](Use U) { With(U.User); });
+    if (!Good || Device == 0 || Device == G.node(N).Device)
+      return;
+    G.setDevice(N, G.deviceName(Device).str());
+    Changed = true;
+  };
+  // What waits may wait for another that does, which may stand behind it.
+  std::vector<NodeId> Work = Given;
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    uint32_t Was = G.node(N).Device;
+    Move(N);
+    if (G.node(N).Device != Was)
+      G.forEachUse(N, [&](Use U) {
+        if (Mine.contains(U.User))
+          Work.push_back(U.User);
+      });
+  }
+}
+
 void Placement::placeOnce(NodeId N) {
   const Node &This = G.node(N);
   // Device 0 is none.
@@ -378,8 +440,11 @@ void Placement::placeCopies(NodeId N) {
 void Placement::finish() {
   if (HasShared && anySynchronizer(G, [&](NodeId N, const Synchronizer &S) {
         return G.node(N).Plan == Policy::Shared && !S.Destination.empty();
-      }))
+      })) {
     placeWithUsers();
+    if (Task)
+      placeWithServers();
+  }
   // Nothing goes anywhere if only copies have devices.
   if (AnyDevice)
     for (NodeId N : WithClass)

@@ -15,6 +15,9 @@ namespace graft {
 static constexpr std::pair<StringLiteral, Lowering> Forms[] = {
     {"tpu", Lowering::Tpu}, {"ipu-multi-worker", Lowering::Workers}};
 
+/// Of a bucket, where workers have a graph each and nothing else is said.
+static constexpr uint64_t WorkerBucketBytes = uint64_t(64) << 20;
+
 std::vector<std::string> strategyNames() {
   std::vector<std::string> Names = builderNames();
   for (auto [Name, Form] : Forms)
@@ -122,9 +125,13 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   // What a record says of sums; a plain strategy has no compressors and groups.
   if (!IsTpu && (!O.Builder || O.Assign.Compressor.isGiven()))
     P.add(createCompressReductionsPass());
+  FuseReductionsOptions Fuse = O.Fuse;
+  // What a collective of processes costs are its messages.
+  if (Workers && !Fuse.BucketBytes.isGiven())
+    Fuse.BucketBytes = WorkerBucketBytes;
   if (!IsTpu &&
-      (!O.isPlain() || O.Fuse.BucketBytes != 0 || O.Assign.GroupSize.isGiven()))
-    P.add(createFuseReductionsPass(O.Fuse));
+      (!O.isPlain() || Fuse.BucketBytes != 0 || O.Assign.GroupSize.isGiven()))
+    P.add(createFuseReductionsPass(Fuse));
   if (O.Accumulates && !IsTpu)
     P.add(createInsertAccumulatorsPass());
   InsertCollectivesOptions Collectives = O.Collectives;

@@ -518,7 +518,7 @@ COMPARISONS = [
         "collectives",
         [
             Way("`--strategy=ipu-multi-worker`", graft_collectives, IPU),
-            Way("`--strategy=ipu-multi-worker --bucket-bytes=64M`", graft_collectives, (*IPU, "--bucket-bytes=64M")),
+            Way("`--strategy=ipu-multi-worker --bucket-bytes=0`", graft_collectives, (*IPU, "--bucket-bytes=0")),
             Way("`--strategy=all-reduce`", graft, ("--mode=between-graph", "--strategy=all-reduce")),
         ],
         [

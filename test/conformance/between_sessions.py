@@ -188,8 +188,6 @@ def supervised(tf1, job, server, saver, feeds, config):
     supervisor = tf1.train.Supervisor(
         is_chief=job["index"] == 0,
         logdir=job["folder"],
-        # Or it prepares its session before there are values, of which copies of variables are made.
-        ready_for_local_init_op=tf1.report_uninitialized_variables(tf1.global_variables()),
         saver=saver,
         save_model_secs=0,
         summary_op=None,

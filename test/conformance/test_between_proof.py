@@ -140,3 +140,34 @@ def test_mutants(strategy, workers, request):
             wrong.append((i, broken.graph_def.node[k].name, word, ran.returncode, line))
     assert not wrong, wrong
     assert len(seen) >= 6, seen
+
+
+def test_when_a_session_may_be_prepared(tmp_path):
+    """What says it asks variables and does nothing else, and no step waits for it."""
+    path = harness.export(Spec("mlp_adam", "resource"))
+    files = rewrite(path, 2, 0, "all-reduce")
+    name = "graft/ready_for_local_init_op"
+    for file in files:
+        assert list(harness.read_meta(file).collection_def["ready_for_local_init_op"].node_list.value) == [name + ":0"]
+
+    def refused(edit):
+        meta = harness.read_meta(files[1])
+        edit({node.name: node for node in meta.graph_def.node})
+        broken = str(tmp_path / "broken.meta")
+        with open(broken, "wb") as f:
+            f.write(meta.SerializeToString())
+        ran = certify([files[0], broken], path)
+        return ran.returncode == 1 and name in ran.stderr
+
+    def waits(nodes):
+        nodes["replica_1/loss"].input.append("^" + name)
+
+    def runs(nodes):
+        nodes[name + "/names"].input.append("^init")
+
+    def other(nodes):
+        nodes[name + "/where"].op = "Unique"
+
+    assert refused(waits) and refused(runs) and refused(other)
+    ran = certify(files, path)
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -122,14 +122,29 @@ CASES = [
     (Spec("mlp_clip", "resource"), 2),
     (Spec("embedding", "resource"), 2),
     (Spec("embedding", "ref", BATCH), 3),
+    (Spec("mlp_adam", "resource"), 2, "--bucket-bytes=0"),
 ]
 
 
-@pytest.mark.parametrize("spec,workers", CASES, ids=str)
-def test_steps(spec, workers):
+def collectives(path):
+    """The ops of a file that reduce."""
+    return [node.name for node in harness.read_meta(path).graph_def.node if node.op == "CollectiveReduce"]
+
+
+def test_gradients_travel_together():
+    """They are one collective beside those of the loss's two names; without buckets each has its own."""
+    path = harness.export(Spec("mlp_adam", "resource"))
+    packed, single = ([collectives(file) for file in rewrite(path, 2, *more)[0]] for more in ([], ["--bucket-bytes=0"]))
+    assert [len(found) for found in packed] == [3, 3], packed
+    assert all(len(found) == 6 for found in single), single
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
+def test_steps(case):
     """Initial values, losses and variables of three steps are those of the single device on the global batch."""
+    spec, workers, *flags = case
     want = harness.reference(spec)
-    paths, said = rewrite(harness.export(spec), workers)
+    paths, said = rewrite(harness.export(spec), workers, *flags)
     assert said == ""
     with Workers(paths) as all_of_them:
         all_of_them.run("init")

@@ -295,8 +295,11 @@ bool WorkersJoin::sameDevice(unsigned File, NodeId N, NodeId With) const {
        Was = DeviceName::parse(L->device(With)),
        Own = DeviceName::parse(Files[File].Own),
        Home = DeviceName::parse(Files[File].Home);
-  if (!Is || !Was || !Own || !Home || !G.dataInputs(N).empty() || !Def ||
-      (Def->isStateful() && !G.opName(N).starts_with(op::Placeholder)))
+  auto IsState = [&](Endpoint E) {
+    return G.isRefOutput(E.Node, E.Port) || G.outputType(E) == DT_RESOURCE;
+  };
+  if (!Is || !Was || !Own || !Home || any_of(G.dataInputs(N), IsState) ||
+      !Def || (Def->isStateful() && !G.opName(N).starts_with(op::Placeholder)))
     return false;
   return Is->Job == Own->Job && Is->Task == Own->Task &&
          Was->Job == Home->Job && Was->Task == Home->Task &&
@@ -454,7 +457,7 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
     return true;
   default:
     // The number of the run, and what rows that are fetched wait for.
-    if (To == F.Number || isRows(File, User))
+    if (F.isNumber(To) || isRows(File, User))
       return true;
     return error(File, User,
                  "waits for '" + F.G.name(To) + "', which is no part of it");

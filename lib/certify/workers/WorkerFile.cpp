@@ -71,6 +71,8 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
       Roles[N] = Role::Name;
     else if (Part == part::LocalInit)
       Roles[N] = Role::LocalInit;
+    else if (Part == part::Ready)
+      Roles[N] = Role::Ready;
     if (Roles[N] == Role::Payload)
       ByName[originName(N)] = N;
     else if (Roles[N] == Role::Name)

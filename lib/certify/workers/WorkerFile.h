@@ -9,6 +9,7 @@
 
 #include "lib/graph/Graph.h"
 #include "lib/infer/graph/Variables.h"
+#include "lib/ops/Ops.h"
 #include "lib/program/forms/Messages.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -36,6 +37,7 @@ enum class Role : uint8_t {
   Given,
   Whole,
   LocalInit,
+  Ready,
 };
 
 /// One of the files that are joined.
@@ -62,6 +64,12 @@ struct WorkerFile {
   /// The node called \p Name of the exchange of messages, or NoNode.
   NodeId wire(const llvm::Twine &Name) const {
     return G.find((Scope + "/" + Name).str());
+  }
+  /// Whether \p N is the number of the run, here or in another task.
+  bool isNumber(NodeId N) const {
+    return N == Number ||
+           (is(N, Role::Wire) && G.isOp(N, op::Identity) &&
+            G.node(N).NumData == 1 && G.input(N, 0) == Endpoint{Number, 0});
   }
   /// What reads \p N: the input by which it reads a variable, or -1.
   int readsVariable(NodeId N) const;

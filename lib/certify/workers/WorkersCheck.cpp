@@ -74,6 +74,7 @@ private:
   bool checkAllGiven(NodeId Write);
   bool checkDevices();
   bool checkCopies();
+  bool checkReady();
   bool checkLocalInit();
 
   const Graph &In;
@@ -663,6 +664,33 @@ bool WorkersChecker::checkCopies() {
   return Good;
 }
 
+/// What says when a session may be prepared does nothing else, and is none of
+/// the step.
+bool WorkersChecker::checkReady() {
+  bool Good = true;
+  for (unsigned F = 0; F < Files.size(); ++F) {
+    const WorkerFile &File = Files[F];
+    const Graph &G = File.G;
+    for (NodeId N = 0; N < G.size(); ++N) {
+      if (!G.isLive(N) || !File.is(N, Role::Ready))
+        continue;
+      bool Asks = is_contained({StringRef(op::Const), StringRef(op::Pack),
+                                StringRef(op::LogicalNot), StringRef(op::Where),
+                                StringRef(op::GatherNd),
+                                StringRef(op::VarIsInitializedOp),
+                                StringRef(op::IsVariableInitialized)},
+                               G.opName(N));
+      if (!Asks ||
+          G.anyUse(N, [&](Use U) { return !File.is(U.User, Role::Ready); }))
+        Good = error(F, N, "does more than to say if variables have values");
+      for (Endpoint E : G.inputs(N))
+        if (!File.is(E.Node, Role::Ready) && File.Vars.variableOf(E) == NoNode)
+          Good = error(F, N, "runs '" + G.name(E.Node) + "'");
+    }
+  }
+  return Good;
+}
+
 /// What prepares a session of a worker leaves the variables of others alone.
 bool WorkersChecker::checkLocalInit() {
   bool Good = true;
@@ -701,7 +729,7 @@ bool WorkersChecker::run() {
     Good &= checkWire(Join, Files, F);
   return Good &&
          checkNames() & checkLeads() & checkCommon() & checkBegun() &
-             checkDevices() & checkCopies() & checkLocalInit() &&
+             checkDevices() & checkCopies() & checkLocalInit() & checkReady() &&
          checkWrites();
 }
 

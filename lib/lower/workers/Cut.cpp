@@ -9,6 +9,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/facts/Needs.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/lower/workers/Cutter.h"
 #include "lib/program/forms/WorkerParts.h"
@@ -49,8 +50,9 @@ int Cutter::taskOf(StringRef Device) const {
                                 : static_cast<int>(At - Plan.Tasks.begin());
 }
 
-/// What has no state is where it is read, but for copies, which are, and a
-/// variable that nobody placed is the chief's for all.
+/// What has no state, and is made of nothing that has, is where it is read, but
+/// for copies, which are, and a variable that nobody placed is the chief's for
+/// all.
 void Cutter::moveConstants() {
   for (NodeId Var : Vars.variables())
     if (auto D = DeviceName::parse(G.device(Var)); D && D->Job.empty()) {
@@ -59,13 +61,22 @@ void Cutter::moveConstants() {
       D->Task = Chief->Task;
       G.setDevice(Var, D->Type.empty() ? hostOf(0) : D->str());
     }
-  for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N) || Owner[N] != Common || workerOf(N) ||
-        taskOf(G.device(N)) == Common || taskOf(G.device(N)) == Mine ||
-        !G.dataInputs(N).empty() ||
+  std::vector<bool> Moved(G.size());
+  std::vector<NodeId> Order = topologicalOrder(G);
+  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
+  for (NodeId N : Order) {
+    if (Owner[N] != Common || workerOf(N) || (Loops && Loops->isInLoop(N)) ||
+        !all_of(G.dataInputs(N),
+                [&](Endpoint E) {
+                  return Moved[E.Node] && !G.isRefOutput(E.Node, E.Port) &&
+                         G.outputType(E) != DT_RESOURCE;
+                }) ||
         (isNeed(G.opName(N), G.opDef(N)) &&
          !G.opName(N).starts_with(op::Placeholder)) ||
-        isVariableOp(G.opName(N)))
+        isVariableOp(G.opName(N)) || isLocalHandleOp(G.opName(N)))
+      continue;
+    Moved[N] = true;
+    if (taskOf(G.device(N)) == Common || taskOf(G.device(N)) == Mine)
       continue;
     auto D = DeviceName::parse(G.device(N));
     auto To = DeviceName::parse(Plan.Tasks[static_cast<size_t>(Mine)]);
@@ -108,10 +119,21 @@ void Cutter::dropWaits(ArrayRef<NodeId> Order) {
 }
 
 void Cutter::removeOthers() {
+  auto IsOther = [&](Endpoint E) {
+    return Owner[E.Node] != Common && Owner[E.Node] != Mine;
+  };
   std::vector<NodeId> Gone;
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && Owner[N] != Common && Owner[N] != Mine)
+    if (G.isLive(N) && IsOther({N, 0}))
       Gone.push_back(N);
+  // What waits for copies waits for those of this worker.
+  for (NodeId N = 0; N < Waiting.size(); ++N)
+    if (Waiting[N] && any_of(G.controlInputs(N), IsOther)) {
+      SmallVector<Endpoint, 8> Inputs(G.dataInputs(N));
+      copy_if(G.controlInputs(N), std::back_inserter(Inputs),
+              [&](Endpoint E) { return !IsOther(E); });
+      G.setInputs(N, Inputs);
+    }
   for (NodeId N : Gone)
     G.setInputs(N, {});
   for (NodeId N : Gone)

@@ -90,11 +90,13 @@ private:
     return G.isOp(N, op::Split) && G.hasAttr(N, StampAttr);
   }
   std::optional<unsigned> workerOf(NodeId N) const;
+  bool isWaiting(NodeId N) const { return N < Waiting.size() && Waiting[N]; }
   void markRefreshes(Inserted Kind);
   bool isFirstValue(NodeId N) const;
   bool isOnce(NodeId N) const;
   int ownerOfMade(NodeId N) const;
   void findOwners();
+  void findWaiting(llvm::ArrayRef<NodeId> Order, const std::vector<bool> &Made);
   void spread(std::vector<NodeId> Work, std::vector<bool> &Made) const;
 
   // Feeds.cpp
@@ -109,8 +111,11 @@ private:
 
   // Gates.cpp
   void gateWrites();
+  std::vector<bool>
+  givenBefore(llvm::ArrayRef<size_t> Names, int Worker,
+              const llvm::DenseMap<NodeId, std::vector<size_t>> &Takes) const;
   void gate(llvm::ArrayRef<NodeId> Group, int Worker,
-            const std::vector<bool> &Leads);
+            const std::vector<bool> &Leads, const std::vector<bool> &Given);
   llvm::SmallVector<NodeId, 4> readsOf(NodeId Var) const;
   bool isTakenHere(NodeId Read, int Worker) const;
   NodeId taken(NodeId Read, int Worker);
@@ -158,6 +163,9 @@ private:
   unsigned Workers;
   std::string Scope; ///< Of all nodes that are added.
   std::vector<int> Owner;
+  /// By node of the graph for all: every worker has it, and waits there for its
+  /// own copies of something.
+  std::vector<bool> Waiting;
   llvm::DenseMap<NodeId, int> Given; ///< Owners of what shareFeeds() adds.
   std::vector<Channel> Channels;
   llvm::DenseMap<std::pair<uint64_t, int>, unsigned> Numbers;
@@ -183,7 +191,7 @@ template <typename Fn> void Cutter::forEachBehind(NodeId N, Fn F) const {
   while (!Work.empty()) {
     NodeId At = Work.back();
     Work.pop_back();
-    if (Owner[At] == Common || !Seen.insert(At).second)
+    if ((Owner[At] == Common && !isWaiting(At)) || !Seen.insert(At).second)
       continue;
     F(At);
     for (Endpoint E : G.inputs(At))

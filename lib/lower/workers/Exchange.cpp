@@ -96,13 +96,15 @@ std::vector<unsigned> Cutter::levels() const {
   auto Pass = [&] {
     bool Changed = false;
     for (NodeId N : Order) {
-      if (Owner[N] == Common)
+      if (Owner[N] == Common && !isWaiting(N))
         continue;
       unsigned L = Level[N];
-      for (Endpoint E : G.inputs(N))
-        if (Owner[E.Node] != Common)
-          L = std::max(L, Level[E.Node] + unsigned(Owner[E.Node] != Owner[N] &&
-                                                   !isFeedSplit(E.Node)));
+      for (Endpoint E : G.inputs(N)) {
+        bool Sends = Owner[E.Node] != Common && Owner[N] != Common &&
+                     Owner[E.Node] != Owner[N] && !isFeedSplit(E.Node);
+        if (Owner[E.Node] != Common || isWaiting(E.Node))
+          L = std::max(L, Level[E.Node] + unsigned(Sends));
+      }
       Changed |= L != Level[N];
       Level[N] = L;
     }

@@ -11,6 +11,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <map>
 
 using namespace llvm;
@@ -21,13 +22,20 @@ namespace graft {
 /// waits until all others have read it. Writes of one worker that every name
 /// runs together wait for the same.
 void Cutter::gateWrites() {
-  DenseMap<NodeId, std::vector<size_t>> Runs;
+  DenseMap<NodeId, std::vector<size_t>> Runs, Takes;
+  auto TakesOther = [&](NodeId N) {
+    return !Rows.contains(N) && any_of(G.inputs(N), [&](Endpoint E) {
+      return Owner[E.Node] > 0 && !isFeedSplit(E.Node);
+    });
+  };
   std::vector<NodeId> Writes;
   for (auto [I, Name] : enumerate(Plan.Names)) {
     NodeId N = G.find(Name);
     if (N == NoNode || Owner[N] != 0)
       continue;
     forEachBehind(N, [&, I = I](NodeId At) {
+      if (Owner[At] == 0 && TakesOther(At))
+        Takes[At].push_back(I);
       if (!Vars.isUpdate(G, At))
         return;
       std::vector<size_t> &Of = Runs[At];
@@ -52,15 +60,51 @@ void Cutter::gateWrites() {
                                (Owner[N] == Common && G.anyUse(N, [&](Use U) {
                                  return Leads[U.User];
                                })));
-    for (const auto &[Key, Group] : WriteGroups)
-      if (Key.second != Worker)
-        gate(Group, Worker, Leads);
+    for (const auto &[Key, Group] : WriteGroups) {
+      if (Key.second == Worker)
+        continue;
+      std::vector<bool> Given;
+      if (Key.second == 0)
+        Given = givenBefore(Key.first, Worker, Takes);
+      gate(Group, Worker, Leads, Given);
+    }
   }
 }
 
-/// Has the writes \p Group wait for the reads of \p Worker of what they write.
+/// What of \p Worker is behind what it gives the chief whenever one of \p Names
+/// is run, before any write: writes of the chief wait for that (gateOnAll).
+/// \p Takes says by node of the chief which names run it.
+std::vector<bool>
+Cutter::givenBefore(ArrayRef<size_t> Names, int Worker,
+                    const DenseMap<NodeId, std::vector<size_t>> &Takes) const {
+  std::vector<bool> Given(G.size());
+  std::vector<NodeId> Work;
+  for (const auto &[N, Of] : Takes)
+    if (std::includes(Of.begin(), Of.end(), Names.begin(), Names.end()))
+      for (Endpoint E : G.inputs(N))
+        if (Owner[E.Node] == Worker && E.Node < AfterWrites.size() &&
+            !AfterWrites[E.Node] && !isFeedSplit(E.Node) &&
+            !Conditionals->contain(E))
+          Work.push_back(E.Node);
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    if (Given[N])
+      continue;
+    Given[N] = true;
+    for (Endpoint E : G.inputs(N))
+      if (Owner[E.Node] == Worker || Owner[E.Node] == Common)
+        Work.push_back(E.Node);
+  }
+  return Given;
+}
+
+/// Has the writes \p Group wait for the reads of \p Worker of what they write,
+/// unless they wait for what is made of these: \p Given. A reference may be
+/// read later than the node that gives it runs, a handle is not.
 void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
-                  const std::vector<bool> &Leads) {
+                  const std::vector<bool> &Leads,
+                  const std::vector<bool> &Given) {
   SmallVector<Endpoint, 8> Reads;
   DenseSet<NodeId> Written;
   for (NodeId Write : Group)
@@ -68,7 +112,9 @@ void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
       if (NodeId Var = Vars.variableOf(G.input(Write, I));
           Var != NoNode && Written.insert(Var).second)
         for (NodeId Read : readsOf(Var)) {
-          if (!Leads[Read])
+          bool ByHandle = G.outputType(G.input(Read, 0)) == DT_RESOURCE;
+          if (!Leads[Read] || (!Given.empty() && Given[Read] && ByHandle &&
+                               !Conditionals->contain({Read, ControlPort})))
             continue;
           Endpoint Ends{isTakenHere(Read, Worker) ? taken(Read, Worker) : Read,
                         ControlPort};

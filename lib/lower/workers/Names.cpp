@@ -182,6 +182,8 @@ void Cutter::writeName(unsigned Number) {
         for (unsigned Port = 0; Port < Outputs; ++Port)
           Values.push_back({Received[M].Get, Port});
   } else if (Outputs == 0) {
+    if (taskOf(Device) == Common)
+      Device = hostOf(Mine);
     Waits.push_back(N);
   }
   StringRef Op = Outputs == 0   ? op::NoOp

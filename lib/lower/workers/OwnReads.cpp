@@ -158,7 +158,7 @@ void Cutter::readAfterBegin() {
       N = From;
       Input = 0;
     }
-    G.addControlInput(Now(N), Wire->number());
+    G.addControlInput(Now(N), Wire->numberNear(G.device(Now(N))));
   };
   for (NodeId N : Order) {
     if (!InRun[N] || !(Again[N] || IsOwn(N)))

@@ -6,6 +6,8 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/facts/Needs.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/lower/workers/Cutter.h"
 
@@ -118,11 +120,58 @@ void Cutter::findOwners() {
   }
   spread(std::move(Work), Made);
   markRefreshes(Inserted::No);
+  findWaiting(Order, Made);
   // A copy is its worker's; all else that is made of rows is worker 0's.
   Owner.assign(G.size(), Common);
   for (NodeId N : Order)
-    if (Made[N])
+    if (Made[N] && !Waiting[N])
       Owner[N] = ownerOfMade(N);
+}
+
+/// Finds of \p Made, in \p Order, what is made of no rows and only waits for
+/// copies that have no effect and are always there, as the group of the
+/// gradients of a division does: nobody can tell that a worker waits for its
+/// own copies only.
+void Cutter::findWaiting(ArrayRef<NodeId> Order,
+                         const std::vector<bool> &Made) {
+  StringSet<> Numbered, Origins, Runs;
+  for (NodeId N : Order)
+    if (numberOfCopy(G.name(N), Plan.Word)) {
+      Numbered.insert(G.name(N));
+      Origins.insert(originOfCopy(G.name(N), Plan.Word));
+    }
+  for (StringRef Name : Plan.Names)
+    Runs.insert(Name);
+  auto IsCopy = [&](NodeId N) {
+    StringRef Name = G.name(N);
+    // Copy 0 may have the name of what it is a copy of, or a merged value.
+    return workerOf(N).has_value() ||
+           (Origins.contains(Name) &&
+            !Numbered.contains((Plan.Word + "0/" + Name).str()));
+  };
+  std::optional<Conditions> When;
+  if (Conditions::any(G))
+    When.emplace(G, Order);
+  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
+  std::vector<bool> HasEffect(G.size());
+  Waiting.assign(G.size(), false);
+  for (NodeId N : Order) {
+    HasEffect[N] =
+        Vars.isUpdate(G, N) ||
+        (isNeed(G.opName(N), G.opDef(N)) &&
+         !G.opName(N).starts_with(op::Placeholder)) ||
+        any_of(G.inputs(N), [&](Endpoint E) { return HasEffect[E.Node]; });
+    auto IsOpen = [&](NodeId Of) {
+      return !HasEffect[Of] && (!When || When->of(Of).empty()) &&
+             !(Loops && Loops->isInLoop(Of));
+    };
+    Waiting[N] = Made[N] && !isSplit(N) && !IsCopy(N) && IsOpen(N) &&
+                 !Runs.contains(G.name(N)) && G.hasUses(N) &&
+                 all_of(G.inputs(N), [&](Endpoint E) {
+                   return !Made[E.Node] || Waiting[E.Node] ||
+                          (E.isControl() && IsCopy(E.Node) && IsOpen(E.Node));
+                 });
+  }
 }
 
 /// Whose \p N is, which is made of rows.

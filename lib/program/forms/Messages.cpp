@@ -6,10 +6,13 @@
 
 #include "lib/program/forms/Messages.h"
 
+#include "lib/graph/DeviceName.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/WorkerParts.h"
 
 #include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
 
 using namespace llvm;
 
@@ -388,6 +391,49 @@ void Messages::begin(unsigned Names, ArrayRef<MessageQueue> Marked,
   High = {of("number_end", op::Add, {Low, {Rest, 0}}, P.Home), 0};
 }
 
+static std::string onDevice(StringRef Name, StringRef Device) {
+  std::string Result = (Name + "_on" + Device).str();
+  std::replace(Result.begin(), Result.end(), ':', '.');
+  return Result;
+}
+
+/// \p Which, the number or the least of this run, on \p Device, to which it
+/// goes once.
+Endpoint Messages::on(StringRef Device, Endpoint Which) {
+  if (Device == G.device(Which.Node))
+    return Which;
+  bool IsNumber = Which == Number;
+  std::string Name = onDevice(IsNumber ? "number" : "number_begin", Device);
+  auto [It, New] = Known.try_emplace(Name);
+  if (New) {
+    It->second = of(Name, op::Identity, Which, Device);
+    if (IsNumber)
+      Brought.push_back(It->second);
+  }
+  return {It->second, 0};
+}
+
+Endpoint Messages::highOn(StringRef Device) {
+  if (Device == P.Home)
+    return High;
+  std::string Name = onDevice("number_end", Device);
+  Endpoint Least = on(Device, Low);
+  auto [It, New] = Known.try_emplace(Name);
+  if (New) {
+    NodeId Rest = ints(onDevice("rest", Device), Spacing - 2, Device);
+    It->second = of(Name, op::Add, {Least, {Rest, 0}}, Device);
+  }
+  return {It->second, 0};
+}
+
+NodeId Messages::numberNear(StringRef Device) const {
+  auto Task = jobAndTask(Device);
+  for (NodeId N : Brought)
+    if (Task && jobAndTask(G.device(N)) == Task)
+      return N;
+  return Number.Node;
+}
+
 NodeId Messages::end(unsigned Name, ArrayRef<NodeId> After,
                      ArrayRef<OwnCopy> Copies) {
   std::string Of = std::to_string(Name);
@@ -437,7 +483,7 @@ NodeId Messages::close() {
 
 NodeId Messages::put(const MessageQueue &Q, ArrayRef<Endpoint> Values,
                      ArrayRef<NodeId> After) {
-  SmallVector<Endpoint, 8> All{Number};
+  SmallVector<Endpoint, 8> All{on(Q.Device, Number)};
   All.append(Values.begin(), Values.end());
   NodeId Put = enqueue("put", Q, All, After);
   G.setStringAttr(Put, PartAttr, part::Put);
@@ -446,11 +492,11 @@ NodeId Messages::put(const MessageQueue &Q, ArrayRef<Endpoint> Values,
 
 Messages::Received Messages::get(const MessageQueue &Q,
                                  std::optional<Endpoint> Exact) {
-  SmallVector<Endpoint, 8> Taken = take(Q, Exact.value_or(Low));
+  SmallVector<Endpoint, 8> Taken = take(Q, Exact ? *Exact : on(Q.Device, Low));
   Received R;
   R.Key = Taken.front();
   NodeId Good = of(Q.Name + "/is_own", op::LessEqual,
-                   {R.Key, Exact.value_or(High)}, Q.Device);
+                   {R.Key, Exact ? *Exact : highOn(Q.Device)}, Q.Device);
   NodeId Check =
       check(Q.Name, {Good, 0},
             P.Mine == 0 ? "a worker was started again in the middle of this "

@@ -76,8 +76,9 @@ public:
   /// each worker. \p Copies are variables of the worker.
   void begin(unsigned Names, llvm::ArrayRef<MessageQueue> Marked,
              llvm::ArrayRef<OwnCopy> Copies = {});
-  /// What waits for it runs after the chief has begun the run.
-  NodeId number() const { return Number.Node; }
+  /// What waits for it runs after the chief has begun the run: the number, in
+  /// the task of \p Device if it is there.
+  NodeId numberNear(llvm::StringRef Device) const;
 
   /// Sends \p Values after \p After.
   NodeId put(const MessageQueue &Q, llvm::ArrayRef<Endpoint> Values,
@@ -149,12 +150,15 @@ private:
   Endpoint workerBegins(llvm::ArrayRef<MessageQueue> Marked,
                         llvm::ArrayRef<OwnCopy> Copies);
   MessageQueue beginQueue(unsigned Worker) const;
+  Endpoint on(llvm::StringRef Device, Endpoint Which);
+  Endpoint highOn(llvm::StringRef Device);
 
   Graph &G;
   Place P;
   NodeId After;
   llvm::StringMap<NodeId> Known; ///< Queues, tables and constants.
   Endpoint Number, Low, High;
+  std::vector<NodeId> Brought; ///< The number on other devices.
   Endpoint CutShort; ///< Of a worker: whether the run before this one was.
   std::vector<NodeId> Started; ///< To be run by every run.
 };

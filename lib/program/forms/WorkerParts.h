@@ -56,6 +56,8 @@ inline constexpr llvm::StringLiteral Given = "given";
 inline constexpr llvm::StringLiteral Whole = "whole";
 /// What prepares a session, as far as it is the worker's.
 inline constexpr llvm::StringLiteral LocalInit = "local-init";
+/// Says when that may be run.
+inline constexpr llvm::StringLiteral Ready = "ready";
 // Of workers that do not wait, on variables: all have it, or each its own.
 inline constexpr llvm::StringLiteral Shared = "shared";
 inline constexpr llvm::StringLiteral Local = "local";
