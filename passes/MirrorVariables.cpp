@@ -17,8 +17,9 @@
 // the writer in the input writes all copies.
 //
 // A variable that no replica uses in place, and whose value no replica reads
-// except as a scalar (counters, learning rates, beta powers), stays once unless
-// a rule names it.
+// except as a scalar (counters, learning rates), stays once unless a rule names
+// it, or replicas take so many reads of it (beta powers, once for each variable
+// that is trained) that to send them costs more than to write copies.
 //
 // So it is with sync-on-read variables, whose copies each replica writes for
 // itself (lib/infer/types/VariableStates.cpp), and with replicated ones, whose
@@ -75,6 +76,9 @@ private:
   const VariableIndex *Vars = nullptr;
   DenseSet<NodeId> Named; ///< By a rule.
   unsigned Replicas = 0;
+  bool SpreadsScalars = false;
+  /// As many reads of a scalar are sent rather than copies written.
+  static constexpr unsigned FewReads = 2;
   uint64_t *Mirrored = nullptr;
 };
 
@@ -82,23 +86,29 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
   if (G->node(Var).Plan != Policy::Mirrored || Named.contains(Var))
     return true;
   bool Result = false, IsRead = false;
+  unsigned NumReads = 0, NumWrites = 0;
   forEachUse(Var, [&](Use U) {
     if (Result)
       return;
     if (G->isPerReplica(U.User) && Vars->usesInPlace(*G, U.User, U.Index)) {
       Result = true;
     } else if (Vars->isUpdate(*G, U.User)) {
+      ++NumWrites;
       Result = any_of(G->dataInputs(U.User),
                       [&](Endpoint E) { return G->isPerReplica(E.Node); });
-    } else if (!IsRead) {
+    } else if (G->isPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
+                 return G->isData(Reader) && G->isPerReplica(Reader.User);
+               })) {
       // What reads the value, itself or through one op.
-      IsRead = G->isPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
-        return G->isData(Reader) && G->isPerReplica(Reader.User);
-      });
+      IsRead = true;
+      ++NumReads;
     }
   });
   if (Result || !IsRead)
     return Result;
+  // A read by replicas is sent to each of them, and so is a write to copies.
+  if (NumReads > std::max(FewReads, NumWrites) && SpreadsScalars)
+    return true;
   auto Shape = G->shapeAttr(Var, "shape");
   return !Shape || Shape->UnknownRank || !Shape->Dims.empty();
 }
@@ -263,6 +273,9 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
+  // A TPU takes a scalar as an operand of its computation, however often.
+  SpreadsScalars = Devices.Node != NoNode &&
+                   hostDevice(Devices.Devices[0]) == Devices.Devices[0];
   bool HasRules = !Options.Rules->empty(); // or slots that were changed
   if (Devices.Node == NoNode && !HasRules)
     return PassResult::Unchanged;
@@ -290,7 +303,7 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
       Diags
           .remark("variable", G->name(Var),
                   "is unreplicated: no replica writes it, or reads it other "
-                  "than as a scalar")
+                  "than as a scalar, a few times")
           .Facts = {{"policy", "once"}};
   if (Found.empty())
     return HasRules ? PassResult::Changed : PassResult::Unchanged;
