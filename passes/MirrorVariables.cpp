@@ -17,8 +17,9 @@
 // the writer in the input writes all copies.
 //
 // A variable that no replica uses in place, and whose value no replica reads
-// except as a scalar (counters, learning rates, beta powers), stays once unless
-// a rule names it.
+// except as a scalar (counters, learning rates), stays once unless a rule names
+// it, or replicas take so many reads of it (beta powers, once for each variable
+// that is trained) that to send them costs more than to write copies.
 //
 // So it is with sync-on-read variables, whose copies each replica writes for
 // itself (lib/infer/types/VariableStates.cpp): one that the graph declares and
@@ -77,6 +78,9 @@ private:
   const VariableIndex *Vars = nullptr;
   DenseSet<NodeId> Named; ///< By a rule.
   unsigned Replicas = 0;
+  bool SpreadsScalars = false;
+  /// As many reads of a scalar are sent rather than copies written.
+  static constexpr unsigned FewReads = 2;
   uint64_t *Mirrored = nullptr;
 };
 
@@ -85,6 +89,7 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
   if (Plan == Policy::Replicated || Named.contains(Var))
     return true;
   bool Result = false, IsRead = false;
+  unsigned NumReads = 0, NumWrites = 0;
   forEachUse(Var, [&](Use U) {
     if (Plan == Policy::SyncOnRead && !Result)
       Result = Vars->isUpdate(*G, U.User) && isInStep(*G, *Vars, U.User);
@@ -93,17 +98,22 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
     if (G->isPerReplica(U.User) && Vars->usesInPlace(*G, U.User, U.Index)) {
       Result = true;
     } else if (Vars->isUpdate(*G, U.User)) {
+      ++NumWrites;
       Result = any_of(G->dataInputs(U.User),
                       [&](Endpoint E) { return G->isPerReplica(E.Node); });
-    } else if (!IsRead) {
+    } else if (G->isPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
+                 return G->isData(Reader) && G->isPerReplica(Reader.User);
+               })) {
       // What reads the value, itself or through one op.
-      IsRead = G->isPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
-        return G->isData(Reader) && G->isPerReplica(Reader.User);
-      });
+      IsRead = true;
+      ++NumReads;
     }
   });
   if (Result || !IsRead)
     return Result;
+  // A read by replicas is sent to each of them, and so is a write to copies.
+  if (NumReads > std::max(FewReads, NumWrites) && SpreadsScalars)
+    return true;
   auto Shape = G->shapeAttr(Var, "shape");
   return !Shape || Shape->UnknownRank || !Shape->Dims.empty();
 }
@@ -268,6 +278,9 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
+  // A TPU takes a scalar as an operand of its computation, however often.
+  SpreadsScalars = Devices.Node != NoNode &&
+                   hostDevice(Devices.Devices[0]) == Devices.Devices[0];
   bool HasRules = !Options.Rules->empty(); // or slots that were changed
   if (Devices.Node == NoNode && !HasRules)
     return PassResult::Unchanged;
@@ -295,7 +308,7 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
       Diags
           .remark("variable", G->name(Var),
                   "is unreplicated: no replica writes it, or reads it other "
-                  "than as a scalar")
+                  "than as a scalar, a few times")
           .Facts = {{"policy", "once"}};
   if (Found.empty())
     return HasRules ? PassResult::Changed : PassResult::Unchanged;

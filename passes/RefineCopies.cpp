@@ -9,7 +9,8 @@
 //   - a value that is true on every replica and that only once-ops read is
 //     computed once (what is saved, the norm of a reduced gradient that is
 //     printed, the clipping before the update of a shared variable);
-//   - a small constant that only replicas read exists per replica;
+//   - a small constant that only replicas read exists per replica, and so does
+//     a small value that is made of such constants;
 //   - a barrier between nodes of replicas exists per replica.
 //
 //     r = ReadVariableOp*(w)          r = ReadVariableOp(w/pick)
@@ -23,6 +24,7 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
@@ -42,9 +44,9 @@ public:
   static constexpr PassInfo Info = {
       "refine-copies", "Compute equal values where they are used",
       "Makes nodes unreplicated whose value is equal on all replicas and is\n"
-      "read only by unreplicated nodes, and makes small constants and "
-      "barriers\n"
-      "per-replica that only per-replica nodes use."};
+      "read only by unreplicated nodes, and makes small constants, what is "
+      "made\n"
+      "of them, and barriers per-replica that only per-replica nodes use."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -52,14 +54,18 @@ private:
   /// What is asked of an op.
   enum Role : uint8_t {
     Other,
-    Pure, ///< Has no effect but its outputs.
+    Pure,  ///< Has no effect but its outputs.
+    Value, ///< And these follow from its inputs.
     Const,
     NoOp,
   };
   static Role roleOf(StringRef Op, const OpDef *Def);
 
   bool computesOnce(NodeId N) const;
+  bool isSmall(NodeId N) const;
+  std::vector<bool> findConstant(const LoopInfo *Loops) const;
   bool onlyReplicasUse(NodeId N, bool Data) const;
+  bool onlyReplicasTake(NodeId N) const;
 
   Graph *G = nullptr;
   const ProgramFacts *Facts = nullptr;
@@ -75,7 +81,15 @@ RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
   bool IsPure = Def ? (!Def->isStateful() || Def->readsVariable()) &&
                           Def->update().Kind == UpdateKind::None
                     : Op == ScaleOp;
-  return IsPure ? Pure : Other;
+  if (!IsPure)
+    return Other;
+  // Each replica may take branches of its own, and what can be fed stays one.
+  bool Follows =
+      Def && !Def->isStateful() && ruleOf(Op).Type &&
+      (traitsOf(Op) &
+       (trait::Draws | trait::DrawsRows | trait::Once | trait::Handle)) == 0 &&
+      Op != op::Switch && Op != op::Merge && Op != op::PlaceholderWithDefault;
+  return Follows ? Value : Pure;
 }
 
 /// Whether a per-replica node may as well run once: pure, of true inputs, and
@@ -120,6 +134,51 @@ bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   return Any && !Other;
 }
 
+/// Whether replicas take the value of \p N and nothing else takes it, or waits
+/// for it.
+bool RefineCopies::onlyReplicasTake(NodeId N) const {
+  bool Any = false;
+  bool Other = G->anyUse(N, [&](Use U) {
+    Any |= G->isData(U);
+    return !G->isPerReplica(U.User) || Facts->Vars.isUpdate(*G, U.User) ||
+           G->node(U.User).Flags & NF_ElidePrimary;
+  });
+  return Any && !Other;
+}
+
+/// Whether \p N has outputs, and they are as small as a constant that is
+/// copied.
+bool RefineCopies::isSmall(NodeId N) const {
+  unsigned NumOutputs = Facts->Dims.numOutputs(N);
+  for (unsigned Port = 0; Port < NumOutputs; ++Port) {
+    auto Elements = staticElements(Facts->Dims, {N, Port});
+    if (!Elements || *Elements > *Options.ConstantBytes / 8 ||
+        !Facts->Dims.isPlain({N, Port}) ||
+        !Facts->Types.type({N, Port}).isTrue())
+      return false;
+  }
+  return NumOutputs != 0;
+}
+
+/// The nodes that exist once and have small values which follow from constants
+/// alone.
+std::vector<bool> RefineCopies::findConstant(const LoopInfo *Loops) const {
+  std::vector<bool> Result(G->size());
+  for (NodeId N : Facts->Order) {
+    const Node &This = G->node(N);
+    if (This.Count != Copies::Once)
+      continue;
+    uint8_t Role = (*Roles)[This];
+    Result[N] =
+        Role == Const ||
+        (Role == Value && This.NumData != 0 && This.Kind == Inserted::No &&
+         !(Loops && Loops->isInLoop(N)) &&
+         all_of(G->dataInputs(N), [&](Endpoint E) { return Result[E.Node]; }) &&
+         isSmall(N));
+  }
+  return Result;
+}
+
 PassResult RefineCopies::run(Module &M, DiagnosticEngine &) {
   G = &M.graph();
   if (readMesh(*G).Node == NoNode)
@@ -129,6 +188,7 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &) {
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Facts->Order);
   PerOp Table(*G, roleOf);
   Roles = &Table;
+  std::vector<bool> IsConstant = findConstant(Loops.get());
   bool Changed = false;
   auto Set = [&](NodeId N, Copies Count) {
     G->node(N).Count = Count;
@@ -151,6 +211,8 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &) {
     uint8_t Role = Table[G->node(N)];
     if (Role == Const && G->node(N).AttrSize <= Options.ConstantBytes &&
         G->node(N).Kind == Inserted::No && onlyReplicasUse(N, true))
+      Set(N, Copies::PerReplica);
+    else if (Role == Value && IsConstant[N] && onlyReplicasTake(N))
       Set(N, Copies::PerReplica);
     else if (Role == NoOp && onlyReplicasUse(N, false) &&
              any_of(G->inputs(N),

@@ -596,10 +596,7 @@ InputDevices devicesOf(const Graph &G) {
     if (Used[Id])
       See(G.deviceName(Id));
   if (mayCall(G))
-    FunctionLibrary(G).forEach([&](const tensorflow::FunctionDef &Def) {
-      for (const tensorflow::NodeDef &Node : Def.node_def())
-        See(Node.device());
-    });
+    forEachBodyDevice(G, See);
   Result.Accelerators.assign(Found.begin(), Found.end());
   return Result;
 }

@@ -19,6 +19,7 @@
 
 #include "tensorflow/core/framework/function.pb.h"
 
+#include "google/protobuf/arena.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -333,7 +334,10 @@ private:
   DiagnosticEngine &Diags;
   ErrorCap Errors;
   unsigned Faults = 0;
-  tensorflow::FunctionDefLibrary Library;
+  google::protobuf::Arena Memory; ///< Freed at once.
+  tensorflow::FunctionDefLibrary &Library =
+      *google::protobuf::Arena::CreateMessage<tensorflow::FunctionDefLibrary>(
+          &Memory);
   std::vector<const FunctionDef *> InOrder;
   FunctionsByName ByName;
   DenseSet<const FunctionDef *> IsReached;

@@ -166,12 +166,12 @@ private:
       case BytesKind::Opaque:
         break;
       case BytesKind::Variable:
-        parsed<tensorflow::VariableDef>(Bytes, [&](const auto &V) {
-          name(P, V.variable_name());
-          name(P, V.initial_value_name());
-          name(P, V.initializer_name());
-          name(P, V.snapshot_name());
-        });
+        if (Variable.ParseFromString(Bytes)) {
+          name(P, Variable.variable_name());
+          name(P, Variable.initial_value_name());
+          name(P, Variable.initializer_name());
+          name(P, Variable.snapshot_name());
+        }
         break;
       case BytesKind::Saver:
         parsed<tensorflow::SaverDef>(Bytes,
@@ -199,6 +199,7 @@ private:
 
   const tensorflow::MetaGraphDef &Meta;
   Visitor Visit;
+  tensorflow::VariableDef Variable; ///< There are many, of equal sizes.
 };
 
 /// Whether \p Name is that of copy 0 of a local node; \p Word is in the names

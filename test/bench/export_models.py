@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exports training graphs of real size with TensorFlow (tensorflow-cpu 2.21), for performance.py.
+"""Exports training graphs of real size with TensorFlow (tensorflow-cpu 2.21), for performance.py and inputs.py.
 
     resnet50.meta     ResNet-50 v1: bottleneck blocks, fused batch norm, penalties, Momentum
     bert_large.meta   BERT-large: 24 layers, hidden 1024, masked words, clipping by the global norm, Adam
+    inception.meta    Inception v3: 94 convolutions with fused batch norms, side head, Momentum
+    lstm.meta         two layers of LSTM, unrolled over 656 words
+    functions.meta    a chain of layers, each a function, with what TensorFlow makes of their gradients
+    variables.meta    10,000 variables, each used once
 
 Weights are initializers, so the files hold graphs and no parameters.
 
@@ -164,7 +168,115 @@ def bert_large(layers=24, hidden=1024, heads=16, length=128, words=30522):
     optimizer.apply_gradients(zip(gradients, variables), global_step=step, name="train_op")
 
 
-MODELS = {"resnet50": resnet50, "bert_large": bert_large}
+# --- Inception v3 ---
+
+
+def unit(x, name, filters, size, stride=1, padding="SAME"):
+    """A convolution with its batch norm; `size` is a number or two."""
+    height, width = size if isinstance(size, tuple) else (size, size)
+    with tf1.variable_scope(name):
+        kernel = variable("kernel", [height, width, int(x.shape[-1]), filters], normal())
+        return tf.nn.relu(batch_norm("bn", tf.nn.conv2d(x, kernel, stride, padding)))
+
+
+def branches(x, name, *paths, pool=None, stride=1):
+    """Paths of units side by side, and one of a pool. A unit that is a tuple of two ends its path in both."""
+    results = []
+    with tf1.variable_scope(name):
+        for index, path in enumerate(paths):
+            h, ends = x, []
+            for depth, each in enumerate(path):
+                last = depth == len(path) - 1
+                kind = {"stride": stride, "padding": "VALID"} if last and stride > 1 else {}
+                if isinstance(each, list):
+                    ends = [unit(h, f"path_{index}/{depth}_{k}", *one) for k, one in enumerate(each)]
+                else:
+                    h = unit(h, f"path_{index}/{depth}", *each, **kind)
+            results += ends or [h]
+        if stride > 1:
+            results.append(tf.nn.max_pool2d(x, 3, stride, "VALID"))
+        elif pool:
+            results.append(unit(tf.nn.avg_pool2d(x, 3, 1, "SAME"), "pool", pool, 1))
+        return tf.concat(results, 3)
+
+
+def inception():
+    images = tf1.placeholder(tf.float32, [None, 299, 299, 3], name="images")
+    labels = tf1.placeholder(tf.int32, [None], name="labels")
+    x = images
+    for index, (filters, size, stride, padding) in enumerate(
+        [(32, 3, 2, "VALID"), (32, 3, 1, "VALID"), (64, 3, 1, "SAME"), (0, 3, 2, "VALID"), (80, 1, 1, "VALID"),
+         (192, 3, 1, "VALID"), (0, 3, 2, "VALID")]
+    ):
+        x = unit(x, f"stem_{index}", filters, size, stride, padding) if filters else tf.nn.max_pool2d(x, size, 2, padding)
+    for index, pool in enumerate((32, 64, 64)):
+        x = branches(x, f"a_{index}", [(64, 1)], [(48, 1), (64, 5)], [(64, 1), (96, 3), (96, 3)], pool=pool)
+    x = branches(x, "b", [(384, 3)], [(64, 1), (96, 3), (96, 3)], stride=2)
+    for index, n in enumerate((128, 160, 160, 192)):
+        long = [(n, 1), (n, (7, 1)), (n, (1, 7)), (n, (7, 1)), (192, (1, 7))]
+        x = branches(x, f"c_{index}", [(192, 1)], [(n, 1), (n, (1, 7)), (192, (7, 1))], long, pool=192)
+    side = unit(unit(tf.nn.avg_pool2d(x, 5, 3, "VALID"), "side_0", 128, 1), "side_1", 768, 5, 1, "VALID")
+    side = dense("side_logits", tf.reduce_mean(side, [1, 2]), 1000, 768)
+    x = branches(x, "d", [(192, 1), (320, 3)], [(192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3)], stride=2)
+    for index in range(2):
+        both = [(384, (1, 3)), (384, (3, 1))]
+        x = branches(x, f"e_{index}", [(320, 1)], [(384, 1), both], [(448, 1), (384, 3), both], pool=192)
+    logits = dense("logits", tf.reduce_mean(x, [1, 2]), 1000, 2048)
+    losses = [tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=l) for l in (logits, side)]
+    loss = tf.add(tf.reduce_mean(losses[0]), 0.4 * tf.reduce_mean(losses[1]), name="loss")
+    with tf.control_dependencies(tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)):
+        step = tf1.train.get_or_create_global_step()
+        tf1.train.MomentumOptimizer(0.01, 0.9).minimize(loss, global_step=step, name="train_op")
+
+
+# --- Many nodes, functions, variables ---
+
+
+def lstm(words=656, units=64):
+    x, y = tf1.placeholder(tf.float32, [None, words, units], name="x"), tf1.placeholder(tf.int32, [None], name="y")
+    steps = tf.unstack(x, words, 1)
+    for layer in range(2):
+        w = variable(f"w{layer}", [2 * units, 4 * units], normal())
+        b = variable(f"b{layer}", [4 * units], tf1.zeros_initializer())
+        c = h = tf.zeros([tf.shape(x)[0], units])
+        for index, word in enumerate(steps):
+            i, j, f, o = tf.split(tf.matmul(tf.concat([word, h], 1), w) + b, 4, 1)
+            c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+            steps[index] = h = tf.tanh(c) * tf.sigmoid(o)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=dense("logits", h, 10, units))
+    tf1.train.AdamOptimizer(1e-3).minimize(tf.reduce_mean(losses, name="loss"), name="train_op")
+
+
+def functions(layers=1667, width=8):
+    h = x = tf1.placeholder(tf.float32, [None, width], name="x")
+    kernel = variable("kernel", [width, width], normal())
+    for layer in range(layers):
+
+        @tf.function
+        def step(h, w):
+            return tf.tanh(tf.matmul(h, w))
+
+        h = step(h, kernel)
+    loss = tf.reduce_mean(tf.square(h - x), name="loss")
+    tf1.train.GradientDescentOptimizer(0.01).minimize(loss, name="train_op")
+
+
+def variables(count=10000, width=8):
+    h = x = tf1.placeholder(tf.float32, [None, width], name="x")
+    for index in range(count):
+        h = h + variable(f"layer_{index // 100}/b{index % 100}", [width], tf1.zeros_initializer())
+    loss = tf.reduce_mean(tf.square(h - x), name="loss")
+    tf1.train.GradientDescentOptimizer(0.01).minimize(loss, name="train_op")
+
+
+MODELS = {
+    "resnet50": resnet50,
+    "bert_large": bert_large,
+    "inception": inception,
+    "lstm": lstm,
+    "functions": functions,
+    "variables": variables,
+}
 
 
 def main():

@@ -66,7 +66,7 @@ class Row:
 
 
 ROWS = [
-    Row("P1", "one thread: wall / protobuf's parse + serialize + write of the output", 1 / 8, 1 / 15, "inverse"),
+    Row("P1", "one thread: wall / protobuf's parse + serialize + write of the output", 1 / 8, 1 / 18, "inverse"),
     Row("P2", "the same with two threads", 1 / 10, 1 / 18, "inverse"),
     Row("P3", "one thread: wall / `cat OUTPUT > new`", 3.5, 2),
     Row("P3b", "two threads: wall / `cat OUTPUT > new`", 2.8, 1.6),

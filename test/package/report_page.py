@@ -143,6 +143,42 @@ def nodes(browser):
     assert names(browser, "#nodes h3") == ["hidden/BiasAdd"]
 
 
+def read_trace(text):
+    """The slices (name, begin, end) in nanoseconds, by thread, that Perfetto's trace_processor makes of a trace in the trace event
+    format; what it would drop, or count among its errors, fails."""
+    trace = json.loads(text)
+    assert isinstance(trace, dict) and trace.get("displayTimeUnit") in ("ms", "ns", None), trace.keys()
+    threads, slices = {}, {}
+    for each in trace["traceEvents"]:
+        # Threads and processes are numbers of 32 bits; 0 is the idle one.
+        assert all(isinstance(each[key], int) and 0 < each[key] < 1 << 32 for key in ("pid", "tid")), each
+        thread = (each["pid"], each["tid"])
+        assert isinstance(each["name"], str), each
+        if each["ph"] == "M":
+            kind = {"thread_name": ("name", str), "thread_sort_index": ("sort_index", int)}[each["name"]]
+            assert isinstance(each["args"][kind[0]], kind[1]) and each["args"] != {"name": ""}, each
+            if each["name"] == "thread_name":
+                assert thread not in threads, f"thread {thread} has two names"
+                threads[thread] = each["args"]["name"]
+            continue
+        assert each["ph"] == "X" and isinstance(each["cat"], str), each
+        # Microseconds, of which it takes so many nanoseconds; what is left is cut off. Were it rounded, it would be the same.
+        begin, length = (int(1000 * each[key]) for key in ("ts", "dur"))
+        assert (begin, length) == tuple(round(1000 * each[key]) for key in ("ts", "dur")) and begin >= 0 and length >= 0, each
+        slices.setdefault(thread, []).append((each["name"], begin, begin + length))
+    # What overlaps another slice of its thread, and is not within it, is dropped.
+    for thread, each in slices.items():
+        assert thread in threads, f"thread {thread} has no name"
+        each.sort(key=lambda its: its[1])
+        for (_, _, end), (_, begin, _) in zip(each, each[1:]):
+            assert end <= begin, (threads[thread], each)
+    return {name: slices.get(thread, []) for thread, name in threads.items()}
+
+
+def table_rows(browser):
+    return browser.run("[...document.querySelectorAll('#steps tbody tr:not(.detail)')].map(e => [...e.children].map(c => c.textContent))")
+
+
 def steps(browser, folder):
     """Bars of the strategies' steps, the links of one, and the trace."""
     rows = names(browser, "#steps tbody th")
@@ -158,10 +194,13 @@ def steps(browser, folder):
         assert time.monotonic() < end, "the trace is not saved"
         time.sleep(0.05)
     with open(path, encoding="utf-8") as file:
-        events = json.load(file)["traceEvents"]
-    named = [each["args"]["name"] for each in events if each["name"] == "thread_name"]
-    assert sorted(named) == sorted(row.removesuffix(" (this graph)") for row in rows), named
-    assert all(each["dur"] > 0 and each["ts"] >= 0 for each in events if each["ph"] == "X") and len(events) > 2 * len(named)
+        slices = read_trace(file.read())
+    assert sorted(slices) == sorted(row.removesuffix(" (this graph)") for row in rows), slices
+    assert any(len(each) > 1 for each in slices.values()), slices
+    # Its bar and its trace are of one length, but for what is rounded.
+    for name, each in slices.items():
+        (shown,) = (float(row[1].split()[0]) for row in table_rows(browser) if row[0].removesuffix(" (this graph)") == name)
+        assert abs(max((end for _, _, end in each), default=0) / 1e6 - shown) < 0.002, (name, each, shown)
 
 
 # --- Size and time. ---

@@ -23,7 +23,7 @@
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/ADT/Twine.h"
 
 using namespace llvm;
 
@@ -89,9 +89,9 @@ NodeId BatchNormCheck::forward(NodeId I) const {
 /// What a batch norm computes depends on these, and on the axes.
 std::string BatchNormCheck::attrs(NodeId P) const {
   auto Epsilon = G.floatAttr(P, "epsilon");
-  return formatv("{0},{1},{2}",
-                 Epsilon ? llvm::bit_cast<uint32_t>(*Epsilon) : 0,
-                 G.outputType(P, 0), G.outputType(P, 1));
+  return (Twine(Epsilon ? llvm::bit_cast<uint32_t>(*Epsilon) : 0) + "," +
+          Twine(G.outputType(P, 0)) + "," + Twine(G.outputType(P, 1)))
+      .str();
 }
 
 static std::string list(ArrayRef<int64_t> Values) {
@@ -107,34 +107,41 @@ static std::string number(float Value) {
 
 /// A tensor of the input; `!` if the program computes something else there.
 static std::string leaf(Endpoint E, bool Hollow = false) {
-  return formatv("{0}{1}:{2}", Hollow ? '!' : '#', E.Node, E.Port);
+  return (Twine(Hollow ? "!" : "#") + Twine(E.Node) + ":" + Twine(E.Port))
+      .str();
 }
 
 /// \p E of the program over tensors of the input; with "?" where it is none.
-std::string BatchNormCheck::term(Endpoint E, unsigned &Budget) const {
+std::string BatchNormCheck::term(Endpoint E) const {
+  std::string Text;
+  unsigned Budget = 256;
+  appendTerm(Text, E, Budget);
+  return Text;
+}
+
+void BatchNormCheck::appendTerm(std::string &Text, Endpoint E,
+                                unsigned &Budget) const {
   E = C.strip(E);
-  if (E.Node == NoNode || Budget == 0)
-    return "?";
-  --Budget;
-  if (NodeId I = C.InputOf[E.Node]; I != NoNode)
-    return leaf({I, E.Port}, isHollow({I, E.Port}));
-  StringRef Op = G.opName(E.Node);
-  if (E.Port != 0 || !isDefinitionOp(Op))
-    return "?";
-  if (Op == op::Const) {
-    auto Value = constValue(G, E.Node);
-    if (!Value)
-      return "?";
-    if (Value->HasInts)
-      return list(Value->Ints);
-    auto Scalar = constScalar(G, E.Node);
-    return Scalar && Value->Type == DT_FLOAT
-               ? number(static_cast<float>(*Scalar))
-               : "?";
+  bool IsTerm = E.Node != NoNode && Budget != 0 &&
+                (C.InputOf[E.Node] != NoNode ||
+                 (E.Port == 0 && isDefinitionOp(G.opName(E.Node))));
+  Budget -= IsTerm;
+  if (!IsTerm) {
+    Text += '?';
+    return;
   }
-  std::string Text = Op.str();
+  if (NodeId I = C.InputOf[E.Node]; I != NoNode) {
+    Text += leaf({I, E.Port}, isHollow({I, E.Port}));
+    return;
+  }
+  StringRef Op = G.opName(E.Node);
+  if (Op == op::Const) {
+    Text += constant(E.Node);
+    return;
+  }
+  Text += Op;
   if (Op == op::Cast)
-    Text += formatv("<{0}>", G.outputType(E.Node, 0));
+    Text += ("<" + Twine(G.outputType(E.Node, 0)) + ">").str();
   else if (Op == "Squeeze")
     Text += list(G.intListAttr(E.Node, "squeeze_dims")
                      .value_or(SmallVector<int64_t, 4>()));
@@ -145,16 +152,33 @@ std::string BatchNormCheck::term(Endpoint E, unsigned &Budget) const {
             G.stringAttr(E.Node, "data_format").value_or("?").str() +
             (G.boolAttr(E.Node, "is_training") == false ? ">" : ",training>");
   Text += '(';
-  for (Endpoint Operand : G.dataInputs(E.Node))
-    Text += term(Operand, Budget) + ",";
-  return Text + ")";
+  for (Endpoint Operand : G.dataInputs(E.Node)) {
+    appendTerm(Text, Operand, Budget);
+    Text += ',';
+  }
+  Text += ')';
+}
+
+std::string BatchNormCheck::constant(NodeId P) const {
+  auto Value = constValue(G, P);
+  if (!Value)
+    return "?";
+  if (Value->HasInts)
+    return list(Value->Ints);
+  auto Scalar = constScalar(G, P);
+  return Scalar && Value->Type == DT_FLOAT ? number(static_cast<float>(*Scalar))
+                                           : "?";
 }
 
 static std::string call(const Twine &Op, std::initializer_list<StringRef> Of) {
-  std::string Text = Op.str() + "(";
-  for (StringRef Operand : Of)
-    Text += (Operand + ",").str();
-  return Text + ")";
+  std::string Text = Op.str();
+  Text += '(';
+  for (StringRef Operand : Of) {
+    Text += Operand;
+    Text += ',';
+  }
+  Text += ')';
+  return Text;
 }
 
 /// The term that tensor \p Want of the input is; of a gradient and ports
@@ -235,27 +259,24 @@ bool BatchNormCheck::means(Endpoint E, Endpoint Want) const {
     return false;
   if (!IsStatistic && !isHollow(Want))
     return false;
-  unsigned Budget = 256;
   std::string Is = definition(Want);
-  return !Is.empty() && term(E, Budget) == Is;
+  return !Is.empty() && term(E) == Is;
 }
 
 bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E) const {
   // The third reserve space plays no part when statistics are given.
   if (K == 5 && isGradient(I))
     return true;
-  unsigned Budget = 256;
   // The gradient works on channels that are last.
   if (K < 2 && isGradient(I) && channelsFirst(I)) {
     SmallVector<int64_t, 4> Order = axes(I);
     Order.push_back(1);
-    return term(E, Budget) ==
-           call(op::Transpose, {leaf(In.inputs(I)[K]), list(Order)});
+    return term(E) == call(op::Transpose, {leaf(In.inputs(I)[K]), list(Order)});
   }
   if (K != 3 && K != 4)
     return false;
   std::string Is = definition({I, isGradient(I) || K == 4 ? K : 1});
-  return !Is.empty() && term(E, Budget) == Is;
+  return !Is.empty() && term(E) == Is;
 }
 
 static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {

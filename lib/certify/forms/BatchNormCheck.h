@@ -58,7 +58,10 @@ private:
     return !Axes.empty() && Axes[1] != 1;
   }
   std::string attrs(NodeId P) const;
-  std::string term(Endpoint E, unsigned &Budget) const;
+  std::string term(Endpoint E) const;
+  /// The same behind \p Text, of at most \p Budget nodes.
+  void appendTerm(std::string &Text, Endpoint E, unsigned &Budget) const;
+  std::string constant(NodeId P) const;
   std::string definition(Endpoint Want) const;
 
   const Comparison &C;

@@ -18,17 +18,20 @@ using namespace llvm;
 
 namespace graft {
 
-/// Field numbers of GraphDef, FunctionDefLibrary, FunctionDef and OpDef.
+/// Field numbers of GraphDef, FunctionDefLibrary, FunctionDef, OpDef and
+/// NodeDef.
 enum : unsigned {
   LibraryField = 2,
   FunctionField = 1,
   SignatureField = 1,
-  NameField = 1
+  BodyField = 3,
+  NameField = 1,
+  DeviceField = 4
 };
 
 FunctionLibrary::FunctionLibrary(const Graph &G) {
-  Library.ParseFromString(G.otherField(LibraryField));
-  for (const tensorflow::FunctionDef &Def : Library.function())
+  Library->ParseFromString(G.otherField(LibraryField));
+  for (const tensorflow::FunctionDef &Def : Library->function())
     ByName[Def.signature().name()] = &Def;
   findEffects();
 }
@@ -101,6 +104,26 @@ std::vector<std::string> FunctionLibrary::calledBy(const Graph &G,
   for (const AttrEntry &A : G.attrs(N))
     (*Node.mutable_attr())[A.Key.str()] = valueOf(G, N, A.Key);
   return calledBy(Node);
+}
+
+/// Calls \p F with each field \p Number of \p Message that has bytes.
+template <typename Fn>
+static void forEachBytes(StringRef Message, unsigned Number, Fn F) {
+  wire::Field Each;
+  for (wire::Reader R(Message); R.next(Each);)
+    if (Each.Number == Number && Each.WireType == wire::Type::Bytes)
+      F(Each.Bytes);
+}
+
+void forEachBodyDevice(const Graph &G, function_ref<void(StringRef)> F) {
+  std::string Library = G.otherField(LibraryField);
+  forEachBytes(Library, FunctionField, [&](StringRef Function) {
+    forEachBytes(Function, BodyField, [&](StringRef Node) {
+      if (auto Device = bytesField(Node, DeviceField);
+          Device && !Device->empty())
+        F(*Device);
+    });
+  });
 }
 
 void replaceFunctions(

@@ -11,11 +11,13 @@
 
 #include "tensorflow/core/framework/function.pb.h"
 
+#include "google/protobuf/arena.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
+#include <memory>
 #include <string>
 
 namespace graft {
@@ -41,12 +43,12 @@ public:
   }
   /// Calls \p F for each function, in the order of the file.
   template <typename Fn> void forEach(Fn F) const {
-    for (const auto &Def : Library.function())
+    for (const auto &Def : Library->function())
       F(Def);
   }
   /// Whether \p F(NodeDef) is true for a node of a body.
   template <typename Fn> bool anyNode(Fn F) const {
-    for (const auto &Def : Library.function())
+    for (const auto &Def : Library->function())
       for (const auto &Node : Def.node_def())
         if (F(Node))
           return true;
@@ -82,7 +84,12 @@ private:
                     llvm::function_ref<void(llvm::StringRef)> Calls) const;
   void findEffects();
 
-  tensorflow::FunctionDefLibrary Library;
+  /// Of the messages, which are freed at once.
+  std::unique_ptr<google::protobuf::Arena> Memory =
+      std::make_unique<google::protobuf::Arena>();
+  tensorflow::FunctionDefLibrary *Library =
+      google::protobuf::Arena::CreateMessage<tensorflow::FunctionDefLibrary>(
+          Memory.get());
   llvm::StringMap<const tensorflow::FunctionDef *> ByName;
   llvm::StringSet<> Effects; ///< The functions that have effects.
 };
@@ -90,6 +97,11 @@ private:
 /// Whether a node with op \p Op may run functions that it names, or is called
 /// like the one that it runs.
 bool mayRunFunctions(llvm::StringRef Op);
+
+/// Calls \p F with the device of each node of a body that has one, which no
+/// message is made for.
+void forEachBodyDevice(const Graph &G,
+                       llvm::function_ref<void(llvm::StringRef)> F);
 
 /// Writes \p Defs in the place of the functions that have their names. All
 /// other functions of \p G stay byte for byte.
