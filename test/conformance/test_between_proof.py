@@ -13,7 +13,9 @@ import re
 import subprocess
 import tempfile
 
+import compare
 import harness
+import models_habits
 import pytest
 from models import Spec
 from strategies import SMALL, STRATEGIES
@@ -171,3 +173,11 @@ def test_when_a_session_may_be_prepared(tmp_path):
     assert refused(waits) and refused(runs) and refused(other)
     ran = certify(files, path)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_only_a_name_that_writes_copies_sets_them_right():
+    """A loss that is fetched with the step would undo the step, where it takes a message of its own."""
+    path = compare.export(Spec("loss_weighted"), models_habits.HABITS["loss_weighted"].build)
+    for file in rewrite(path, 2, 0, "all-reduce")[1:]:
+        names = [node.name for node in harness.read_meta(file).graph_def.node]
+        assert len([name for name in names if re.fullmatch(r"between/refresh_name_\d+", name)]) == 1

@@ -70,12 +70,15 @@ void Cutter::findOwnCopies() {
   markRefreshes(Inserted::No);
 }
 
-/// Those of them that a run of \p N writes.
+/// Those of them that a run of \p N writes. That the exchange of messages sets
+/// them right when a run begins is no write: to do so again at the end of a
+/// name that writes none would undo what another name of the run has written.
 std::vector<OwnCopy> Cutter::writtenBy(NodeId N) const {
   DenseSet<NodeId> Written;
   if (!Copies.empty())
     forEachBehind(N, [&](NodeId At) {
-      for (unsigned I = 0; I < Vars.update(G, At).NumVars; ++I)
+      for (unsigned I = 0; At < FirstOfWire && I < Vars.update(G, At).NumVars;
+           ++I)
         Written.insert(Vars.variableOf(G.input(At, I)));
     });
   std::vector<OwnCopy> Result;
