@@ -47,12 +47,12 @@ bool Fetches::isScalar(Endpoint E) const {
   return Shape && Shape->empty();
 }
 
-/// Whether \p E is a scalar over all rows, as a loss is: a part of it, or of
-/// what was summed before, a number that differs by how many there are.
+/// Whether \p E is a scalar over all rows, as a loss is: a part of it, or what
+/// was summed before, by the number of rows of one replica.
 bool Fetches::sumsUpBatch(Endpoint E) const {
   ReplicationType Type = Facts.Types.natural(E);
   return isScalar(E) &&
-         (Type.isPartial() || (Type.isReplicated() && Type.K != 0 &&
+         (Type.isPartial() || (Type.isReplicated() && Type.K > 0 &&
                                !Type.Symbolic && isFloating(G.outputType(E))));
 }
 
@@ -300,7 +300,9 @@ bool Fetches::isResult(Endpoint E) const {
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
          (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
-          Facts.Types.hasWholeSizes(E));
+          // Of sizes that others read there are many.
+          (Facts.Types.hasWholeSizes(E) &&
+           !G.anyUse(E.Node, [&](Use U) { return G.isData(U); })));
 }
 
 /// Whether the value of \p E on all replicas can be given its name: it is
