@@ -88,7 +88,7 @@ private:
 
   Graph *G = nullptr;
   const VariableIndex *Vars = nullptr;
-  StringMap<unsigned> Handles; ///< By container and name.
+  StringMap<unsigned> Handles;    ///< By container and name.
   std::optional<Conditions> When; ///< Where there is a branch.
 };
 
