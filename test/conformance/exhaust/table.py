@@ -275,6 +275,10 @@ LINES: Dict[str, Line] = {
     # Of no rows they leave sums as they found them.
     "BlockLSTMGrad": Line("=5", *BLOCK[1:], *["5,B,4"] * 9, types="float32", empty=False, checked=False),
     "BlockLSTMGradV2": Line("=5", *BLOCK[1:], *["5,B,4"] * 9, types="float32", empty=False, checked=False),
+    # Their kernels compare numbers of elements, and no sizes.
+    **dict.fromkeys(
+        "SigmoidGrad TanhGrad SqrtGrad RsqrtGrad InvGrad ReciprocalGrad".split(), Line(ELEMENTS, ELEMENTS, checked=False)
+    ),
     "AdjustContrastv2": Line("B,4,4,3 | 4,4,3 | 4,B,4,3", "", types="float32"),
     # Its kernel does not return where the delta, a mean of no rows, is not a number.
     "AdjustHue": Line("B,4,4,3 | 4,4,3 | B,3", "(0,0.3):", types="float32", empty=False),
