@@ -50,6 +50,35 @@ std::vector<NodeId> fedSizes(const Graph &G) {
   return Found;
 }
 
+/// Numbers that are computed of numbers, and of which \p Dims knows that they
+/// are sizes of the batch: the product of a static shape, as boolean_mask makes
+/// it. No constant holds the size, and so none can be divided.
+static std::vector<NodeId> computedSizes(const Graph &G,
+                                         const DimAnalysis &Dims) {
+  std::vector<NodeId> Found;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (This.isDead() || This.Count != Copies::Once ||
+        This.Kind != Inserted::No || This.NumData == 0 ||
+        !Dims.isSymbolic({N, 0}) || Dims.numOutputs(N) != 1)
+      continue;
+    auto Value = Dims.value({N, 0});
+    auto Size = Value && Value->size() == 1 ? Dims.table().sym(Value->front())
+                                            : std::nullopt;
+    if (Size && Size->isLocal() && Size->globalPower() == 1 &&
+        Size->Ragged == 0 && Dims.table().isOfSplit(*Size) &&
+        all_of(G.dataInputs(N), [&](Endpoint E) {
+          auto Of = Dims.value(E);
+          return Of && all_of(*Of, [&](DimId D) {
+                   return Dims.table().number(D) != UnknownSize &&
+                          !Dims.table().hasSym(D);
+                 });
+        }))
+      Found.push_back(N);
+  }
+  return Found;
+}
+
 /// Has what reads \p Feed as a size read a share of it.
 NodeId FedSizes::insert(NodeId Feed) {
   AttrRun Attrs;
@@ -79,6 +108,8 @@ void FedSizes::undo(NodeId Share) {
 void FedSizes::check(ArrayRef<NodeId> Shares, unsigned Replicas) {
   for (NodeId Share : Shares) {
     NodeId Feed = G.input(Share, 0).Node, Last = Feed;
+    if (!G.opName(Feed).starts_with(op::Placeholder))
+      continue;
     std::string Prefix = G.name(Share).str();
     unsigned Type = G.outputType(Feed, 0);
     auto Insert = [&](StringRef Suffix, StringRef Op, ArrayRef<Endpoint> Inputs,
@@ -163,6 +194,15 @@ std::vector<NodeId> FedSizes::share(std::unique_ptr<DimAnalysis> &Dims,
                              "are made of it: feed a multiple of the replicas")
         .shown(IsSupposed);
   }
+  std::vector<NodeId> Computed = computedSizes(G, *Dims);
+  for (NodeId N : Computed) {
+    Diags.remark("constant", G.name(N),
+                 "is computed of the sizes of a static batch, and replicas "
+                 "read a share of it");
+    Shares.push_back(insert(N));
+  }
+  if (!Computed.empty())
+    Dims = Analyze();
   return Shares;
 }
 

@@ -22,6 +22,9 @@
 //     n/share/gate   = NoOp*(^n/share/assert)
 //     n/share        = _Scale*(n, ^n/share/gate) power=-1
 //
+// A number that is computed of constants, none of which is the batch, has a
+// share likewise: the product of a static shape, as boolean_mask makes it.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef GRAFT_LIB_REWRITE_FEDSIZES_H

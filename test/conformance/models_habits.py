@@ -474,6 +474,16 @@ def metrics_of_numbers(b: Builder):
     tf.group(step, *[update for _, update in made], name="train_op")
 
 
+def masked_words(b: Builder):
+    """The words of a batch that a mask of as many selects: of a static batch their number is a product of constants."""
+    x, y = b.inputs([5], [1])
+    h = tf.reshape(tf.matmul(x, b.variable("w", [5, 12])), [-1, 3, 4])
+    taken = tf.boolean_mask(h, tf.greater(h[:, :, 0], 0))
+    error = tf.matmul(tf.reduce_sum(h, axis=1), b.variable("v", [4, 1])) - y
+    loss = b.loss(b.total(tf.square(error)) + 0.1 * b.per * tf.reduce_sum(tf.square(taken)) / tf.cast(BATCH, h.dtype))
+    descend(b, loss)
+
+
 def gram(b: Builder):
     """A loss of products of all rows, of which an average is kept, and sizes that people fetch."""
     x, _ = b.inputs([5], [1])
@@ -669,6 +679,7 @@ HABITS: Dict[str, Habit] = {
     "metrics_of_numbers": Habit(
         metrics_of_numbers, CLASSES, after=("rate_metric:0", "average_metric:0", "classes_metric:0")
     ),
+    "masked_words": Habit(masked_words, ROWS, flags=("--min-spread=90",)),
     "gram": Habit(gram, ROWS, fetches=("loss:0", "sizes:0")),
     "attention": Habit(attention, models.classification((4, 6), 3)),
     "normalised": Habit(normalised, ROWS),
