@@ -115,6 +115,16 @@ def run_graft(arguments: Sequence[str], check: bool = True, verify: bool = True)
     return done
 
 
+def assert_same_bytes(got: str, want: str):
+    """Two files are equal; what differs in meaning, if they are not, is in the message."""
+    with open(got, "rb") as one, open(want, "rb") as other:
+        if one.read() == other.read():
+            return
+    diff = os.path.join(os.path.dirname(graft_opt()), "graft-diff")
+    done = subprocess.run([diff, want, got], capture_output=True, text=True, errors="replace", check=False)
+    raise AssertionError(f"{got} has other bytes than {want}\n{done.stdout or 'and the same meaning'}{done.stderr}")
+
+
 def rewrite(path: str, options: Options, suffix: Optional[str] = None) -> Tuple[str, str]:
     """Returns the output's path and what was said on stderr."""
     handle, out = tempfile.mkstemp(suffix=suffix or os.path.splitext(path)[1], dir=workdir())

@@ -27,7 +27,7 @@ def check(path):
         os.remove(out)
     done = harness.run_graft([path, "-o", out])
     assert done.stderr == ""
-    assert content(out) == content(path)
+    harness.assert_same_bytes(out, path)
 
 
 @pytest.mark.parametrize("path", BUNDLED, ids=os.path.basename)
@@ -131,5 +131,5 @@ def test_text(model, extension, tmp_path):
     once, twice = str(tmp_path / "once.pbtxt"), str(tmp_path / "twice.pbtxt")
     harness.run_graft([path, "-o", once])
     harness.run_graft([once, "-o", twice])
-    assert content(once) == content(twice)
+    harness.assert_same_bytes(once, twice)
     assert harness.read_graph_def(once) == harness.read_graph_def(path)

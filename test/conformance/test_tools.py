@@ -192,6 +192,29 @@ def test_a_fetch_computes_the_same(tmp_path):
 
 # --- What is wrong, made small. ---
 
+def test_one_bad_op_of_many(tmp_path):
+    """Of 5,000 nodes at most 12 are left in a minute, with a test that takes no time."""
+    generate = os.path.join(BIN, "..", "bench", "generate")
+    path, out = str(tmp_path / "large.pb"), str(tmp_path / "small.pb")
+    subprocess.run([generate, "5000", path], check=True, capture_output=True)
+    graph = tf1.GraphDef()
+    with open(path, "rb") as file:
+        graph.ParseFromString(file.read())
+    products = [node for node in graph.node if node.op == "MatMul"]
+    products[len(products) // 2].attr["bad"].b = True
+    assert len(graph.node) > 4500
+    test = tmp_path / "is-bad"
+    test.write_text("#!/bin/sh\nexec grep -aq bad \"$1\"\n")
+    test.chmod(0o755)
+    begin = time.monotonic()
+    tool("graft-reduce", write(graph, path), f"--test={test}", "-o", out)
+    seconds = time.monotonic() - begin
+    left = harness.read_graph_def(out).node
+    assert any(node.attr["bad"].b for node in left)
+    assert len(left) <= 12
+    assert seconds < 60, seconds
+
+
 WRONG = """#!/usr/bin/env python3
 # graft-opt, but the sum over the replicas is that of the first one.
 import subprocess, sys
