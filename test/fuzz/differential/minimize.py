@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import os
 import shlex
+import subprocess
 import tempfile
 import time
 
@@ -337,6 +338,11 @@ def write(folder, built, flags, verdict, plan, number):
         file.write(f"{verdict.kind}: {verdict.detail}\nwarnings: {', '.join(verdict.warnings) or 'none'}\n")
         file.write(f"train ops: {', '.join(built.trains)}; fetched: {', '.join(built.probes)}\n")
         file.write(f"found by test/fuzz/differential/fuzz.py --repeat={plan.seed}:{number}\nplan: {plan.text()}\n")
+    # What TensorFlow is not needed for can be smaller: graft-opt refuses it for the same reason.
+    if verdict.kind in ("uncertified", "refused") and not count:
+        reduce = os.path.join(os.path.dirname(running.graft_opt()), "graft-reduce")
+        command = [reduce, "graph.meta", "--fails", "-o", "smallest.pbtxt", "--", *flags]
+        subprocess.run(command, cwd=folder, capture_output=True, timeout=LIMIT, check=False)
 
 
 def small(plan, flags, kind, folder, change=None, say=print):
