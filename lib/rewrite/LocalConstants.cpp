@@ -139,12 +139,16 @@ bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
   if (!Static || Dims.conflicts().empty())
     return true;
   const DimAnalysis::Conflict &C = Dims.conflicts().front();
-  return fail(
-      C.Node,
-      "two sizes that must be equal here scale differently with the batch (" +
-          Dims.describe(C.A) + " and " + Dims.describe(C.B) +
-          "): it is not clear which of them is the batch size; name the "
-          "feeds with --feed");
+  Diags
+      .error(G.name(C.Node),
+             "two sizes that must be equal here scale differently with the "
+             "batch (" +
+                 Dims.describe(C.A) + " and " + Dims.describe(C.B) +
+                 "): it is not clear which of them is the batch size; name the "
+                 "feeds with --feed")
+      // Another number of rows could not be fed: one device makes that step.
+      .Id = "unproved";
+  return false;
 }
 
 /// The constant \p N has the examples of the batch along \p Axis.
