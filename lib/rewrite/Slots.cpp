@@ -24,42 +24,48 @@ static StringRef written(const Graph &G, NodeId Var) {
   return G.stringAttr(Var, SynchronizerAttr).value_or("");
 }
 
-bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
-                 DiagnosticEngine &Diags) {
-  DenseMap<NodeId, NodeId> MainOf;
+bool forEachSlot(const Graph &G, const VariableIndex &Vars,
+                 function_ref<bool(NodeId, NodeId, NodeId)> Do) {
   for (NodeId N = 0; N < G.size(); ++N) {
     UpdateDef U = Vars.update(G, N);
     if (U.NumVars < 2 || !G.isLive(N))
       continue;
-    NodeId Main = Vars.variableOf(G.input(N, 0));
-    for (unsigned I = 1; Main != NoNode && I < U.NumVars; ++I) {
-      NodeId Slot = Vars.variableOf(G.input(N, I));
-      if (Slot == NoNode || Slot == Main)
-        continue;
-      Policy Plan = G.node(Main).Plan;
-      StringRef Sync = written(G, Main);
-      NodeId Before = MainOf.try_emplace(Slot, Main).first->second;
-      if (Plan == G.node(Slot).Plan && Sync == written(G, Slot))
-        continue;
-      if (Before != Main) {
-        Diags.error(G.name(Slot),
-                    ("is updated together with '" + G.name(Before) +
-                     "' and with '" + G.name(Main) +
-                     "', which are synchronized in different ways; give both "
-                     "the same policy and destination")
-                        .str());
+    NodeId Var = Vars.variableOf(G.input(N, 0));
+    for (unsigned I = 1; Var != NoNode && I < U.NumVars; ++I)
+      if (NodeId Slot = Vars.variableOf(G.input(N, I));
+          Slot != NoNode && Slot != Var && !Do(N, Var, Slot))
         return false;
-      }
-      if (Plan != G.node(Slot).Plan)
-        G.setPolicy(Slot, Plan);
-      if (Sync.empty())
-        G.removeAttr(Slot, SynchronizerAttr);
-      else
-        G.setStringAttr(Slot, SynchronizerAttr, Sync.str());
-      Changed = true;
-    }
   }
   return true;
+}
+
+bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
+                 DiagnosticEngine &Diags) {
+  DenseMap<NodeId, NodeId> MainOf;
+  return forEachSlot(G, Vars, [&](NodeId, NodeId Main, NodeId Slot) {
+    Policy Plan = G.node(Main).Plan;
+    StringRef Sync = written(G, Main);
+    NodeId Before = MainOf.try_emplace(Slot, Main).first->second;
+    if (Plan == G.node(Slot).Plan && Sync == written(G, Slot))
+      return true;
+    if (Before != Main) {
+      Diags.error(G.name(Slot),
+                  ("is updated together with '" + G.name(Before) +
+                   "' and with '" + G.name(Main) +
+                   "', which are synchronized in different ways; give both "
+                   "the same policy and destination")
+                      .str());
+      return false;
+    }
+    if (Plan != G.node(Slot).Plan)
+      G.setPolicy(Slot, Plan);
+    if (Sync.empty())
+      G.removeAttr(Slot, SynchronizerAttr);
+    else
+      G.setStringAttr(Slot, SynchronizerAttr, Sync.str());
+    Changed = true;
+    return true;
+  });
 }
 
 std::optional<std::string> destinationOf(const Graph &G, NodeId Var,

@@ -16,6 +16,12 @@
 
 namespace graft {
 
+/// Calls \p Do with each op that updates a variable with slots, the variable
+/// and one of the slots, until it says false. Whether it never did.
+bool forEachSlot(
+    const Graph &G, const VariableIndex &Vars,
+    llvm::function_ref<bool(NodeId Update, NodeId Var, NodeId Slot)> Do);
+
 /// An op that updates a variable with its slots takes all of them from one
 /// place: gives slots the policy and the synchronizer of the variable that they
 /// are updated with. A slot of two variables that differ in them is an error.

@@ -9,6 +9,7 @@
 #include "lib/rewrite/VariableRules.h"
 
 #include "lib/ops/Ops.h"
+#include "lib/rewrite/Slots.h"
 #include "lib/support/Glob.h"
 #include "lib/support/Wire.h"
 
@@ -83,21 +84,16 @@ bool giveSlots(Graph &G, const VariableIndex &Vars,
                DiagnosticEngine &Diags) {
   DenseMap<NodeId, Plan> Slots;
   std::vector<NodeId> Order;
-  for (NodeId N = 0; N < G.size(); ++N) {
-    UpdateDef U = Vars.update(G, N);
-    if (U.Kind != UpdateKind::Apply || U.NumVars < 2 || !G.isLive(N))
-      continue;
-    NodeId Var = Vars.variableOf(G.input(N, 0));
-    auto Main = Var == NoNode ? Plans.end() : Plans.find(Var);
-    for (unsigned I = 1; Main != Plans.end() && I < U.NumVars; ++I) {
-      NodeId Slot = Vars.variableOf(G.input(N, I));
-      if (Slot != NoNode && !Plans.count(Slot) &&
-          Slots.try_emplace(Slot, Main->second).second) {
-        Order.push_back(Slot);
-        Named.insert(Slot);
-      }
+  forEachSlot(G, Vars, [&](NodeId Update, NodeId Var, NodeId Slot) {
+    auto Main = Plans.find(Var);
+    if (Vars.update(G, Update).Kind == UpdateKind::Apply &&
+        Main != Plans.end() && !Plans.count(Slot) &&
+        Slots.try_emplace(Slot, Main->second).second) {
+      Order.push_back(Slot);
+      Named.insert(Slot);
     }
-  }
+    return true;
+  });
   return all_of(Order,
                 [&](NodeId Slot) { return give(G, Slot, Slots[Slot], Diags); });
 }
@@ -106,27 +102,19 @@ bool giveSlots(Graph &G, const VariableIndex &Vars,
 /// them share.
 bool checkSlots(const Graph &G, const VariableIndex &Vars,
                 const DenseSet<NodeId> &Named, DiagnosticEngine &Diags) {
-  for (NodeId N = 0; N < G.size(); ++N) {
-    UpdateDef U = Vars.update(G, N);
-    if (U.NumVars < 2 || !G.isLive(N))
-      continue;
-    NodeId Var = Vars.variableOf(G.input(N, 0));
-    for (unsigned I = 1; Var != NoNode && I < U.NumVars; ++I) {
-      NodeId Slot = Vars.variableOf(G.input(N, I));
-      if (Slot == NoNode || !(Named.contains(Slot) || Named.contains(Var)) ||
-          isShared(G.node(Slot).Plan) == isShared(G.node(Var).Plan))
-        continue;
-      Diags.error(
-          G.name(Slot),
-          formatv("--variable: it is {0}, and '{1}' updates it together "
-                  "with '{2}', which is {3}; give both one policy",
-                  policyName(G.node(Slot).Plan), G.name(N), G.name(Var),
-                  policyName(G.node(Var).Plan))
-              .str());
-      return false;
-    }
-  }
-  return true;
+  return forEachSlot(G, Vars, [&](NodeId Update, NodeId Var, NodeId Slot) {
+    Policy OfSlot = G.node(Slot).Plan, OfVar = G.node(Var).Plan;
+    if (!(Named.contains(Slot) || Named.contains(Var)) ||
+        isShared(OfSlot) == isShared(OfVar))
+      return true;
+    Diags.error(G.name(Slot),
+                formatv("--variable: it is {0}, and '{1}' updates it together "
+                        "with '{2}', which is {3}; give both one policy",
+                        policyName(OfSlot), G.name(Update), G.name(Var),
+                        policyName(OfVar))
+                    .str());
+    return false;
+  });
 }
 
 } // namespace
