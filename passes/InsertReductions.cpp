@@ -261,13 +261,14 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   KeptOnce Kept;
   if (Options.What == Fallback::Once) {
-    Kept = keepOnce(
-        M, *Options.Fetch, Options.LocalBatchNorm, std::move(Loops),
-        [&](const ProgramFacts &Now, const Demand &Needed) {
-          Report.remarkDemand(Now, Needed, {});
+    auto Gather = [&](const ProgramFacts &Now) {
+      Report.remarkDemands(Now, /*OnlyGathers=*/true);
+      for (const Demand &Needed : Now.Types.demands())
+        if (Needed.Kind == Demand::Gather)
           insert(Needed);
-        },
-        D);
+    };
+    Kept = keepOnce(M, *Options.Fetch, Options.LocalBatchNorm, std::move(Loops),
+                    Gather, D);
     Changed |= Kept.Any;
     Facts = &programFacts(M);
   }

@@ -499,7 +499,7 @@ class OnceFinder {
 public:
   OnceFinder(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
              std::vector<SharedLoop> Loops,
-             function_ref<void(const ProgramFacts &, const Demand &)> Gather,
+             function_ref<void(const ProgramFacts &)> Gather,
              DiagnosticEngine &Diags)
       : M(M), G(M.graph()), Wanted(wantedNodes(G, Fetched)),
         LocalBatchNorm(LocalBatchNorm), Loops(std::move(Loops)), Gather(Gather),
@@ -524,7 +524,7 @@ private:
   std::vector<NodeId> Wanted;
   bool LocalBatchNorm;
   std::vector<SharedLoop> Loops;
-  function_ref<void(const ProgramFacts &, const Demand &)> Gather;
+  function_ref<void(const ProgramFacts &)> Gather;
   DiagnosticEngine &Diags;
   unsigned Turn = 0;
   KeptOnce Result;
@@ -548,9 +548,7 @@ bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
       }))
     return false;
   // What reads it beside rows that it gathers itself has all of them, too.
-  for (const Demand &D : Facts.Types.demands())
-    if (IsGather(D))
-      Gather(Facts, D);
+  Gather(Facts);
   G.markModified();
   return true;
 }
@@ -570,7 +568,7 @@ void OnceFinder::settle() {
     if (Turn == 0)
       Fed = fedTensors(G, Facts);
     if (Fed.empty() && !mayBeUnrelated(G, Facts, LocalBatchNorm)) {
-      if (!gatherRows(Facts))
+      if (!Result.Any || !gatherRows(Facts))
         return;
       continue;
     }
@@ -581,7 +579,7 @@ void OnceFinder::settle() {
         Diags.remark("once", originName(G, N),
                      "cannot be computed once: " + Why);
     if (Kept.Nodes.empty()) {
-      if (!gatherRows(Facts))
+      if ((!Result.Any && Facts.Dims.conflicts().empty()) || !gatherRows(Facts))
         return;
       continue;
     }
@@ -692,11 +690,10 @@ KeptOnce OnceFinder::run() {
 
 } // namespace
 
-KeptOnce
-keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
-         std::vector<SharedLoop> Loops,
-         function_ref<void(const ProgramFacts &, const Demand &)> Gather,
-         DiagnosticEngine &Diags) {
+KeptOnce keepOnce(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
+                  std::vector<SharedLoop> Loops,
+                  function_ref<void(const ProgramFacts &)> Gather,
+                  DiagnosticEngine &Diags) {
   return OnceFinder(M, Fetched, LocalBatchNorm, std::move(Loops), Gather, Diags)
       .run();
 }

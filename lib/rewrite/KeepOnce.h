@@ -34,13 +34,12 @@ struct KeptOnce {
 /// tensors that people feed instead; \p Fetched are
 /// names of tensors whose value is wanted; \p LocalBatchNorm: as in
 /// KeepOptions. Those of \p Loops that are kept as a whole are undone. \p
-/// Gather gives a node the rows of all replicas, where what it gives then has
-/// other sizes.
-KeptOnce
-keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched, bool LocalBatchNorm,
-         std::vector<SharedLoop> Loops,
-         llvm::function_ref<void(const ProgramFacts &, const Demand &)> Gather,
-         DiagnosticEngine &Diags);
+/// Gather gives the rows of all replicas to the nodes that demand them, where
+/// they give others sizes by that.
+KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
+                  bool LocalBatchNorm, std::vector<SharedLoop> Loops,
+                  llvm::function_ref<void(const ProgramFacts &)> Gather,
+                  DiagnosticEngine &Diags);
 
 } // namespace graft
 

@@ -17,9 +17,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <numeric>
-
 #include <cmath>
+#include <numeric>
 
 using namespace llvm;
 
@@ -107,26 +106,31 @@ void ReductionReport::refuseDrifts(const ProgramFacts &Facts) const {
   }
 }
 
-void ReductionReport::remarkDemand(const ProgramFacts &Facts, const Demand &D,
-                                   ArrayRef<NodeId> Variables) const {
-  const TypeAnalysis &Types = Facts.Types;
-  if (D.Kind == Demand::Scale)
+void ReductionReport::remarkDemands(const ProgramFacts &Facts,
+                                    bool OnlyGathers) const {
+  if (!Diags.wantsRemarks())
     return;
-  StringRef Scale = D.Power == 0    ? "sum"
-                    : D.Power == -1 ? "mean"
-                                    : "scaled sum";
-  if (D.Kind == Demand::Gather)
-    Scale = D.Power == 0 ? "rows" : "rows, mean";
-  Diags
-      .remark("reduction", G.name(D.Source.Node),
-              formatv("{0} is {1}: {2} over the replicas, for '{3}'",
-                      Types.natural(D.Source).str(),
-                      D.Kind == Demand::Gather ? "gathered" : "reduced", Scale,
-                      G.name(D.Because)))
-      .Facts = {{"type", Types.natural(D.Source).str()},
-                {"scale", int64_t(D.Power)},
-                {"for", G.name(D.Because).str()},
-                {"variables", originNames(G, Variables)}};
+  const TypeAnalysis &Types = Facts.Types;
+  for (const auto &[D, Variables] :
+       zip_equal(Types.demands(), variablesOf(G, Facts))) {
+    if (D.Kind == Demand::Scale || (OnlyGathers && D.Kind != Demand::Gather))
+      continue;
+    StringRef Scale = D.Power == 0    ? "sum"
+                      : D.Power == -1 ? "mean"
+                                      : "scaled sum";
+    if (D.Kind == Demand::Gather)
+      Scale = D.Power == 0 ? "rows" : "rows, mean";
+    Diags
+        .remark("reduction", G.name(D.Source.Node),
+                formatv("{0} is {1}: {2} over the replicas, for '{3}'",
+                        Types.natural(D.Source).str(),
+                        D.Kind == Demand::Gather ? "gathered" : "reduced",
+                        Scale, G.name(D.Because)))
+        .Facts = {{"type", Types.natural(D.Source).str()},
+                  {"scale", int64_t(D.Power)},
+                  {"for", G.name(D.Because).str()},
+                  {"variables", originNames(G, Variables.getArrayRef())}};
+  }
 }
 
 /// A write that leaves the copies of a variable as its policy asks.
@@ -259,10 +263,7 @@ void ReductionReport::sayOfGroups(const ProgramFacts &Facts,
 
 void ReductionReport::report(const ProgramFacts &Facts,
                              unsigned Replicas) const {
-  if (Diags.wantsRemarks())
-    for (const auto &[D, Variables] :
-         zip_equal(Facts.Types.demands(), variablesOf(G, Facts)))
-      remarkDemand(Facts, D, Variables.getArrayRef());
+  remarkDemands(Facts);
   warnWrites(Facts);
   for (auto [N, Predicate] : Facts.Types.localEffects())
     note(Diags.unproved("effect", G.name(N),

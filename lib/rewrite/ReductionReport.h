@@ -32,9 +32,8 @@ public:
   /// Writes that would leave the copies of a variable other than each other,
   /// one error for a cause.
   void refuseDrifts(const ProgramFacts &Facts) const;
-  /// What is reduced or gathered for \p D, and which variables need it.
-  void remarkDemand(const ProgramFacts &Facts, const Demand &D,
-                    llvm::ArrayRef<NodeId> Variables) const;
+  /// What is reduced or gathered, and which variables need it.
+  void remarkDemands(const ProgramFacts &Facts, bool OnlyGathers = false) const;
   /// What is reduced, and what is not proved.
   void report(const ProgramFacts &Facts, unsigned Replicas) const;
   /// Warns if the step takes nothing from the batch to a variable.
