@@ -744,8 +744,9 @@ NO_OPS = re.compile(r"ToReplicasOp|FromReplicasOp|ReduceOp|GatherOp|ScaleOp|Coll
 KNOWN: Dict[str, str] = {
     r"^DepthToSpace\(.* static, .*TensorFlow does not load it: Dimension size must be evenly divisible":
         "the channels are the rows of a static batch, and those of one replica do not divide into blocks",
-    r"\bunknown \[B.*: Varying: TensorFlow says":
-        "nothing is known of the sizes of what stands beside as many rows as the batch has",
+    r": Varying: TensorFlow says":
+        "with --fallback=mean what nothing is claimed of runs on the rows of each replica, where sizes may not go together;"
+        " by default it is computed once",
 }  # fmt: skip
 
 PREFERRED = [
