@@ -744,6 +744,8 @@ NO_OPS = re.compile(r"ToReplicasOp|FromReplicasOp|ReduceOp|GatherOp|ScaleOp|Coll
 KNOWN: Dict[str, str] = {
     r"^DepthToSpace\(.* static, .*TensorFlow does not load it: Dimension size must be evenly divisible":
         "the channels are the rows of a static batch, and those of one replica do not divide into blocks",
+    r"^Reshape\(zero found .* zero: TensorFlow says":
+        "zeros of rows that a condition selects are taken for rows of the batch, of which a replica may have other numbers",
     r": Varying: TensorFlow says":
         "with --fallback=mean what nothing is claimed of runs on the rows of each replica, where sizes may not go together;"
         " by default it is computed once",
