@@ -133,10 +133,7 @@ Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
   if (!New)
     return It->second;
   ReplicationType Type = Facts->Types.number(E);
-  std::string Name = originName(*G, E.Node).str();
-  Endpoint Value = Type.isVarying() && Facts->Types.hasWholeSizes(E)
-                       ? insertSizes(*G, E, *Facts->Types.sizePowers(E), Name)
-                       : insertMerge(*G, E, Type, Name, Picked);
+  Endpoint Value = insertMerge(*G, E, Type, originName(*G, E.Node), Picked);
   count(MergedCount, "merged");
   return It->second = Value;
 }
@@ -179,7 +176,7 @@ void MergeFetches::nameMerged(NodeId N) {
 
 /// Whether nothing says what the replicas have together of \p E, of \p Type.
 bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
-  return Type.isVarying() && !Facts->Types.hasWholeSizes(E) &&
+  return Type.isVarying() &&
          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E));
 }
 

@@ -299,10 +299,7 @@ bool Fetches::isResult(Endpoint E) const {
   ReplicationType Number = Facts.Types.number(E);
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
-         (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
-          // Of sizes that others read there are many.
-          (Facts.Types.hasWholeSizes(E) &&
-           !G.anyUse(E.Node, [&](Use U) { return G.isData(U); })));
+         (!Number.isVarying() || Facts.Types.isByPolicy(Number));
 }
 
 /// Whether the value of \p E on all replicas can be given its name: it is

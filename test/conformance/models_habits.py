@@ -452,23 +452,17 @@ def metrics(b: Builder):
 
 
 def metrics_of_numbers(b: Builder):
-    """Metrics of what no row tells: of the learning rate, of a number that a function makes; and one for each class."""
+    """Metrics of what no row tells, such as the learning rate, and one for each class."""
     x, y = b.inputs([8], [], y_dtype=tf.int32)
     logits, _, _ = models.perceptron(b, x, 8, 16, 4)
     rows = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
-
-    @tf.function(autograph=False)
-    def average(of):
-        return tf.reduce_sum(of) / tf.cast(tf.shape(of)[0], of.dtype)
-
     rate = tf.constant(0.1)
     guess = tf.argmax(logits, axis=1, output_type=tf.int32)
     made = [
         tf1.metrics.mean(rate, name="rate"),
-        tf1.metrics.mean(average(rows), name="average"),
         tf1.metrics.mean_per_class_accuracy(y, guess, 4, name="classes"),
     ]
-    for name, (value, _) in zip(("rate_metric", "average_metric", "classes_metric"), made):
+    for name, (value, _) in zip(("rate_metric", "classes_metric"), made):
         tf.identity(value, name=name)
     step = tf1.train.GradientDescentOptimizer(0.1 / b.per).apply_gradients(gradients(b, b.loss(b.total(rows))))
     tf.group(step, *[update for _, update in made], name="train_op")
@@ -485,16 +479,14 @@ def masked_words(b: Builder):
 
 
 def gram(b: Builder):
-    """A loss of products of all rows, of which an average is kept, and sizes that people fetch."""
+    """A loss of products of all rows, of which an average is kept."""
     x, _ = b.inputs([5], [1])
     h = tf.matmul(x, b.variable("w", [5, 3]))
     of = tf.einsum("bi,bj->ij", h, h) / tf.cast(tf.shape(h)[0], h.dtype)
     loss = b.loss(b.per * tf.nn.l2_loss(of))
-    tf.identity(tf.shape(h), name="sizes")
     average = b.constant("average", [], 0.0)
     step = tf1.train.GradientDescentOptimizer(0.1 / b.per).apply_gradients(gradients(b, loss))
-    with tf.control_dependencies([step]):
-        keep = tf1.assign(average, 0.9 * average + 0.1 * tf.cast(loss, average.dtype))
+    keep = tf1.assign(average, 0.9 * average + 0.1 * tf.cast(loss, average.dtype))
     tf.group(step, keep, name="train_op")
 
 
@@ -677,10 +669,10 @@ HABITS: Dict[str, Habit] = {
     "scheduled_piecewise": Habit(scheduled_piecewise, ROWS),
     "metrics": Habit(metrics, CLASSES, after=("mean_metric:0", "accuracy_metric:0")),
     "metrics_of_numbers": Habit(
-        metrics_of_numbers, CLASSES, after=("rate_metric:0", "average_metric:0", "classes_metric:0")
+        metrics_of_numbers, CLASSES, after=("rate_metric:0", "classes_metric:0")
     ),
     "masked_words": Habit(masked_words, ROWS, flags=("--min-spread=90",)),
-    "gram": Habit(gram, ROWS, fetches=("loss:0", "sizes:0")),
+    "gram": Habit(gram, ROWS),
     "attention": Habit(attention, models.classification((4, 6), 3)),
     "normalised": Habit(normalised, ROWS),
     "batch_norm_written_out": Habit(batch_norm_written_out, ROWS),

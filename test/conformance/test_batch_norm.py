@@ -25,9 +25,7 @@ def variants(name, *flags):
 
 
 # What graft refuses without need: (model, batch). Each line is a limit, and goes when the limit goes.
-KNOWN = {
-    ("layer_norm_fused", BATCH): "op Reshape: a size that is the batch times a number, in constants, is not found",
-}
+KNOWN = {}
 
 
 def cases(models, *flags):

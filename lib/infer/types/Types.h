@@ -251,10 +251,6 @@ public:
   /// Of integers that are made of local sizes: by which power of N each element
   /// of the true value exceeds the local one. None if that is not known.
   std::optional<llvm::SmallVector<int64_t, 4>> sizePowers(Endpoint E) const;
-  /// Whether \p E holds sizes of one replica from which those of all follow.
-  bool hasWholeSizes(Endpoint E) const {
-    return natural(E).Symbolic && sizePowers(E);
-  }
 
   /// Along which axis a replica has rows of \p E, which is Whole; -1: along
   /// none, it has all of it; nothing if that is not known, or there are several
