@@ -444,6 +444,19 @@ bool DimAnalysis::sumsByOneRow(const Graph &G, NodeId Sum,
   });
 }
 
+bool DimAnalysis::hasAxesOfOneRow(const Graph &G, NodeId N) const {
+  if (!G.isOp(N, op::BroadcastGradientArgs))
+    return false;
+  auto X = value(G.input(N, 0)), Y = value(G.input(N, 1));
+  // Of equal shapes it names no axis.
+  if (!X || !Y || equal(*X, *Y, [&](DimId A, DimId B) {
+        return Dims.find(A) == Dims.find(B);
+      }))
+    return false;
+  auto IsOfRows = [&](DimId D) { return !Dims.isSame(D) && mayBeOneRow(D); };
+  return any_of(*X, IsOfRows) || any_of(*Y, IsOfRows);
+}
+
 bool DimAnalysis::isUneven(Endpoint E, unsigned Axis) const {
   if (!Dims.hasRagged())
     return false;

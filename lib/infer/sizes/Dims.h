@@ -303,6 +303,10 @@ public:
   /// one replica tell (BroadcastGradientArgs): one row there is an axis of one
   /// element like any other, which is added up.
   bool sumsByOneRow(const Graph &G, NodeId Sum, Endpoint Axes) const;
+  /// Whether node \p N (BroadcastGradientArgs) names more axes where a replica
+  /// has one row than where there are more. To add up along an axis of one
+  /// element changes nothing, so a sum is that of more rows; the axes are not.
+  bool hasAxesOfOneRow(const Graph &G, NodeId N) const;
   /// Whether the replicas may have different numbers of the rows along axis
   /// \p Axis of \p E, which is split.
   bool isUneven(Endpoint E, unsigned Axis) const;

@@ -306,9 +306,6 @@ class Built:
         return build(self.plan, times)
 
 
-# What is known to have another value under its name: of sizes that are equal on a replica and not in the batch (one row a
-# replica, one feature) it says more axes. Those who read it get the same sum.
-KNOWN = {"BroadcastGradientArgs"}
 # Ops with a state that only read it.
 READS = {"VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "ResourceGather", "ResourceGatherNd"}
 
@@ -337,7 +334,7 @@ def probes(graph) -> List[str]:
         elif good:
             good = all(clean.get(o.name, False) for o in operands)
         clean[op.name] = good
-        if good and op.type not in KNOWN and op.type not in ("Placeholder", "NoOp", "Const", "VarHandleOp", "VariableV2"):
+        if good and op.type not in ("Placeholder", "NoOp", "Const", "VarHandleOp", "VariableV2"):
             for t in op.outputs:
                 if t.dtype.is_floating or t.dtype.is_integer or t.dtype.is_bool:
                     if not t.dtype._is_ref_dtype:
