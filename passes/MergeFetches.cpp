@@ -135,7 +135,10 @@ Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
   if (!New)
     return It->second;
   ReplicationType Type = Facts->Types.number(E);
-  Endpoint Value = insertMerge(*G, E, Type, originName(*G, E.Node), Picked);
+  std::string Name = originName(*G, E.Node).str();
+  Endpoint Value = Type.isVarying() && hasWholeSizes(*Facts, E)
+                       ? insertSizes(*G, E, *Facts->Types.sizePowers(E), Name)
+                       : insertMerge(*G, E, Type, Name, Picked);
   count(MergedCount, "merged");
   return It->second = Value;
 }
@@ -178,7 +181,7 @@ void MergeFetches::nameMerged(NodeId N) {
 
 /// Whether nothing says what the replicas have together of \p E, of \p Type.
 bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
-  return Type.isVarying() &&
+  return Type.isVarying() && !hasWholeSizes(*Facts, E) &&
          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E));
 }
 

@@ -33,6 +33,10 @@ bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E) {
           (Facts.Types.isByPolicy(Type) && Facts.Dims.batchAxis(E) >= 0));
 }
 
+bool hasWholeSizes(const ProgramFacts &Facts, Endpoint E) {
+  return Facts.Types.natural(E).Symbolic && Facts.Types.sizePowers(E);
+}
+
 Fetches::Fetches(const Graph &G, const ProgramFacts &Facts, bool Picks)
     : G(G), Facts(Facts), Picks(Picks),
       SizeReaders(G,
@@ -299,7 +303,10 @@ bool Fetches::isResult(Endpoint E) const {
   ReplicationType Number = Facts.Types.number(E);
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
-         (!Number.isVarying() || Facts.Types.isByPolicy(Number));
+         (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
+          // Of sizes that others read there are many.
+          (hasWholeSizes(Facts, E) &&
+           !G.anyUse(E.Node, [&](Use U) { return G.isData(U); })));
 }
 
 /// Whether the value of \p E on all replicas can be given its name: it is

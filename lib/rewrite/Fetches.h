@@ -27,6 +27,9 @@ namespace graft {
 std::vector<Endpoint> fetchesLike(const Graph &G, llvm::StringRef Pattern,
                                   const LoopInfo *Loops);
 
+/// Whether \p E holds sizes of one replica from which those of all follow.
+bool hasWholeSizes(const ProgramFacts &Facts, Endpoint E);
+
 /// Whether \p E is read from a sync-on-read variable without aggregation.
 bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E);
 

@@ -179,7 +179,6 @@ private:
   };
 
   Endpoint whole(NodeId User, Endpoint E);
-  Endpoint wholeSizes(Endpoint E, ArrayRef<int64_t> Powers);
   std::optional<Endpoint> merged(Endpoint E, ReplicationType Type) const;
   Endpoint rows(Endpoint E, int Axis);
   void dropMerges(NodeId N);
@@ -194,21 +193,6 @@ private:
   DenseSet<std::pair<NodeId, unsigned>> ReadsWhole;
   DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged, Split;
 };
-
-/// The sizes that all replicas have together.
-Endpoint OnceRewriter::wholeSizes(Endpoint E, ArrayRef<int64_t> Powers) {
-  Endpoint Local = insertMerge(G, E, ReplicationType::replicated(),
-                               originName(G, E.Node), /*Picked=*/false);
-  AttrRun Attrs;
-  Attrs.type("T", G.outputType(E));
-  if (all_equal(Powers))
-    Attrs.integer(PowerAttr, Powers.front());
-  else
-    Attrs.raw(PowersAttr, encodeIntListAttr(Powers));
-  NodeId N = G.insertNode((originName(G, E.Node) + "/scale").str(), ScaleOp,
-                          Local, Local.Node, Attrs, Inserted::Scale);
-  return {N, 0};
-}
 
 /// The rows of all replicas of \p E, of type \p Type, if there is a node with
 /// them.
@@ -247,7 +231,7 @@ Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
     return It->second;
   auto Powers = Type.Symbolic ? Types.sizePowers(E) : std::nullopt;
   if (Powers && any_of(*Powers, [](int64_t P) { return P != 0; }))
-    return It->second = wholeSizes(E, *Powers);
+    return It->second = insertSizes(G, E, *Powers, originName(G, E.Node));
   if (Type.Symbolic)
     Type = Types.number(E);
   // An earlier turn may have merged it.

@@ -43,6 +43,21 @@ Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type, StringRef Base,
   return {N, 0};
 }
 
+Endpoint insertSizes(Graph &G, Endpoint E, ArrayRef<int64_t> Powers,
+                     StringRef Base) {
+  Endpoint Local = insertMerge(G, E, ReplicationType::replicated(), Base,
+                               /*Picked=*/false);
+  AttrRun Attrs;
+  Attrs.type("T", G.outputType(E));
+  if (all_equal(Powers))
+    Attrs.integer(PowerAttr, Powers.front());
+  else
+    Attrs.raw(PowersAttr, encodeIntListAttr(Powers));
+  NodeId N = G.insertNode((Base + "/scale").str(), ScaleOp, Local, Local.Node,
+                          Attrs, Inserted::Scale);
+  return {N, 0};
+}
+
 NodeId insertSplit(Graph &G, const Twine &Name, Endpoint E, int Axis) {
   AttrRun Attrs;
   Attrs.type("T", G.outputType(E)).integer("axis", Axis);

@@ -18,6 +18,11 @@ namespace graft {
 Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type,
                      llvm::StringRef Base, bool Picked);
 
+/// The sizes that all replicas have together of \p E, which holds those of one:
+/// each times the number of replicas, its power of \p Powers times.
+Endpoint insertSizes(Graph &G, Endpoint E, llvm::ArrayRef<int64_t> Powers,
+                     llvm::StringRef Base);
+
 /// The share of a replica along axis \p Axis of \p E, which all have: a node
 /// called \p Name, or like it.
 NodeId insertSplit(Graph &G, const llvm::Twine &Name, Endpoint E, int Axis);

@@ -479,11 +479,12 @@ def masked_words(b: Builder):
 
 
 def gram(b: Builder):
-    """A loss of products of all rows, of which an average is kept."""
+    """A loss of products of all rows, of which an average is kept, and sizes that people fetch."""
     x, _ = b.inputs([5], [1])
     h = tf.matmul(x, b.variable("w", [5, 3]))
     of = tf.einsum("bi,bj->ij", h, h) / tf.cast(tf.shape(h)[0], h.dtype)
     loss = b.loss(b.per * tf.nn.l2_loss(of))
+    tf.identity(tf.shape(h), name="sizes")
     average = b.constant("average", [], 0.0)
     step = tf1.train.GradientDescentOptimizer(0.1 / b.per).apply_gradients(gradients(b, loss))
     keep = tf1.assign(average, 0.9 * average + 0.1 * tf.cast(loss, average.dtype))
@@ -672,7 +673,7 @@ HABITS: Dict[str, Habit] = {
         metrics_of_numbers, CLASSES, after=("rate_metric:0", "classes_metric:0")
     ),
     "masked_words": Habit(masked_words, ROWS, flags=("--min-spread=90",)),
-    "gram": Habit(gram, ROWS),
+    "gram": Habit(gram, ROWS, fetches=("loss:0", "sizes:0")),
     "attention": Habit(attention, models.classification((4, 6), 3)),
     "normalised": Habit(normalised, ROWS),
     "batch_norm_written_out": Habit(batch_norm_written_out, ROWS),

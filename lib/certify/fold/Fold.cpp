@@ -79,7 +79,6 @@ private:
   bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
               Endpoint &Result);
   bool takeLed(Group &Gr);
-  bool takePowers(Group &Gr, ArrayRef<int64_t> Factors);
 
   const Graph &L;
   const Graph &In;
@@ -437,21 +436,6 @@ bool Folder::takeLed(Group &Gr) {
   return true;
 }
 
-/// Of sizes, each element has a factor of its own.
-bool Folder::takePowers(Group &Gr, ArrayRef<int64_t> Factors) {
-  SmallVector<int64_t, 4> Powers;
-  for (int64_t Factor : Factors) {
-    auto Power =
-        powerOfReplicas(static_cast<double>(Factor), Replicas, DT_INT64);
-    if (!Power)
-      return error(Gr.model(),
-                   "does not scale by powers of the number of replicas");
-    Powers.push_back(*Power);
-  }
-  P->setAttr(Gr.Program, PowersAttr, encodeIntListAttr(Powers));
-  return true;
-}
-
 bool Folder::connect(Group &Gr) {
   std::vector<Endpoint> Inputs;
   NodeId M = Gr.model();
@@ -498,26 +482,16 @@ bool Folder::connect(Group &Gr) {
     P->setIntAttr(Gr.Program, "axis", *Axis);
   }
   if (stamped(M) && P->node(Gr.Program).Kind == Inserted::Scale) {
-    auto Factors = constValue(L, L.input(M, 1).Node);
     auto Factor = constScalar(L, L.input(M, 1).Node);
     for (NodeId Copy : Gr.Copies)
       if (Copy != NoNode &&
           (!stamped(Copy) || constScalar(L, L.input(Copy, 1).Node) != Factor))
         return error(Copy,
                      "scales by a different factor than the other copies");
-    if (Factors && Factors->HasInts && Factors->NumElements > 1 &&
-        Gr.Once != NoNode && L.isOp(M, op::Mul)) {
-      if (!takePowers(Gr, Factors->Ints))
-        return false;
-    } else {
-      auto Power = Factor ? powerOfReplicas(*Factor, Replicas,
-                                            L.outputType(L.input(M, 1)))
-                          : std::nullopt;
-      if (!Power)
-        return error(M, "does not scale by a power of the number of replicas");
-      P->setIntAttr(Gr.Program, PowerAttr,
-                    L.isOp(M, op::FloorDiv) ? -*Power : *Power);
-    }
+    // Sizes of all are made once.
+    if ((!Factor && Gr.Once == NoNode) ||
+        !takeScale(L, M, Replicas, *P, Gr.Program))
+      return error(M, "does not scale by a power of the number of replicas");
   }
   P->setInputs(Gr.Program, Inputs);
   return true;

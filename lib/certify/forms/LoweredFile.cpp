@@ -83,6 +83,36 @@ std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
   return static_cast<int64_t>(Whole);
 }
 
+bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
+               NodeId Made) {
+  // What the file says of itself is no evidence.
+  for (StringRef Key : {PowerAttr, PowersAttr})
+    Program.removeAttr(Made, Key);
+  Endpoint Number = File.input(N, 1);
+  auto Factors = constValue(File, Number.Node);
+  if (Factors && Factors->HasInts && Factors->NumElements > 1 &&
+      File.isOp(N, op::Mul)) {
+    SmallVector<int64_t, 4> Powers;
+    for (int64_t Factor : Factors->Ints) {
+      auto Power =
+          powerOfReplicas(static_cast<double>(Factor), Replicas, DT_INT64);
+      if (!Power)
+        return false;
+      Powers.push_back(*Power);
+    }
+    Program.setAttr(Made, PowersAttr, encodeIntListAttr(Powers));
+    return true;
+  }
+  auto Factor = constScalar(File, Number.Node);
+  auto Power = Factor
+                   ? powerOfReplicas(*Factor, Replicas, File.outputType(Number))
+                   : std::nullopt;
+  if (Power)
+    Program.setIntAttr(Made, PowerAttr,
+                       File.isOp(N, op::FloorDiv) ? -*Power : *Power);
+  return Power.has_value();
+}
+
 std::unique_ptr<Graph> compact(const Graph &G) {
   auto Compact = std::make_unique<Graph>();
   std::vector<NodeId> Now(G.size(), NoNode);

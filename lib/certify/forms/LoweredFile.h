@@ -34,6 +34,12 @@ CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
 std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
                                        unsigned Type);
 
+/// Gives \p Made, a `_Scale` of \p Program, the powers of \p Replicas by which
+/// \p N of \p File multiplies or divides: one, or one for each element of a
+/// vector of sizes. False if its constant is none.
+bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
+               NodeId Made);
+
 /// What \p G has, without a trace of what was erased.
 std::unique_ptr<Graph> compact(const Graph &G);
 

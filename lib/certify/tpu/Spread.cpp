@@ -99,12 +99,20 @@ bool Spreader::isScale(NodeId N) const {
       !(F.isOp(N, op::Mul) || F.isOp(N, op::FloorDiv)))
     return false;
   NodeId Number = F.input(N, 1).Node;
-  auto Factor = constScalar(F, Number);
-  if (!File.isMember(Number) || File.isOfInput(Number) || !Factor ||
-      !(*Factor > 0) || *Factor == 1)
+  if (!File.isMember(Number) || File.isOfInput(Number))
     return false;
-  double Power = std::log(*Factor) / std::log(double(File.replicas()));
-  return std::abs(Power - std::round(Power)) < 1e-3;
+  auto IsPower = [&](double Factor) {
+    double Power = std::log(Factor) / std::log(double(File.replicas()));
+    return Factor > 0 && std::abs(Power - std::round(Power)) < 1e-3;
+  };
+  if (auto Factor = constScalar(F, Number))
+    return *Factor != 1 && IsPower(*Factor);
+  // Each element of a vector of sizes has one of its own.
+  auto Factors = constValue(F, Number);
+  return Factors && Factors->HasInts && Factors->NumElements > 1 &&
+         all_of(Factors->Ints,
+                [&](int64_t Each) { return IsPower(double(Each)); }) &&
+         any_of(Factors->Ints, [](int64_t Each) { return Each != 1; });
 }
 
 /// What \p N computes on replica \p Replica, if that is a function of what it

@@ -628,16 +628,8 @@ void ReplicaFiles::connect(NodeId N) {
     P->setStringAttr(Made, CombineAttr, combine::Concat);
     P->setIntAttr(Made, "axis", *G->intAttr(N, RowsAxisAttr));
   } else if (Its == Role::Scale) {
-    auto Factor = constScalar(*G, G->input(N, 1).Node);
-    auto Power =
-        Factor ? powerOfReplicas(*Factor, static_cast<unsigned>(Files.size()),
-                                 G->outputType(G->input(N, 1)))
-               : std::nullopt;
-    if (!Power)
+    if (!takeScale(*G, N, static_cast<unsigned>(Files.size()), *P, Made))
       error(0, N, "does not scale by a power of the number of workers");
-    else
-      P->setIntAttr(Made, PowerAttr,
-                    G->isOp(N, op::FloorDiv) ? -*Power : *Power);
   }
 }
 

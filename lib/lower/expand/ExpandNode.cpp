@@ -9,11 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/lower/ScaleFactor.h"
 #include "lib/lower/expand/Render.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
-
-#include <cmath>
 
 using namespace llvm;
 
@@ -492,35 +491,18 @@ void NodeRenderer::merge() {
   endPart();
 }
 
-/// Times N^power; integers, which have no reciprocal, are divided.
 void NodeRenderer::scale() {
-  int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
-  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
-  double Factor = std::pow(static_cast<double>(Count), Power);
-  bool Float = isFloating(Type) || isComplex(Type);
-  auto Whole = static_cast<int64_t>(std::llround(std::pow(
-      static_cast<double>(Count), std::abs(static_cast<double>(Power)))));
+  ScaleFactor By = scaleFactor(G, N, Count);
   StringRef FactorName = operand("/factor");
-  SmallVector<int64_t, 4> Factors;
-  if (auto Powers = G.intListAttr(N, PowersAttr))
-    for (int64_t Each : *Powers)
-      Factors.push_back(std::llround(
-          std::pow(static_cast<double>(Count), static_cast<double>(Each))));
-  constant(
-      FactorName,
-      !Factors.empty()
-          ? encodeIntTensor(Type, static_cast<int64_t>(Factors.size()), Factors)
-      : Float ? encodeFloatTensor(Type, {}, Factor)
-              : encodeIntTensor(Type, {}, Whole),
-      Type);
+  constant(FactorName, By.Tensor, By.Type);
   ownName(Segment::Name);
-  field(2, Float || Power >= 0 ? op::Mul : op::FloorDiv);
+  field(2, By.Op);
   dataInput(G.input(N, 0));
   ownName(Segment::Input, FactorName);
   for (Endpoint Input : G.controlInputs(N))
     controlInput(Input.Node);
   device();
-  attribute("T", encodeTypeAttr(Type));
+  attribute("T", encodeTypeAttr(By.Type));
   stamp();
   endPart();
 }

@@ -9,11 +9,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
+#include "lib/lower/ScaleFactor.h"
 #include "lib/lower/tpu/TpuProgram.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
-#include <cmath>
 #include <numeric>
 
 using namespace llvm;
@@ -39,7 +39,7 @@ private:
   Endpoint replicaIndex();
   void logical(NodeId N, Endpoint X, bool And);
   void gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine);
-  void scale(NodeId N, unsigned Type, int64_t Power);
+  void scale(NodeId N, const ScaleFactor &By);
   void become(NodeId N, Endpoint E);
 
   Graph &G;
@@ -185,21 +185,15 @@ void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
                     .type("Tidx", DT_INT32)));
 }
 
-/// Makes the users of \p N read N^\p Power times it.
-void Exchanges::scale(NodeId N, unsigned Type, int64_t Power) {
-  double Factor = std::pow(static_cast<double>(Replicas), Power);
-  bool Float = isFloating(Type) || isComplex(Type);
-  auto Whole = static_cast<int64_t>(std::llround(std::pow(
-      static_cast<double>(Replicas), std::abs(static_cast<double>(Power)))));
+/// Makes \p N its operand times \p By.
+void Exchanges::scale(NodeId N, const ScaleFactor &By) {
   Endpoint Number =
       add("/factor", op::Const, {},
-          AttrRun()
-              .type("dtype", Type)
-              .raw("value", Float ? encodeFloatTensor(Type, {}, Factor)
-                                  : encodeIntTensor(Type, {}, Whole)));
+          AttrRun().type("dtype", By.Type).raw("value", By.Tensor));
   Endpoint X = G.input(N, 0);
-  G.removeAttr(N, PowerAttr);
-  G.setOp(N, Float || Power >= 0 ? op::Mul : op::FloorDiv);
+  for (StringRef Key : {PowerAttr, PowersAttr})
+    G.removeAttr(N, Key);
+  G.setOp(N, By.Op);
   SmallVector<Endpoint, 4> Inputs{X, Number};
   Inputs.append(G.controlInputs(N).begin(), G.controlInputs(N).end());
   G.setInputs(N, Inputs);
@@ -210,7 +204,7 @@ bool Exchanges::lower(NodeId N) {
   For = N;
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
   if (Op == ScaleOp) {
-    scale(N, Type, G.intAttr(N, PowerAttr).value_or(0));
+    scale(N, scaleFactor(G, N, Replicas));
     return true;
   }
   StringRef Combine =
@@ -248,8 +242,7 @@ bool Exchanges::lower(NodeId N) {
   if (Power == 0)
     return true;
   // The reduction itself becomes the scaled sum: it has the name.
-  G.setIntAttr(N, PowerAttr, Power);
-  scale(N, Type, Power);
+  scale(N, scaleFactor(Type, Power, Replicas));
   return true;
 }
 

@@ -22,6 +22,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Variables.h"
+#include "lib/lower/ScaleFactor.h"
 #include "lib/lower/expand/Contexts.h"
 #include "lib/lower/expand/Expand.h"
 #include "lib/lower/expand/Render.h"
@@ -33,8 +34,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-
-#include <cmath>
 
 using namespace llvm;
 
@@ -392,20 +391,12 @@ void WorkerSplitter::merge(NodeId N) {
   G.setOp(N, op::Identity);
 }
 
-/// Times N^power; integers, which have no reciprocal, are divided.
 void WorkerSplitter::scale(NodeId N) {
-  int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
-  unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
-  bool Float = isFloating(Type) || isComplex(Type);
-  double Factor = std::pow(static_cast<double>(Count), Power);
-  int64_t Whole = std::llround(std::pow(static_cast<double>(Count),
-                                        std::abs(static_cast<double>(Power))));
-  Endpoint Operand = constant(N, "/factor",
-                              Float ? encodeFloatTensor(Type, {}, Factor)
-                                    : encodeIntTensor(Type, {}, Whole),
-                              Type);
-  G.removeAttr(N, PowerAttr);
-  G.setOp(N, Float || Power >= 0 ? op::Mul : op::FloorDiv);
+  ScaleFactor By = scaleFactor(G, N, Count);
+  Endpoint Operand = constant(N, "/factor", By.Tensor, By.Type);
+  for (StringRef Key : {PowerAttr, PowersAttr})
+    G.removeAttr(N, Key);
+  G.setOp(N, By.Op);
   mark(N);
   SmallVector<Endpoint, 4> Inputs = {G.input(N, 0), Operand};
   append_range(Inputs, G.controlInputs(N));
