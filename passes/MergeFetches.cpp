@@ -95,8 +95,6 @@ void MergeFetches::warnLost(NodeId N) {
 
 /// Whether all outputs of copy 0 are global values.
 bool MergeFetches::isGlobalName(NodeId N) const {
-  if (Facts->Dims.hasAxesOfOneRow(*G, N))
-    return false;
   for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
     if (!Facts->Types.number({N, Port}).isTrue())
       return false;
@@ -229,13 +227,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
       continue;
     ReplicationType Type = Facts->Types.number(E);
     bool Picked = Found.isPicked(E);
-    if (Facts->Vars.variableOf(E) != NoNode)
-      continue;
-    if (Named && Facts->Dims.hasAxesOfOneRow(*G, E.Node)) {
-      refuseVarying(E, "this fetch");
-      continue;
-    }
-    if (Type.isTrue() && !Picked)
+    if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
     if (hasNoValue(E, Type)) {
       // A name that nobody gave has no value.

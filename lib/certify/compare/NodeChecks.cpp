@@ -68,8 +68,6 @@ bool NodeChecker::isExcused(const ReplicationType &Type) const {
 
 /// Whether every output has its true value under the name of the node.
 bool NodeChecker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
-  if (Facts.Dims.hasAxesOfOneRow(G, N))
-    return false;
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
     if (Facts.Types.natural({N, Port}).isPlain())
       continue;

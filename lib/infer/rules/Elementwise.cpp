@@ -240,9 +240,11 @@ static void arithmetic(SizeContext &C) {
   if (C.numData() == 1)
     return;
   Dims X = C.val(0), Y = C.val(1);
-  if (!X || !Y || X->empty() || Y->empty())
+  if (!X || !Y)
     return;
-  size_t Size = std::max(X->size(), Y->size());
+  // One number and no number are no number.
+  bool AnyEmpty = X->empty() || Y->empty();
+  size_t Size = AnyEmpty ? 0 : std::max(X->size(), Y->size());
   if ((X->size() != Size && X->size() != 1) ||
       (Y->size() != Size && Y->size() != 1))
     return;

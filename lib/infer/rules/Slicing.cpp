@@ -278,8 +278,11 @@ static void stridedSlice(SizeContext &C) {
     int64_t Size = C.Table.number(Old);
     DimId End = (*S->End)[I];
     bool FromStart = (S->BeginMask >> I & 1) || S->Begin[I] == 0;
-    // All rows: to the end, or up to a size that is the dimension's own.
+    // All rows: to the end, or up to a size that is the dimension's own, or to
+    // a number that no row of the whole batch reaches.
     bool ToEnd = (S->EndMask >> I & 1) ||
+                 (Size != UnknownSize && !C.Table.hasSym(End) &&
+                  C.Table.number(End) >= Size) ||
                  C.Table.find(End) == C.Table.find(Old) ||
                  (C.Table.hasSym(End) && C.Table.sym(End) &&
                   C.Table.sym(End) == C.Table.sym(Old));

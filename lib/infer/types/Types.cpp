@@ -125,7 +125,9 @@ ReplicationType TypeAnalysis::numberOf(Endpoint E, ReplicationType Type) const {
     return ReplicationType::varying(E.Node);
   Type.Symbolic = false;
   auto Value = Dims.value(E);
-  if (!Value || Value->empty())
+  // Of numbers that are the same it is not known how many there are.
+  if (!Value ||
+      all_of(*Value, [&](DimId D) { return Dims.table().isSame(D); }))
     return ReplicationType::varying(E.Node);
   std::optional<int> Power;
   // Ragged rows of all replicas together are those of the true value.
@@ -160,6 +162,10 @@ TypeAnalysis::sizePowers(Endpoint E) const {
       return std::nullopt;
     Powers.push_back(*Power);
   }
+  // How many numbers there are is not known of those that are the same.
+  if (natural(E).Symbolic && all_of(Powers, [](int64_t P) { return P == 0; }) &&
+      all_of(*Value, [&](DimId D) { return Dims.table().isSame(D); }))
+    return std::nullopt;
   // Factors of their own are a vector of products.
   if (!all_equal(Powers) &&
       (Dims.isMatrix(E) || any_of(Powers, [](int64_t P) { return P < 0; })))

@@ -70,7 +70,8 @@ def small_plan(plan, flags, failure, say):
                 if failure.of_plan(plainer, flags):
                     plan, changed = plainer, True
         for i in reversed(range(len(flags))):
-            if not flags[i].startswith("--replicas") and failure.of_plan(plan, flags[:i] + flags[i + 1 :]):
+            # Without a device the failure is another one: there is none of the kind that is written then.
+            if not flags[i].startswith(("--replicas", "--device-type")) and failure.of_plan(plan, flags[:i] + flags[i + 1 :]):
                 flags, changed = flags[:i] + flags[i + 1 :], True
         if plan.head["replicas"] > 2:
             fewer = dataclasses.replace(plan, head={**plan.head, "replicas": 2})
