@@ -122,6 +122,9 @@ private:
   bool mayMove(NodeId N) const;
   NodeId next(NodeId N) const;
   void settle(NodeId N);
+  NodeId groupOf(NodeId N);
+  bool join(NodeId N, NodeId With);
+  void keepGroups();
   uint32_t deviceInTheEnd(NodeId N) const;
   void placeWithUsers();
   uint32_t serverOf(NodeId N) const;
@@ -143,6 +146,9 @@ private:
   DenseMap<uint32_t, std::string> WithTask;
   /// What a node goes with in the end, by however many steps.
   DenseMap<NodeId, NodeId> Root;
+  /// A node of the group of a node, and by the last of those its device.
+  DenseMap<NodeId, NodeId> Group;
+  DenseMap<NodeId, std::string> GroupDevice;
 };
 
 /// Moves \p N to copy 0 of a variable that it uses in place.
@@ -257,6 +263,65 @@ void Placement::settle(NodeId N) {
     });
     Root[Each] = next(Each) == Each ? Each : Its;
   }
+}
+
+NodeId Placement::groupOf(NodeId N) {
+  auto [It, New] = Group.try_emplace(N, N);
+  if (New)
+    GroupDevice[N] = device(N);
+  NodeId Last = It->second;
+  while (Group[Last] != Last)
+    Last = Group[Last];
+  return Group[N] = Last;
+}
+
+/// Makes one group of those of \p N and \p With; false if they would have two
+/// devices.
+bool Placement::join(NodeId N, NodeId With) {
+  NodeId A = groupOf(N), B = groupOf(With);
+  if (A == B)
+    return true;
+  const std::string &Ours = GroupDevice[A], &Theirs = GroupDevice[B];
+  if (!canBeOneDevice(Ours, Theirs))
+    return false;
+  if (auto Both = DeviceName::parse(Ours), Other = DeviceName::parse(Theirs);
+      Both && Other) {
+    if (Both->Job.empty())
+      Both->Job = Other->Job;
+    if (Both->Type.empty())
+      Both->Type = Other->Type;
+    for (auto Part :
+         {&DeviceName::Replica, &DeviceName::Task, &DeviceName::Index})
+      if (!((*Both).*Part))
+        (*Both).*Part = (*Other).*Part;
+    GroupDevice[A] = Both->str();
+  }
+  Group[B] = A;
+  return true;
+}
+
+/// TensorFlow has one device for all that is colocated, with however many
+/// others, and for all that use one handle or reference. What would make a
+/// group of two devices is no longer colocated.
+void Placement::keepGroups() {
+  PerOp UsesInPlace(G, [](StringRef, const OpDef *Def) {
+    return Def && any_of(Def->inputs(), [](const ArgDef &Arg) {
+             return Arg.IsRef || Arg.Type == DT_RESOURCE || Arg.Type == 0;
+           });
+  });
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (!UsesInPlace[This] || This.isDead() || This.Count != Copies::Once)
+      continue;
+    for (unsigned I = 0; I < This.NumData; ++I)
+      if (Endpoint E = G.input(N, I);
+          G.node(E.Node).Count == Copies::Once &&
+          (G.isRefInput(N, I) || G.outputType(E) == DT_RESOURCE))
+        join(N, E.Node);
+  }
+  for (NodeId N : WithClass)
+    Dropped += dropClasses(
+        G, N, [&](NodeId With) { return With == NoNode || join(N, With); });
 }
 
 /// A lookup runs where its table is, which exists once.
@@ -449,6 +514,8 @@ void Placement::finish() {
   if (AnyDevice)
     for (NodeId N : WithClass)
       settle(N);
+  if (AnyDevice && !WithClass.empty())
+    keepGroups();
   Changed |= Dropped != 0;
 }
 
