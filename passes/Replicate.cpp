@@ -332,10 +332,11 @@ void Replicate::splitFeeds() {
                                Devices.size());
     auto Shape = sourceShape(*G, F.At);
     for (size_t I = 1; !F.Named && Shape && I < Shape->Dims.size(); ++I)
-      if (Shape->Dims[I] < 0) {
-        Text += formatv("; axis {0} is unknown too: if that is the batch, give "
-                        "--feed={1}=split({0})",
-                        I, feedName(*G, F.At));
+      if (Shape->Dims[I] < 0 && int(I) != F.Axis) {
+        Text += formatv("; axis {0} is unknown{1}: if that is the batch, give "
+                        "--feed={2}=split({0})",
+                        I, Shape->Dims[F.Axis] < 0 ? " too" : "",
+                        feedName(*G, F.At));
         break;
       }
     Diags->remark("feed", feedName(*G, F.At), Text);

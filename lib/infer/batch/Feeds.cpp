@@ -56,6 +56,8 @@ private:
                                      bool InVariables = false) const;
   std::vector<Split> related(ArrayRef<NodeId> Order, const ByRows &Classes);
   std::vector<Split> behindOne(ArrayRef<NodeId> Order, const ByRows &Classes);
+  std::vector<Split> openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
+                              const std::vector<bool> &Training) const;
   std::vector<Split> mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training,
                               bool InVariables) const;
@@ -365,6 +367,12 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
         F->Axis = Axis;
       return true;
     }
+  if (!AnySplit)
+    if (auto Open = openAxes(Order, Classes, Training); !Open.empty()) {
+      for (auto [F, Axis] : Open)
+        F->Axis = Axis;
+      return true;
+    }
   if (Classes.size() == 1 && !AnySplit) {
     for (Feed *F : Classes.begin()->second)
       F->Axis = 0;
@@ -497,6 +505,37 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
       Found.push_back({F, Axis});
     }
   return suppose(Order, Found, Classes) ? Found : std::vector<Split>();
+}
+
+/// Of feeds that begin with a number, as `[features, batch]` does, the one axis
+/// that is open, if all that train have one and it may be that of the batch. Not
+/// if the first axis, which is the batch more often, spreads as much.
+std::vector<Chooser::Split>
+Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
+                  const std::vector<bool> &Training) const {
+  std::vector<Split> Open, First;
+  for (const auto &[Dim, Members] : Classes)
+    for (Feed *F : Members) {
+      ArrayRef<int64_t> Sizes = sourceShape(G, F->At)->Dims;
+      auto *At = find_if(Sizes, [](int64_t Size) { return Size < 0; });
+      if (count_if(Sizes, [](int64_t Size) { return Size < 0; }) == 1)
+        Open.push_back({F, static_cast<int>(At - Sizes.begin())});
+      else if (Training[F->At.Node])
+        return {};
+      First.push_back({F, 0});
+    }
+  if (none_of(Open, [&](Split Of) { return Training[Of.first->At.Node]; }))
+    return {};
+  auto Supposed = suppose(Order, Open, Classes);
+  if (!Supposed)
+    return {};
+  if (Classes.size() > 1)
+    First = mostWork(Order, Classes, Training, /*InVariables=*/false);
+  auto Else = First.empty() ? std::nullopt : suppose(Order, First, Classes);
+  return Else && elementsOfBatch(*Else, Order, Training) >=
+                     elementsOfBatch(*Supposed, Order, Training)
+             ? std::vector<Split>()
+             : Open;
 }
 
 /// Of feeds of which \p Classes have one first dimension, those that hold the
