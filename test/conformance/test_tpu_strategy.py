@@ -66,7 +66,9 @@ def check_more(name, model, batch, replicas):
         # Whoever fetches the loss runs the step, and these do not in every run.
         model = dataclasses.replace(model, fetches=(), after=())
     want = compare.run(path, data, model.steps, model.fetches, model.after)
-    with Session(on_cpus(path, replicas, *model.flags), replicas) as session:
+    # A vector that nothing reads is a result of the computation only if it is named.
+    named = [f"--fetch={fetch}" for fetch in model.fetches if fetch != "loss:0"]
+    with Session(on_cpus(path, replicas, *model.flags, *named), replicas) as session:
         got = compare.advance(session, data, model.steps, model.fetches, model.after)
         session.check_copies("at the end")
     for i, (ours, theirs) in enumerate(zip(got, want)):

@@ -445,7 +445,7 @@ bool StepFinder::leaveBranches() {
 }
 
 /// Whoever runs a part of the step runs all of it, so all its effects must be
-/// what one node runs.
+/// what one node runs, and no other one must run some.
 void StepFinder::checkRoots() {
   // The updates that a node waits for, as far as they are counted: those of the
   // step, and those on the host that use what it gives.
@@ -477,6 +477,7 @@ void StepFinder::checkRoots() {
       Ends.push_back(N);
   constexpr size_t MaxEnds = 64;
   std::vector<std::pair<size_t, NodeId>> Counts;
+  bool RunsAll = false;
   for (NodeId End : ArrayRef(Ends).take_back(MaxEnds)) {
     std::vector<bool> Seen(G.size());
     std::vector<NodeId> Work{End};
@@ -493,14 +494,18 @@ void StepFinder::checkRoots() {
         }
     }
     if (Count == Updates.size())
-      return;
-    if (Count > 0)
+      RunsAll = true;
+    else if (Count > 0)
       Counts.push_back({Count, End});
   }
+  if (RunsAll && Counts.empty())
+    return;
   Diagnostic &D = Diags.unproved(
       "one-step", originName(G, Updates.front()),
-      "a TPU computation runs as a whole, and nothing in the input runs all "
-      "updates of the step: a run of one of them runs all");
+      RunsAll ? "a TPU computation runs as a whole: what runs some updates of "
+                "the step in the input runs all"
+              : "a TPU computation runs as a whole, and nothing in the input "
+                "runs all updates of the step: a run of one of them runs all");
   for (auto [Count, End] : ArrayRef(Counts).take_front(5))
     D.Notes.push_back({originName(G, End).str(),
                        "runs " + std::to_string(Count) + " of " +
