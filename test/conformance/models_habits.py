@@ -478,6 +478,14 @@ def masked_words(b: Builder):
     descend(b, loss)
 
 
+def ellipsis(b: Builder):
+    """Einsum with an ellipsis: of a static batch its gradient adds up along axes of which there are none."""
+    x, y = b.inputs([3, 5], [], y_dtype=tf.int32)
+    h = tf.tanh(tf.einsum("...ij,jk->...ik", x, b.variable("w", [5, 6])))
+    rows = tf.einsum("...ij,ij->...", tf.einsum("...ij,jk->...ik", h, b.variable("u", [6, 2])), b.variable("v", [3, 2]))
+    descend(b, b.loss(b.total(tf.square(rows - tf.cast(y, h.dtype)))))
+
+
 def gram(b: Builder):
     """A loss of products of all rows, of which an average is kept, and sizes that people fetch."""
     x, _ = b.inputs([5], [1])
@@ -673,6 +681,7 @@ HABITS: Dict[str, Habit] = {
         metrics_of_numbers, CLASSES, after=("rate_metric:0", "classes_metric:0")
     ),
     "masked_words": Habit(masked_words, ROWS, flags=("--min-spread=90",)),
+    "ellipsis": Habit(ellipsis, models.classification((3, 5), 2), flags=("--min-spread=90",)),
     "gram": Habit(gram, ROWS, fetches=("loss:0", "sizes:0")),
     "attention": Habit(attention, models.classification((4, 6), 3)),
     "normalised": Habit(normalised, ROWS),
