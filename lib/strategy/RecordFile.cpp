@@ -153,13 +153,14 @@ parseMessage(StringRef Bytes, StringRef File,
     Parser.SetRecursionLimit(TextDepth);
     google::protobuf::io::ArrayInputStream Stream(
         Bytes.data(), static_cast<int>(Bytes.size()));
-    if (!Parser.Parse(&Stream, &Message)) {
-      // Short bytes may all be letters.
-      pb::Strategy Binary;
-      if (!File.ends_with(".pbtxt") &&
-          Binary.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())) &&
-          !hasUnknownFields(Binary))
-        return Binary;
+    bool IsText = Parser.Parse(&Stream, &Message);
+    // Short bytes may all be letters, or, after a '#', a comment.
+    if (pb::Strategy Binary;
+        (!IsText || Message.ByteSizeLong() == 0) && !File.ends_with(".pbtxt") &&
+        Binary.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())) &&
+        !hasUnknownFields(Binary))
+      return Binary;
+    if (!IsText) {
       std::string Unclosed = unclosedIn(Bytes);
       return failure(File + ":" + Errors.Message +
                      (Unclosed.empty() ? "" : "; " + Unclosed));
