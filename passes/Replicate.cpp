@@ -76,8 +76,10 @@ private:
   bool refuseDistributed();
   bool refuseHandles();
   bool makeMesh();
+  NodeId onlyReader(Endpoint E) const;
   bool prepares(NodeId N, Endpoint E, std::optional<size_t> Axes) const;
-  Endpoint lastPreparation(const Feed &F) const;
+  bool laysOut(NodeId N, Endpoint E, SmallVectorImpl<int64_t> &Row) const;
+  Endpoint lastPreparation(const Feed &F, SmallVectorImpl<int64_t> &Row) const;
   void splitFeeds();
   bool mergeNamed(const VariableIndex &Vars);
   bool settleSizes(const VariableIndex &Vars);
@@ -267,41 +269,104 @@ bool Replicate::prepares(NodeId N, Endpoint E,
          all_of(Operands, [&](Endpoint Of) { return Of == E || IsShared(Of); });
 }
 
+/// How many elements a row of the sizes \p Row has, if that is known.
+static std::optional<int64_t> elementsOf(ArrayRef<int64_t> Row) {
+  int64_t Elements = 1;
+  for (int64_t Size : Row)
+    if (Size <= 0 || MulOverflow(Elements, Size, Elements))
+      return std::nullopt;
+  return Elements;
+}
+
+/// Whether \p N is a reshape of \p E, rows of the sizes \p Row, that lays out
+/// each row anew: `tf.reshape(images, [-1, 28, 28, 1])`. How many there are may
+/// be computed. The new sizes are in \p Row then.
+bool Replicate::laysOut(NodeId N, Endpoint E,
+                        SmallVectorImpl<int64_t> &Row) const {
+  if (!G->isOp(N, op::Reshape) || G->inputs(N).size() != 2 ||
+      G->input(N, 0) != E)
+    return false;
+  NodeId Shape = G->input(N, 1).Node;
+  SmallVector<int64_t, 4> Sizes;
+  auto Take = [&](NodeId Of) {
+    auto Value = G->isOp(Of, op::Const) ? constValue(*G, Of) : std::nullopt;
+    if (Value && Value->HasInts)
+      append_range(Sizes, Value->Ints);
+    return Value && Value->HasInts;
+  };
+  if (G->isOp(Shape, op::Pack)) {
+    ArrayRef<Endpoint> Parts = G->dataInputs(Shape);
+    if (!all_of(Parts.drop_front(),
+                [&](Endpoint Part) { return Take(Part.Node); }) ||
+        Sizes.size() + 1 != Parts.size())
+      return false;
+  } else {
+    if (!Take(Shape) || Sizes.empty() || Sizes[0] != -1)
+      return false;
+    Sizes.erase(Sizes.begin());
+  }
+  auto Elements = elementsOf(Row);
+  if (!Elements || elementsOf(Sizes) != Elements)
+    return false;
+  Row.assign(Sizes.begin(), Sizes.end());
+  return true;
+}
+
+/// What reads \p E, if it is one node, or NoNode.
+NodeId Replicate::onlyReader(Endpoint E) const {
+  NodeId Found = NoNode;
+  bool Other = false;
+  G->forEachUse(E.Node, [&](Use U) {
+    if (!G->isData(U) || G->input(U.User, U.Index) != E)
+      return;
+    Other |= Found != NoNode && Found != U.User;
+    Found = U.User;
+  });
+  return Other || Found == NoNode || !G->hasUses(Found) ? NoNode : Found;
+}
+
 /// The last of what prepares the feed \p F, one node after the other. It may be
 /// fed in its place: who wrote `x = tf.placeholder(..) / 255` has no other
-/// name.
-Endpoint Replicate::lastPreparation(const Feed &F) const {
+/// name. A row of it has the sizes \p Row, if these are known.
+Endpoint Replicate::lastPreparation(const Feed &F,
+                                    SmallVectorImpl<int64_t> &Row) const {
   if (F.Named || !*Options.Prepared)
     return F.At;
   // Those behind the one that is split.
   std::optional<size_t> Axes;
   if (G->opName(F.At.Node).starts_with(op::Placeholder))
-    if (auto Shape = sourceShape(*G, F.At))
+    if (auto Shape = sourceShape(*G, F.At)) {
       Axes = !Shape->UnknownRank && F.Axis >= 0 &&
                      static_cast<size_t>(F.Axis) < Shape->Dims.size()
                  ? Shape->Dims.size() - F.Axis - 1
                  : 0;
+      if (*Axes > 0 && F.Axis == 0)
+        Row.assign(Shape->Dims.begin() + 1, Shape->Dims.end());
+    }
   Endpoint Last = F.At;
   for (;;) {
-    NodeId Next = NoNode;
-    bool Other = false;
-    G->forEachUse(Last.Node, [&](Use U) {
-      if (!G->isData(U) || G->input(U.User, U.Index) != Last)
-        return;
-      Other |=
-          (Next != NoNode && Next != U.User) || !prepares(U.User, Last, Axes);
-      Next = U.User;
-    });
-    if (Other || Next == NoNode || !G->hasUses(Next))
+    NodeId Next = onlyReader(Last);
+    if (Next == NoNode)
+      return Last;
+    if (G->isOp(Next, op::Reshape) &&
+        G->isOp(G->input(Next, 1).Node, op::Const) && laysOut(Next, Last, Row))
+      Axes = Row.size();
+    else if (!prepares(Next, Last, Axes))
       return Last;
     Last = {Next, 0};
   }
 }
 
 void Replicate::splitFeeds() {
+  std::vector<Feed> Laid;
   for (const Feed &F : Feeds) {
-    Endpoint Last = lastPreparation(F);
+    SmallVector<int64_t, 4> Row;
+    Endpoint Last = lastPreparation(F, Row);
     if (F.Axis >= 0) {
+      // So many rows as another feed has: made by the replicas, who know them.
+      if (NodeId N = onlyReader(Last);
+          N != NoNode && !Row.empty() && laysOut(N, Last, Row))
+        Laid.push_back({{N, 0}, 0, /*Named=*/true});
       split(Last.Node, Last.Port, F.Axis, F.Batch);
     } else {
       ++Statistics["feeds that are whole"];
@@ -341,6 +406,9 @@ void Replicate::splitFeeds() {
       }
     Diags->remark("feed", feedName(*G, F.At), Text);
   }
+  for (const Feed &F : Laid)
+    split(F.At.Node, 0, 0);
+  append_range(Feeds, Laid);
 }
 
 /// A named tensor that depends on the batch is made by the replicas: its name

@@ -590,6 +590,52 @@ def fed_rows(b: Builder):
     descend(b, b.loss(loss))
 
 
+def hardest(b: Builder):
+    """The largest losses of the batch count once more; a mean over no axis, as Keras takes it of a loss for each row."""
+    x, y, rows = regress(b)
+    count = tf.minimum(tf.reduce_sum(tf.cast(y[:, 0] > 0, tf.int32)), tf.shape(x)[0])
+    _, indices = tf.nn.top_k(rows, count, sorted=False)
+    kept = tf.scatter_nd(tf.expand_dims(indices, 1), tf.ones_like(indices), tf.shape(rows))
+    size = tf.cast(tf.shape(x)[0], b.dtype)
+    rows = tf.reduce_mean(rows * (1.0 + tf.cast(kept, b.dtype)) * size, axis=[])
+    descend(b, b.loss(b.total(rows / size)))
+
+
+def steps_first(b: Builder):
+    """A loop takes steps of unknown number, each with the rows of the batch, of which a number says how many."""
+    width = 4
+    x, y = tf1.placeholder(b.dtype, [None, BATCH, 2], "x"), tf1.placeholder(b.dtype, [BATCH, 1], "y")
+    kernel = b.variable("kernel", [2 + width, width])
+    count = tf.shape(x)[0]
+    parts = tf.TensorArray(b.dtype, count, element_shape=[BATCH, 2]).unstack(x)
+
+    def advance(i, state):
+        return i + 1, tf.tanh(tf.matmul(tf.concat([parts.read(i), state], 1), kernel))
+
+    _, state = tf.while_loop(lambda i, state: i < count, advance, (0, tf.zeros([BATCH, width], b.dtype)))
+    error = tf.matmul(state, b.variable("v", [width, 1])) - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def tiled_support(b: Builder):
+    """A vector is repeated as often as a constant says that there are rows."""
+    x, y = b.inputs([5], [1])
+    support = tf.reshape(tf.tile(tf.linspace(tf.cast(-1.0, b.dtype), 1.0, 3), [BATCH]), [BATCH, 3])
+    chances = tf.nn.softmax(tf.matmul(x, b.variable("w", [5, 3])))
+    error = tf.reduce_sum(chances * (support + 0.1 * y), axis=1, keepdims=True) - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def warm_up(b: Builder):
+    """Early steps have other targets: what a conditional gives has sizes that nobody knows."""
+    x, y = b.placeholder("x", [5]), tf1.placeholder(b.dtype, [None, None], "y")
+    early = tf1.placeholder_with_default(True, [], name="early")
+    out = tf.matmul(x, b.variable("w", [5, 3]))
+    target = tf.cond(early, lambda: y + 0.5 * tf.ones_like(out), lambda: tf.identity(y))
+    error = tf.tanh(target) - out
+    descend(b, b.loss(b.total(tf.reduce_sum(tf.square(error), axis=1))))
+
+
 def dropout(b: Builder):
     """Random draws differ from replica to replica: nothing but a warning can be exact."""
     x, y = b.inputs([5], [1])
@@ -626,6 +672,10 @@ def latent(rng, dtype):
 
 def sequences(rng, dtype):
     return models.ramp(rng, (3, 2)).astype(dtype), rng.standard_normal((BATCH, 1)).astype(dtype)
+
+
+def steps_of_rows(rng, dtype):
+    return models.ramp(rng, (3, 2)).astype(dtype).swapaxes(0, 1), rng.standard_normal((BATCH, 1)).astype(dtype)
 
 
 ROWS = models.regression(5, 1)
@@ -689,8 +739,16 @@ HABITS: Dict[str, Habit] = {
     "without_barriers": Habit(without_barriers, ROWS),
     "recurrent": Habit(recurrent, sequences),
     "fed_rows": Habit(fed_rows, sequences),
+    "hardest": Habit(hardest, ROWS),
+    "steps_first": Habit(steps_first, steps_of_rows),
+    "tiled_support": Habit(tiled_support, ROWS),
+    "warm_up": Habit(warm_up, models.regression(5, 3)),
     "dropout": Habit(dropout, ROWS),
 }
+
+
+# On a TPU nothing exists once, and of a file it is not proved which numbers are the rows.
+NOT_FOR_TPU = ("hardest", "tiled_support", "warm_up")
 
 
 def build(spec: Spec, fill: Callable, gradient_scale: float = 1.0) -> Built:

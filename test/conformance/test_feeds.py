@@ -337,6 +337,32 @@ def test_what_prepares_a_feed_is_fed(batch):
             harness.assert_all_close(many.values(), one.values(), "fed the placeholder")
 
 
+def laid_out(b: Builder):
+    """Both names of a placeholder that is reshaped at once are those of the reshape: nothing else can be fed."""
+    pixels, y = b.placeholder("pixels", [4]), b.placeholder("y", [])
+    other = b.placeholder("other", [2, 2])
+    x = tf.reshape(pixels, [-1, 2, 2], name="x")
+    z = tf.reshape(other, [tf.shape(y)[0], 2, 2], name="z")
+    h = tf.tanh(tf.matmul(tf.reshape(x * z, [-1, 4]), b.variable("w", [4, 3])))
+    descend(b, b.loss(b.total(tf.square(tf.reduce_sum(h, 1) - y))))
+
+
+@pytest.mark.parametrize("names", [("x:0", "z:0"), ("pixels:0", "other:0"), ("x:0", "other:0")], ids=["both", "none", "one"])
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_what_lays_out_a_feed_is_fed(names, replicas):
+    """`x = tf.reshape(tf.placeholder(..), ..)`: x is fed, or the placeholder."""
+    path = compare.export(Spec("laid_out"), laid_out)
+    out, _ = harness.rewrite(path, Options(replicas))
+    with Session(path) as one, Session(out, replicas) as many:
+        for session in (one, many):
+            session.restart()
+        for x, z, y in with_shapes([2, 2], [2, 2], []):
+            x = x if names[0] == "x:0" else x.reshape(-1, 4)
+            for session in (one, many):
+                session.run(["train_op"], {names[0]: x, names[1]: z, "y:0": y})
+            harness.assert_all_close(many.values(), one.values(), str(names))
+
+
 # --- Sizes that are equal by chance. ---
 
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 from models import BATCH, Spec
 from models_bn import EXACT, FUSED
 from models_functions import BRANCHES, FUNCTIONS
-from models_habits import HABITS
+from models_habits import HABITS, NOT_FOR_TPU
 from models_loops import LOOPS
 
 tf1 = tf.compat.v1
@@ -55,7 +55,7 @@ def test_models(model, replicas, batch):
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.parametrize("model", [m for m in MORE if m not in (*DRAWS, "gan")])
+@pytest.mark.parametrize("model", [m for m in MORE if m not in (*DRAWS, *NOT_FOR_TPU, "gan")])
 def test_more_models(model, replicas):
     if replicas == 1 and model in OF_NONE:
         pytest.skip("not certified")

@@ -58,6 +58,7 @@ private:
   std::vector<Split> behindOne(ArrayRef<NodeId> Order, const ByRows &Classes);
   std::vector<Split> openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training) const;
+  void behindTime();
   std::vector<Split> mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training,
                               bool InVariables) const;
@@ -508,8 +509,8 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
 }
 
 /// Of feeds that begin with a number, as `[features, batch]` does, the one axis
-/// that is open, if all that train have one and it may be that of the batch. Not
-/// if the first axis, which is the batch more often, spreads as much.
+/// that is open, if all that train have one and it may be that of the batch.
+/// Not if the first axis, which is the batch more often, spreads as much.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -536,6 +537,47 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                      elementsOfBatch(*Supposed, Order, Training)
              ? std::vector<Split>()
              : Open;
+}
+
+/// Where a loop takes what is fed row by row, those of unknown number may be
+/// steps of time: the rows of the batch are then behind them, as many as a
+/// number says, and most of the work is on these.
+void Chooser::behindTime() {
+  bool AnyArrays = false;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    AnyArrays |= G.opNameOf(Op) == op::TensorArrayScatterV3;
+  std::vector<Split> Time, Batch;
+  std::optional<int64_t> Rows;
+  for (Feed &F : Feeds) {
+    if (F.Axis < 0)
+      continue;
+    auto Shape = sourceShape(G, F.At);
+    if (!AnyArrays || F.Named || !Shape || Shape->Dims.size() < 2 ||
+        Shape->Dims[1] <= 1 || Shape->Dims[1] % Replicas != 0 ||
+        Rows.value_or(Shape->Dims[1]) != Shape->Dims[1])
+      return;
+    Rows = Shape->Dims[1];
+    Time.push_back({&F, 0});
+    Batch.push_back({&F, 1});
+  }
+  if (Time.empty())
+    return;
+  std::vector<NodeId> Order = topologicalOrder(G);
+  auto ByTime = suppose(Order, Time, {});
+  auto Walks = [&](NodeId N) {
+    return G.isOp(N, op::TensorArrayScatterV3) &&
+           ByTime->batchAxis(G.input(N, 2)) == 0;
+  };
+  if (!ByTime || none_of(Order, Walks))
+    return;
+  auto ByRows = suppose(Order, Batch, {});
+  if (!ByRows)
+    return;
+  std::vector<bool> Training = training();
+  if (elementsOfBatch(*ByRows, Order, Training) >
+      2 * elementsOfBatch(*ByTime, Order, Training))
+    for (auto [F, Axis] : Batch)
+      F->Axis = Axis;
 }
 
 /// Of feeds of which \p Classes have one first dimension, those that hold the
@@ -629,6 +671,7 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
       Static.push_back(&F);
     }
   }
+  behindTime();
   if (!Static.empty() && !fromStatic(Static))
     return false;
   // A graph whose examples are constants has nothing to split, and still its

@@ -44,6 +44,12 @@ private:
            !(ruleOf(Def->Name).Is & trait::ReadsSizes) &&
            !G.isOp(N, op::ZerosLike) && !G.isOp(N, op::IsVariableInitialized);
   }
+  /// Whether it counts, by a number: nothing behind it is of another step.
+  bool isCounter(NodeId N) const {
+    return Vars.isUpdate(G, N) && G.node(N).NumData > 1 &&
+           all_of(G.dataInputs(N).drop_front(),
+                  [&](Endpoint E) { return G.isOp(E.Node, op::Const); });
+  }
   bool isControlFlow(NodeId N) const {
     StringRef Op = G.opName(N);
     Op.consume_front("Ref");
@@ -65,7 +71,7 @@ private:
   VariableIndex Vars;
   std::vector<NodeId> Order;
   size_t Looks;             ///< How many are left.
-  std::vector<bool> IsLate; ///< It runs after an update.
+  std::vector<bool> IsLate; ///< It runs after an update that is no counter.
   /// The update that a node leads to; NoNode for none, Several for more.
   static constexpr NodeId Several = NoNode - 1;
   std::vector<NodeId> LeadsTo;
@@ -82,7 +88,7 @@ void OpenReads::findUpdates() {
   LeadsTo.assign(G.size(), NoNode);
   for (NodeId N : Order)
     for (Endpoint E : G.inputs(N))
-      if (IsLate[E.Node] || Vars.isUpdate(G, E.Node))
+      if (IsLate[E.Node] || (Vars.isUpdate(G, E.Node) && !isCounter(E.Node)))
         IsLate[N] = true;
   for (NodeId N : reverse(Order)) {
     NodeId To = Vars.isUpdate(G, N) ? N : LeadsTo[N];
@@ -143,7 +149,8 @@ void OpenReads::addReaders(NodeId Var) {
       if (!G.isData(U))
         return;
       if (Vars.isUpdate(G, U.User)) {
-        if (Vars.variableOf(G.input(U)) == Var && U.Index == 0)
+        if (Vars.variableOf(G.input(U)) == Var && U.Index == 0 &&
+            !isCounter(U.User))
           Updates.push_back(U.User);
       } else if (isControlFlow(U.User)) {
         return;

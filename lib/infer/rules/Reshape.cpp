@@ -467,6 +467,20 @@ static void tile(SizeContext &C) {
   for (size_t I = 0; I < X->size(); ++I)
     List.push_back(C.product(I, (*C.in(0))[I], (*C.val(1))[I]));
   C.setShape(0, List);
+  // Where a number of rows becomes those of the batch, they are repeated as
+  // often as the batch has rows.
+  if (!C.options().Unpatched)
+    return;
+  for (size_t I = 0; I < List.size(); ++I) {
+    DimId Times = (*C.val(1))[I];
+    int64_t Rows = C.plainNumber((*C.in(0))[I]);
+    auto All = C.Table.sym((*C.out(0))[I]);
+    if (Rows > 1 && All && All->isLocal() && !C.Table.hasSym(Times) &&
+        All->Ragged == 0 && All->C % Rows == 0) {
+      All->C /= Rows;
+      C.Table.assign(Times, *All);
+    }
+  }
 }
 
 static void broadcastTo(SizeContext &C) {

@@ -434,7 +434,11 @@ bool DimAnalysis::sumsByOneRow(const Graph &G, NodeId Sum,
     return false;
   return any_of(G.dataInputs(Axes.Node), [&](Endpoint E) {
     auto Sizes = value(E);
-    if (!Sizes)
+    // What exists once has the sizes of the whole batch.
+    bool IsWhole = G.isOp(E.Node, op::Shape) &&
+                   G.node(E.Node).Count == Copies::Once &&
+                   G.node(Sum).Count == Copies::Once;
+    if (!Sizes || IsWhole)
       return false;
     auto Along = X->take_front(Rank).take_back(Sizes->size());
     return any_of(zip(*Sizes, Along), [&](auto Pair) {
