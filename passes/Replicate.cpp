@@ -47,6 +47,7 @@
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
+#include "lib/program/forms/EntrySlice.h"
 #include "lib/rewrite/FedSizes.h"
 #include "lib/rewrite/LocalConstants.h"
 #include "lib/rewrite/Merges.h"
@@ -383,8 +384,11 @@ void Replicate::splitFeeds() {
     if (F.Sparse) {
       Diags->remark(
           "feed", feedName(*G, F.At),
-          "a component of a sparse tensor: ops on it are unreplicated, and the "
-          "dense rows that they give are split");
+          F.InRows ? "a component of a sparse tensor: every replica reads the "
+                     "entries of its rows"
+                   : "a component of a sparse tensor: ops on it are "
+                     "unreplicated, and the dense rows that they give are "
+                     "split");
       continue;
     }
     if (F.Axis < 0) {
@@ -562,7 +566,15 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
       return PassResult::Failure;
     Reads = std::move(*Given);
   }
+  std::vector<SparseFeed> InRows;
+  if (!Own && Devices.size() > 1)
+    InRows = sparseFeedsInRows(*G, Feeds);
   splitFeeds();
+  for (const SparseFeed &F : InRows)
+    append_range(Seeds, insertEntrySlice(*G, feedName(*G, F.Values), F.Indices,
+                                         F.Values, F.Shape, F.OfShape,
+                                         Devices.size()));
+  Statistics["sparse feeds split"] += InRows.size();
   VariableIndex Vars(*G);
   for (auto [Rows, Axis] : keepSparseOnce(*G, Vars, Feeds))
     split(Rows.Node, Rows.Port, Axis);

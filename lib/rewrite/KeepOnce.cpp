@@ -13,6 +13,7 @@
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/TensorNames.h"
+#include "lib/program/forms/EntrySlice.h"
 #include "lib/program/forms/SeedOffset.h"
 #include "lib/rewrite/Fetches.h"
 #include "lib/rewrite/Merges.h"
@@ -216,7 +217,7 @@ std::optional<Endpoint> OnceRewriter::merged(Endpoint E,
 Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
   const Node &From = G.node(E.Node);
   if (From.Kind == Inserted::Split)
-    return G.input(E.Node, 0);
+    return splitSource(G, E.Node, E.Port);
   // The draw is that of the single device.
   if (From.Kind == Inserted::Definition && G.isOp(E.Node, op::AddV2) &&
       isSeededDraw(G.opName(User)))

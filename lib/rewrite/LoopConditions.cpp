@@ -18,6 +18,7 @@
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
+#include "lib/program/forms/EntrySlice.h"
 #include "lib/rewrite/Work.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -218,7 +219,7 @@ void Sharer::findOthers(Use Decided) {
 /// What all replicas have together of \p E, before the loop.
 Endpoint Sharer::joined(Endpoint E, SharedLoop &Its) {
   if (G.node(E.Node).Kind == Inserted::Split)
-    return G.input(E.Node, 0);
+    return splitSource(G, E.Node, E.Port);
   Endpoint &Found = Joined[{E.Node, E.Port}];
   if (Found.Node != NoNode && G.isLive(Found.Node))
     return Found;

@@ -24,6 +24,7 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/ops/OpRule.h"
 #include "lib/program/Program.h"
+#include "lib/program/forms/EntrySlice.h"
 #include "lib/rewrite/Spread.h"
 #include "lib/rewrite/Work.h"
 #include "lib/support/MinCut.h"
@@ -150,7 +151,7 @@ bool OnceCut::canMove(NodeId N) const {
 /// The tensor of the input that \p E is, or that it is rows of, or the rows of.
 Endpoint OnceCut::made(Endpoint E) const {
   if (G.node(E.Node).Kind == Inserted::Split)
-    return G.input(E.Node, 0);
+    return splitSource(G, E.Node, E.Port);
   while (G.node(E.Node).Kind == Inserted::Merge ||
          G.node(E.Node).Kind == Inserted::Scale)
     E = G.input(E.Node, 0);

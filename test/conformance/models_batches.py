@@ -290,6 +290,40 @@ def dense_of_sparse(b: Builder):
     train(b, tf1.sparse_tensor_to_dense(x), b.placeholder("y", [1]))
 
 
+def sparse_machine(b: Builder):
+    """A factorization machine on a sparse tensor of which not even the rank is said: two products share its entries, one
+    with the squares of their values, and its shape is cast."""
+    x = tf1.sparse_placeholder(b.dtype, name="x")
+    w, v = b.variable("w", [9, 1]), b.variable("v", [9, 4])
+    squares = tf.SparseTensor(x.indices, tf.square(x.values), tf.cast(tf.shape(x), tf.int64))
+    both = tf.square(tf1.sparse_tensor_dense_matmul(x, v, name="pairs"))
+    pairs = tf.reduce_sum(both - tf1.sparse_tensor_dense_matmul(squares, tf.square(v)), axis=1)
+    rows = tf1.sparse_tensor_dense_matmul(x, w) + 0.5 * tf.reshape(pairs, [-1, 1])
+    finish(b, tf.reduce_sum(tf.square(rows - b.placeholder("y", [1])), axis=1))
+
+
+def mixed_data(rng):
+    """Entries in any order, and rows without one."""
+    fed = sparse_data(rng)
+    order = rng.permutation(len(fed["x/values"]))
+    return {**fed, "x/indices": fed["x/indices"][order], "x/values": fed["x/values"][order]}
+
+
+def sparse_fields(b: Builder):
+    """A sparse tensor for each field, looked up by a product with the table of the field; one is transposed."""
+    fields = [tf1.sparse_placeholder(b.dtype, name=f"x{i}") for i in range(2)]
+    tables = [b.variable(f"table_{i}", [9, 3], 0.7) for i in range(2)]
+    first = tf1.sparse_tensor_dense_matmul(fields[0], tables[0])
+    last = tf1.sparse_tensor_dense_matmul(fields[1], tf.transpose(tables[1]), adjoint_b=True)
+    train(b, tf.concat([first, last], 1), b.placeholder("y", [1]), 6)
+
+
+def field_data(rng):
+    fields = [mixed_data(rng) for _ in range(2)]
+    fed = {key.replace("x/", f"x{i}/"): value for i, one in enumerate(fields) for key, value in one.items() if key != "y"}
+    return {**fed, "y": fields[0]["y"]}
+
+
 def sparse_lookup(b: Builder):
     """embedding_lookup_sparse: the mean of the rows of as many words as each document has."""
     ids = tf1.sparse_placeholder(tf.int64, [b.spec.batch, 9], name="x")
@@ -369,6 +403,8 @@ SOURCES: Dict[str, Source] = {
     "time_major": Source(time_major, feeds=time_major_data, flags=("--feed=x=split(1)",)),
     "two_batches": Source(two_batches, feeds=two_batches_data),
     "sparse_feed": Source(sparse_feed, feeds=sparse_data),
+    "sparse_fields": Source(sparse_fields, feeds=field_data),
+    "sparse_machine": Source(sparse_machine, feeds=mixed_data),
     "dense_of_sparse": Source(dense_of_sparse, feeds=lambda rng: sparse_data(rng, 5)),
     "sparse_lookup": Source(sparse_lookup, feeds=sparse_lookup_data),
     "weighted_lookup": Source(weighted_lookup, feeds=weighted_lookup_data),

@@ -195,6 +195,46 @@ def test_losses_of_sequences_are_spread(batch):
         assert [value.shape[0] for value in rows] == [6 * BATCH // 3] * 6
 
 
+@pytest.mark.parametrize("name", ["sparse_feed", "sparse_machine", "dense_of_sparse"])
+@pytest.mark.parametrize("batch", [None, BATCH])
+def test_entries_are_spread(name, batch):
+    """Each replica multiplies the entries of its rows, and nothing is computed once."""
+    source = SOURCES[name]
+    out, said = harness.rewrite(compare.export(Spec(name, batch=batch), source.build), Options(3, extra=("--min-spread=95",)))
+    assert said == "", said
+    with Fed(source, out, 3) as session:
+        session.start()
+        fed = {f"{key}:0": value for key, value in source.feeds(np.random.default_rng(7)).items()}
+        ops = session.graph.get_operations()
+        products = [op for op in ops if op.type == "SparseTensorDenseMatMul" and not op.get_attr("adjoint_a")]
+        products += [op for op in ops if op.type == "SparseToDense"]
+        assert len(products) == 3 * {"sparse_machine": 3}.get(name, 1), products
+        rows = session.run([op.outputs[0] for op in products], fed)
+        assert [value.shape[0] for value in rows] == [BATCH // 3] * len(products), rows
+        # Eleven rows are no three equal shares.
+        with pytest.raises(tf1.errors.InvalidArgumentError):
+            session.run("train_op", {**fed, "x/shape:0": [11, fed["x/shape:0"][1]]})
+
+
+def test_gradient_of_entries():
+    """The gradient of the values that are fed is computed by each replica for its own; one that is fetched, on the whole."""
+    source = SOURCES["sparse_feed"]
+    path = compare.export(Spec("sparse_feed"), source.build)
+    with Fed(source, path) as session:
+        session.start()
+        fed = {f"{key}:0": value for key, value in source.feeds(np.random.default_rng(7)).items()}
+        product = next(op for op in session.graph.get_operations() if op.type == "SparseTensorDenseMatMul")
+        name = f"gradients/{product.name}_grad/tuple/control_dependency"
+        want = session.run(f"{name}:0", fed)
+    out, _ = harness.rewrite(path, Options(3))
+    with Fed(source, out, 3) as session, pytest.raises(KeyError):
+        session.graph.get_tensor_by_name(f"{name}:0")
+    out, _ = harness.rewrite(path, Options(3, extra=(f"--fetch={name}",)))
+    with Fed(source, out, 3) as session:
+        session.start()
+        harness.assert_close(session.run(f"{name}:0", fed), want, name)
+
+
 def test_sparse_parts_that_are_said_to_be_rows():
     """The parts of a sparse tensor have no row for each row of the batch: if they are named so, that is not proved, and is said."""
     path = compare.export(Spec("sparse_lookup"), SOURCES["sparse_lookup"].build)

@@ -21,6 +21,7 @@ import pytest
 import tensorflow.compat.v2 as tf
 from covering import covering
 from models import BATCH, Spec, tf1
+from models_batches import SOURCES
 from strategies import SMALL, STRATEGIES, declared
 from test_workers import cluster
 
@@ -308,6 +309,29 @@ def test_rows_of_a_table():
         assert not waits & {"^" + name for name in lookups}, path
         joined = [n for n in nodes.values() if n.op == "ConcatV2" and "gather" in n.name]
         assert bool(joined) == (path == paths[0]) and all("/job:ps" in n.device for n in joined), joined
+
+
+@pytest.mark.parametrize("strategy", ["ps", "all-reduce"])
+def test_entries_of_sparse_feeds(strategy):
+    """Workers are all fed the sparse tensors, and each reads the entries of its rows."""
+    source = SOURCES["sparse_fields"]
+    path = compare.export(Spec("sparse_fields"), source.build)
+    with harness.Session(path) as session:
+        session.restart()
+        rng, want = np.random.default_rng(7), [session.values()]
+        for _ in range(2):
+            session.run("train_op", {f"{key}:0": value for key, value in source.feeds(rng).items()})
+            want.append(session.values())
+    paths, said = rewrite(path, 2, 1, "--verify-output", "--min-spread=95", strategy=strategy)
+    assert said == "", said
+    with Cluster(paths, 1) as both:
+        both.one(0, "init")
+        rng = np.random.default_rng(7)
+        for i, values in enumerate(want):
+            both.check(values, f"after step {i}")
+            fed = source.feeds(rng)
+            whole = {f"{key}:0": value for key, value in fed.items() if key != "y"}
+            both.run("train_op", lambda worker: {**whole, "y:0": fed["y"][worker * BATCH // 2 : (worker + 1) * BATCH // 2]})
 
 
 def test_one_file_is_that_of_all():

@@ -15,6 +15,7 @@ import models
 import pytest
 import tensorflow as tf
 from models import BATCH, Spec
+from models_batches import SOURCES
 from models_bn import EXACT, FUSED
 from models_functions import BRANCHES, FUNCTIONS
 from models_habits import HABITS, NOT_FOR_TPU
@@ -60,6 +61,12 @@ def test_more_models(model, replicas):
     if replicas == 1 and model in OF_NONE:
         pytest.skip("not certified")
     check(compare.export(Spec(model, "resource"), MORE[model].build), replicas, *MORE[model].flags)
+
+
+@pytest.mark.parametrize("batch", [None, BATCH], ids=["unknown", "static"])
+@pytest.mark.parametrize("model", ["sparse_feed", "sparse_machine", "sparse_fields"])
+def test_sparse_feeds(model, batch):
+    check(compare.export(Spec(model, "resource", batch), SOURCES[model].build), 2)
 
 
 def test_draws_are_refused():

@@ -17,6 +17,7 @@ import tensorflow as tf
 import tpu_expand
 from harness import Session, assert_close
 from models import BATCH, STEPS, Spec
+from models_batches import SOURCES
 from models_bn import EXACT, FUSED
 from models_functions import BRANCHES, FUNCTIONS
 from models_loops import LOOPS
@@ -75,6 +76,24 @@ def check_more(name, model, batch, replicas):
         harness.assert_all_close(ours[1], theirs[1], f"after step {i}")
         for what, a, b in zip((*model.fetches, *model.after), ours[0] + ours[2], theirs[0] + theirs[2]):
             assert_close(a, b, f"{what} of step {i}")
+
+
+@pytest.mark.parametrize("model", ["sparse_machine", "sparse_fields"])
+def test_sparse_feeds(model):
+    """The entries of a replica's rows are found on the host."""
+    source = SOURCES[model]
+    path = compare.export(Spec(model, "resource"), source.build)
+    rows = []
+    for file, replicas in (path, 1), (on_cpus(path, 2), 2):
+        with Session(file, replicas) as session:
+            session.restart()
+            rng, values = np.random.default_rng(7), []
+            for _ in range(2):
+                session.run("train_op", {f"{key}:0": value for key, value in source.feeds(rng).items()})
+                values.append(session.values())
+        rows.append(values)
+    for want, got in zip(*rows):
+        harness.assert_all_close(got, want, model)
 
 
 def test_several_train_ops():

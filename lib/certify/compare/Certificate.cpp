@@ -515,7 +515,8 @@ static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
     if (This.isDead() || This.NumData == 0 || !formOf(This.Kind).IsTyped ||
-        isLengthGatherOp(G, N) || G.opName(N) == op::IdentityN)
+        isLengthGatherOp(G, N) || G.opName(N) == op::IdentityN ||
+        G.opName(N) == op::SparseSlice)
       continue;
     Endpoint E = G.input(N, 0);
     if (G.typeAttr(N, "T").value_or(DT_INVALID) != G.outputType(E.Node, E.Port))

@@ -38,6 +38,7 @@ enum class OpKind : uint8_t {
   NoOp,
   Mesh,
   SeededDraw,
+  SparseSlice,
 };
 
 /// What the comparison of program and input found out, for the checks of nodes.

@@ -10,6 +10,7 @@
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
+#include "lib/program/forms/EntrySlice.h"
 #include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -112,7 +113,35 @@ static constexpr InsertedForm reduceForm() {
   return Result;
 }
 
-const InsertedForm SplitForm = form({OpKind::ToReplicas}, false, nullptr);
+/// The entries of a sparse tensor in the rows of each replica are of the same
+/// input, but at the port of each.
+static Endpoint splitInput(const Comparison &C, Endpoint E) {
+  if (C.opKind(E.Node) != OpKind::SparseSlice)
+    return input(C, E);
+  return E.Port < 3 && rowsSliced(C.G, E.Node, C.Replicas) != NoNode
+             ? C.G.input(E.Node, E.Port)
+             : Endpoint();
+}
+
+static void checkSplit(Comparison &C, const ProgramFacts &Facts, NodeId N) {
+  if (C.opKind(N) != OpKind::SparseSlice)
+    return check(C, Facts, N);
+  if (rowsSliced(C.G, N, C.Replicas) == NoNode)
+    return C.mismatch(N);
+  checkWaits(C, N);
+}
+
+static constexpr InsertedForm splitForm() {
+  InsertedForm Result =
+      form({OpKind::ToReplicas}, false, [](const LoweredFile &File, NodeId N) {
+        return File.G.isOp(N, op::SparseSlice);
+      });
+  Result.StandsFor = splitInput;
+  Result.Check = checkSplit;
+  return Result;
+}
+
+const InsertedForm SplitForm = splitForm();
 const InsertedForm MergeForm = form({OpKind::FromReplicas}, true, nullptr);
 const InsertedForm ScaleForm = form({OpKind::Scale}, true, nullptr);
 const InsertedForm GatherForm = gatherForm();

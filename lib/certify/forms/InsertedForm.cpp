@@ -51,6 +51,7 @@ static OpKind opKindOf(StringRef Op) {
       .Case(op::IdentityN, OpKind::IdentityN)
       .Case(op::NoOp, OpKind::NoOp)
       .Case(MeshOp, OpKind::Mesh)
+      .Case(op::SparseSlice, OpKind::SparseSlice)
       .Default(isSeededDraw(Op) ? OpKind::SeededDraw : OpKind::Other);
 }
 

@@ -196,8 +196,11 @@ bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
   bool Same =
       Was.has_value() == Is.has_value() &&
       (!Was || (Was->UnknownRank == Is->UnknownRank && Was->Dims == Is->Dims));
+  // How many axes there are a program may say where the input does not.
+  bool IsRank = Was && Was->UnknownRank && Is && !Is->UnknownRank &&
+                all_of(Is->Dims, [](int64_t Size) { return Size < 0; });
   // Without the attribute, it is what the input has.
-  return Same || (!Is && !Was) ||
+  return Same || IsRank || (!Is && !Was) ||
          error(File, N, "is not fed its share of the rows");
 }
 
@@ -271,7 +274,8 @@ bool WorkersJoin::makeNodes() {
       }
       if (isFeed(F, N)) {
         NodeId I = In.find(Name);
-        if (auto Shape = I == NoNode ? std::nullopt : In.attr(I, "shape"))
+        auto Shape = I == NoNode ? std::nullopt : In.attr(I, "shape");
+        if (Shape && !In.shapeAttr(I, "shape")->UnknownRank)
           L->setAttr(To, "shape", *Shape);
       }
       if (isRows(F, N)) {

@@ -23,6 +23,7 @@ struct Feed {
   int Axis;
   bool Named = false;   ///< By the user.
   bool Sparse = false;  ///< A part of a sparse tensor, read whole.
+  bool InRows = false;  ///< Of one of which replicas read the rows.
   bool Scalar = false;  ///< Of unknown rank, and a scalar as the graph uses it.
   bool Guessed = false; ///< Of unknown rank, and only taken for a scalar.
   int Batch = -1; ///< Which feeds have as many rows, as the user says, or -1.

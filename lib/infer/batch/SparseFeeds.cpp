@@ -12,13 +12,19 @@
 //     h = Tanh*(y/split)                      y/split = _ToReplicas(y) axis=0
 //     g = SparseTensorDenseMatMul(i, v, s, _FromReplicas(dy)) adjoint_a
 //
+// Where nothing reads them but products with matrices, and what makes a dense
+// tensor of them, replicas read the entries of their rows instead
+// (lib/program/forms/EntrySlice.h).
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/batch/SparseFeeds.h"
 
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -198,6 +204,172 @@ void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
   }
 }
 
+namespace {
+
+/// The sparse tensor that \p N takes, if it works on rows of one: what else it
+/// takes has no entries.
+std::optional<SparseArguments> takesEntries(const Graph &G, NodeId N) {
+  if (G.isOp(N, op::SparseTensorDenseMatMul))
+    return SparseArguments{0, 1, 2};
+  if (G.isOp(N, op::SparseToDense))
+    return SparseArguments{0, 2, 1};
+  return std::nullopt;
+}
+
+/// Looks for the sparse tensors of which only the rows of a replica are needed
+/// there.
+class EntryFinder {
+public:
+  EntryFinder(const Graph &G, std::vector<Feed> &Feeds) : G(G) {
+    for (Feed &F : Feeds) {
+      if (F.Sparse && !F.Named && F.Axis < 0)
+        Fed.try_emplace({F.At.Node, F.At.Port}, &F);
+      if (F.Sparse || F.Axis >= 0)
+        Roots.push_back(F.At.Node);
+    }
+  }
+
+  std::vector<SparseFeed> run();
+
+private:
+  enum Part { Indices, Values, Shape };
+  bool passes(NodeId N, Part Of) const;
+  Endpoint rootOf(Endpoint E, Part Of) const;
+  bool onlyEntries(Endpoint E, Part Of) const;
+  void add(NodeId N, const SparseArguments &A);
+  Feed *feedOf(Endpoint E) const { return Fed.lookup({E.Node, E.Port}); }
+
+  const Graph &G;
+  DenseMap<std::pair<NodeId, uint32_t>, Feed *> Fed;
+  std::vector<NodeId> Roots; ///< The feeds that follow the batch.
+  BitVector OfBatch;         ///< What is made of them.
+  DenseSet<NodeId> Entries;  ///< What takes entries.
+  /// By indices. One without indices is none.
+  MapVector<std::pair<NodeId, uint32_t>, SparseFeed> Found;
+};
+
+/// Whether entries are behind \p N what they are before it, or a function of
+/// the value of each.
+bool EntryFinder::passes(NodeId N, Part Of) const {
+  if (G.node(N).NumData != 1)
+    return false;
+  if (G.isOp(N, op::Identity) || (G.isOp(N, op::Cast) && Of != Indices))
+    return true;
+  return Of == Values && (ruleOf(G.opName(N)).Is & trait::Elementwise) != 0;
+}
+
+Endpoint EntryFinder::rootOf(Endpoint E, Part Of) const {
+  constexpr unsigned MaxDepth = 16;
+  for (unsigned Depth = 0; Depth < MaxDepth && passes(E.Node, Of); ++Depth)
+    E = G.input(E.Node, 0);
+  return E;
+}
+
+/// Whether dense rows that are made of \p E are made by such ops only. What
+/// else reads it is computed once, on the whole.
+bool EntryFinder::onlyEntries(Endpoint E, Part Of) const {
+  SmallVector<Endpoint, 16> Work{E};
+  DenseSet<NodeId> Seen;
+  bool Fits = true;
+  while (!Work.empty() && Fits) {
+    Endpoint At = Work.pop_back_val();
+    bool IsEntries = At == E;
+    G.forEachUse(At.Node, [&](Use U) {
+      if (!G.isData(U) || (IsEntries && G.input(U.User, U.Index) != E))
+        return;
+      auto A = takesEntries(G, U.User);
+      if (A && Entries.contains(U.User) &&
+          static_cast<int>(U.Index) == (Of == Indices ? A->Indices : A->Values))
+        return;
+      Fits &= !givesRows(G, U.User) && !G.isOp(U.User, op::CTCLoss) &&
+              !G.isOp(U.User, op::CTCLossV2) &&
+              !G.isOp(U.User, op::SparseFillEmptyRows);
+      if (Seen.insert(U.User).second)
+        Work.push_back({U.User, 0});
+    });
+  }
+  return Fits;
+}
+
+void EntryFinder::add(NodeId N, const SparseArguments &A) {
+  Endpoint I = rootOf(G.input(N, A.Indices), Indices),
+           V = rootOf(G.input(N, A.Values), Values),
+           S = rootOf(G.input(N, A.Shape), Shape);
+  auto [It, New] = Found.try_emplace({I.Node, I.Port});
+  SparseFeed &F = It->second;
+  // A matrix that is multiplied by rows of the batch has a column for each.
+  bool IsSquare = G.isOp(N, op::SparseTensorDenseMatMul) &&
+                  !G.boolAttr(N, "adjoint_a").value_or(false) &&
+                  OfBatch[G.input(N, 3).Node];
+  bool Fits = !IsSquare && feedOf(I) && feedOf(V) &&
+              G.outputType(I) == DT_INT64 && G.outputType(S) == DT_INT64 &&
+              (feedOf(S) || G.isOp(S.Node, op::Const) ||
+               G.opName(S.Node).starts_with(op::Placeholder));
+  if (New && Fits)
+    F = {I, V, S, {}};
+  else if (!Fits || F.Values != V || F.Shape != S)
+    F.Indices = {};
+  if (Fits)
+    Entries.insert(N);
+  // Of the shape that this op takes.
+  Use Last{N, static_cast<unsigned>(A.Shape)};
+  for (Endpoint E = G.input(N, A.Shape); E != S; E = G.input(E.Node, 0))
+    Last = {E.Node, 0};
+  F.OfShape.push_back(Last);
+}
+
+std::vector<SparseFeed> EntryFinder::run() {
+  if (Fed.empty())
+    return {};
+  OfBatch.resize(G.size());
+  while (!Roots.empty()) {
+    NodeId N = Roots.back();
+    Roots.pop_back();
+    if (OfBatch[N])
+      continue;
+    OfBatch.set(N);
+    G.forEachUse(N, [&](Use U) {
+      if (G.isData(U))
+        Roots.push_back(U.User);
+    });
+  }
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N))
+      if (auto A = takesEntries(G, N))
+        add(N, *A);
+  DenseMap<std::pair<NodeId, uint32_t>, unsigned> Times;
+  for (auto &[At, F] : Found)
+    ++Times[{F.Values.Node, F.Values.Port}],
+        ++Times[{F.Shape.Node, F.Shape.Port}];
+  std::vector<SparseFeed> Result;
+  for (auto &[At, F] : Found) {
+    if (F.Indices.Node == NoNode ||
+        Times[{F.Values.Node, F.Values.Port}] != 1 ||
+        !onlyEntries(F.Indices, Indices) || !onlyEntries(F.Values, Values))
+      continue;
+    // Who reads the shape of a feed reads it for its rows.
+    if (feedOf(F.Shape) && Times[{F.Shape.Node, F.Shape.Port}] == 1) {
+      auto All = G.uses(F.Shape.Node);
+      F.OfShape.assign(All.begin(), All.end());
+    }
+    erase_if(F.OfShape, [&](Use U) {
+      return !G.isData(U) || G.input(U.User, U.Index) != F.Shape;
+    });
+    for (Endpoint E : {F.Indices, F.Values, F.Shape})
+      if (Feed *Its = feedOf(E))
+        Its->InRows = true;
+    Result.push_back(std::move(F));
+  }
+  return Result;
+}
+
+} // namespace
+
+std::vector<SparseFeed> sparseFeedsInRows(const Graph &G,
+                                          std::vector<Feed> &Feeds) {
+  return EntryFinder(G, Feeds).run();
+}
+
 std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
                                        ArrayRef<Feed> Feeds) {
   std::vector<SparseRows> Rows;
@@ -213,7 +385,7 @@ std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
     });
   };
   for (const Feed &F : Feeds)
-    if (F.Sparse)
+    if (F.Sparse && !F.InRows)
       Follow(F.At.Node, F.At.Port);
   for (NodeId N : sparseParsers(G, Feeds)) {
     // It reads what is fed, not the rows of a replica.

@@ -23,8 +23,20 @@ struct SparseRows {
   int Axis;
 };
 
-/// Marks what is made of the sparse \p Feeds as what exists once, up to the
-/// dense rows that it gives. Returns those, to be split.
+/// A sparse tensor that is fed, of which each replica can do with the entries
+/// of its rows: only what works on these reads them.
+struct SparseFeed {
+  Endpoint Indices, Values, Shape;
+  /// The uses of Shape that replicas have to read theirs of.
+  std::vector<Use> OfShape;
+};
+
+/// Finds them, and says of the feeds that they are.
+std::vector<SparseFeed> sparseFeedsInRows(const Graph &G,
+                                          std::vector<Feed> &Feeds);
+
+/// Marks what is made of the other sparse \p Feeds as what exists once, up to
+/// the dense rows that it gives. Returns those, to be split.
 std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
                                        llvm::ArrayRef<Feed> Feeds);
 

@@ -66,7 +66,8 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
 bool LocalRuns::isUnproved(NodeId N) const {
   unsigned Outputs = Facts.Dims.numOutputs(N);
   for (unsigned Port = 0; Port < Outputs; ++Port)
-    if (Facts.Types.natural({N, Port}).isVarying())
+    if (ReplicationType X = Facts.Types.natural({N, Port});
+        X.isVarying() && !X.isOfEntries())
       return true;
   return Outputs == 0 && any_of(G.dataInputs(N), [&](Endpoint E) {
            return Facts.Types.natural(E).isVarying();

@@ -8,6 +8,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "lib/program/forms/EntrySlice.h"
+
 #include "llvm/ADT/DenseMap.h"
 
 using namespace llvm;
@@ -53,9 +55,19 @@ static void sparseMatMul(SizeContext &C) {
   Dims B = C.in(3);
   if (!B || B->size() != 2)
     return;
-  bool Turned = C.flag("adjoint_b");
-  DimId Columns = (*B)[Turned ? 0 : 1];
-  C.setShape(0, {C.slot(0), Columns});
+  bool Turned = C.flag("adjoint_b"), Adjoint = C.flag("adjoint_a");
+  DimId Columns = (*B)[Turned ? 0 : 1], Inner = (*B)[Turned ? 1 : 0];
+  DimId Rows = C.slot(0);
+  // Of the entries that a replica has the sizes are known.
+  if (entriesSliced(C.G, C.Inputs[0], 0, C.replicas()) != NoNode) {
+    if (Dims I = C.in(0); I && I->size() == 2)
+      C.same((*I)[1], C.number(1, 2));
+    if (Dims Of = C.val(2); Of && Of->size() == 2) {
+      Rows = (*Of)[Adjoint ? 1 : 0];
+      C.same((*Of)[Adjoint ? 0 : 1], Inner);
+    }
+  }
+  C.setShape(0, {Rows, Columns});
 }
 
 static void einsum(SizeContext &C) {
@@ -224,6 +236,29 @@ static void batchMatMul(TypeContext &C) {
 static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
 
 /// A sparse matrix that all replicas have, times columns that each has some of.
+/// A sparse matrix of the rows of one replica: these times a matrix, or,
+/// turned, what they add to the whole.
+static bool sparseMatMulIndices(TypeContext &C) {
+  Endpoint Rows;
+  if (!isOfEntries(C, 0, 1, 2, Rows))
+    return wholeIndices(C);
+  ReplicationType X = C.operand(3);
+  if (!C.flag("adjoint_a")) {
+    if (X.isVarying() || X.isSharded())
+      return wholeIndices(C);
+    X = C.reduced(3);
+    C.setAll(ReplicationType::sharded(0, X.K));
+    return true;
+  }
+  int Axis = C.flag("adjoint_b") ? 1 : 0;
+  if (!X.isSharded() || X.isJoined() || X.Axis != Axis ||
+      !C.isSameSize(C.input(3), Axis, Rows, 0))
+    return wholeIndices(C);
+  X = C.numeric(3);
+  C.setAll(ReplicationType::partial(X.K));
+  return true;
+}
+
 static void sparseMatMul(TypeContext &C) {
   ReplicationType X = C.operand(3);
   bool HaveMatrix =
@@ -263,6 +298,7 @@ using namespace trait;
 
 constexpr OpRule BatchMatMul = {.Sizes = sizes::batchMatMul,
                                 .Type = types::batchMatMul,
+                                .LocalIndices = types::entryMatrices,
                                 .ZerosOf = operands(0, 1),
                                 .ComparedOperands = AllOperands};
 
@@ -274,7 +310,7 @@ ArrayRef<OpRule> families::contraction() {
       {.Op = op::SparseTensorDenseMatMul,
        .Sizes = sizes::sparseMatMul,
        .Type = types::sparseMatMul,
-       .LocalIndices = types::wholeIndices,
+       .LocalIndices = types::sparseMatMulIndices,
        .ZerosOf = operands(1, 3),
        .SizeOperands = AnyInteger,
        .ComparedOperands = AllOperands},

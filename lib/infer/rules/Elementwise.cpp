@@ -475,7 +475,8 @@ void pass(TypeContext &C) {
 bool passIndices(TypeContext &C) {
   bool Any = C.numData() == 1 && C.operand(0).isOfHits();
   for (unsigned I = 0; I < C.numData(); ++I)
-    Any |= C.operand(I).countsRows() || C.operand(I).isDistinct();
+    Any |= C.operand(I).countsRows() || C.operand(I).isDistinct() ||
+           C.operand(I).isOfEntries();
   for (unsigned I = 0; Any && I < C.numData(); ++I)
     C.set(I, C.operand(I), C.operand(I).Indices);
   return Any;
@@ -570,8 +571,10 @@ static bool castIndices(TypeContext &C) {
   ReplicationType X = C.operand(0);
   // Of values, or what is looked up by them, any function of one will do.
   bool OfValues = X.Indices == LocalIndices::HitValues ||
-                  X.Indices == LocalIndices::Distinct;
-  if ((!X.countsRows() && !X.isOfHits() && !X.isDistinct()) ||
+                  X.Indices == LocalIndices::Distinct ||
+                  X.Indices == LocalIndices::EntryValues;
+  if ((!X.countsRows() && !X.isOfHits() && !X.isDistinct() &&
+       !X.isOfEntries()) ||
       (!OfValues && (!IsIndex("SrcT") || !IsIndex("DstT"))))
     return false;
   C.setAll(X, X.Indices);
@@ -593,6 +596,7 @@ constexpr OpRule Add = {.Type = types::add,
                               Elementwise};
 constexpr OpRule Mul = {.Sizes = sizes::broadcast,
                         .Type = types::mul,
+                        .LocalIndices = types::entryProducts,
                         .Is = KeepsZeros | KeepsRowOrder | LinearInEach |
                               Elementwise};
 constexpr OpRule Div = {.Sizes = sizes::broadcast,
@@ -601,8 +605,10 @@ constexpr OpRule Div = {.Sizes = sizes::broadcast,
                               Elementwise};
 constexpr OpRule Select = {.Type = types::select,
                            .Is = KeepsZeros | Elementwise};
-constexpr OpRule NonLinear = {
-    .Sizes = sizes::same, .Type = types::nonLinear, .Is = Elementwise};
+constexpr OpRule NonLinear = {.Sizes = sizes::same,
+                              .Type = types::nonLinear,
+                              .LocalIndices = types::entryValues,
+                              .Is = Elementwise};
 constexpr OpRule NonLinearBroadcast = {
     .Sizes = sizes::broadcast, .Type = types::nonLinear, .Is = Elementwise};
 constexpr OpRule Order = {

@@ -220,6 +220,7 @@ ArrayRef<OpRule> families::reduction() {
       {.Op = op::Sum,
        .Sizes = sizes::reduction,
        .Type = types::sumReduction,
+       .LocalIndices = types::entrySums,
        .ZerosOf = operands(0),
        .Elements = ElementsOf::Counts},
       {.Op = op::Mean,

@@ -749,6 +749,8 @@ static bool relayoutIndices(TypeContext &C) {
     return moveNumbers(C, relayoutType);
   if (First.isDistinct())
     return reshapeDistinct(C);
+  if (First.isOfEntries())
+    return entryAxes(C);
   if (First.Indices == LocalIndices::IndexRows) {
     auto Order = C.isOp(op::Transpose) ? C.numbers(1) : std::nullopt;
     if (!Order || *Order != ArrayRef<int64_t>{1, 0} || First.Axis != 1)

@@ -184,6 +184,8 @@ bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &)) {
 
 bool gatherIndices(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
+  if (Index.isOfEntries())
+    return entryLookups(C);
   bool OfIndices = Table.Indices == LocalIndices::RowIndices ||
                    (Table.isRowNumbers() && Table.Axis == 0);
   if (!Index.isRowNumbers() || !(Table.isSharded() || OfIndices))

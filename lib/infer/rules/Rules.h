@@ -152,8 +152,9 @@ Rule pass, l2Loss, ensureShape, alongAxes, alongAxesNonLinear, reverseSequence,
     perExample, linearRows, gradSecond, perVector, perMatrix, perVolume;
 IndexRule passIndices, rangeIndices, gatherIndices, gatherNdIndices,
     scatterNdIndices, unsortedSegmentSumIndices, stitchIndices, tileIndices,
-    wholeIndices, sparseToDenseIndices, gatherDistinct, sumsOfDistinct,
-    reshapeDistinct;
+    wholeIndices, sparseToDenseIndices, entryValues, entryProducts, entrySums,
+    entryAxes, entryMatrices, entryColumns, entryLookups, gatherDistinct,
+    sumsOfDistinct, reshapeDistinct;
 
 /// The sum of these operands: what is added must have one relation.
 ReplicationType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
@@ -173,6 +174,10 @@ bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
                  std::optional<Sym> Rows);
 /// What is distinct on each replica, \p X, of all replicas; else Varying.
 ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X);
+/// Whether operands \p Indices, \p Values and \p Shape are the entries of a
+/// sparse tensor in the rows of the replica; \p Rows has as many along axis 0.
+bool isOfEntries(const TypeContext &C, unsigned Indices, unsigned Values,
+                 unsigned Shape, Endpoint &Rows);
 /// Gives row numbers that \p Move moves as if they were rows of operand 0 their
 /// types; false if they are none, or other operands vary too.
 bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &));

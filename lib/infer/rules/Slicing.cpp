@@ -590,6 +590,8 @@ static bool partIndices(TypeContext &C) {
   if (!C.isOp(op::StridedSlice))
     return false;
   ReplicationType First = C.operand(0);
+  if (First.isOfEntries())
+    return entryColumns(C);
   if (First.Indices != LocalIndices::RowIndices)
     return moveNumbers(C, partType);
   auto Column = columnTaken(C.G, C.N);

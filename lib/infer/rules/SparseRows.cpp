@@ -311,7 +311,8 @@ static bool sparseCrossIndices(TypeContext &C) {
 /// Dense rows of the elements of each.
 bool sparseToDenseIndices(TypeContext &C) {
   auto Out = C.D.shape(C.out());
-  if (!isOfOwnRows(C, 0, 2, 1) || !Out ||
+  Endpoint Rows;
+  if ((!isOfOwnRows(C, 0, 2, 1) && !isOfEntries(C, 0, 2, 1, Rows)) || !Out ||
       !all_of(Out->drop_front(),
               [&](DimId D) { return C.D.table().isSame(D); }) ||
       !C.plain(3).isReplicated())

@@ -12,9 +12,180 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "lib/infer/graph/SparseRows.h"
+#include "lib/program/forms/EntrySlice.h"
+
 using namespace llvm;
 
 namespace graft {
+
+namespace sizes {
+
+/// The entries in the rows of one replica.
+static void sparseSlice(SizeContext &C) {
+  NodeId Rows = rowsSliced(C.G, C.N, C.replicas());
+  Dims Of = Rows == NoNode ? Dims() : C.Known.shape({Rows, 0}), X = C.in(0),
+       Shape = C.in(2);
+  if (!Of || Of->size() != 1)
+    return;
+  DimId Batch = Of->front(), Entries = C.slot(0);
+  DimId Axes = X && X->size() == 2 ? (*X)[1] : C.slot(1);
+  if (Shape && Shape->size() == 1)
+    C.same(Axes, Shape->front());
+  C.setShape(0, {Entries, Axes});
+  C.setShape(1, Entries);
+  C.setShape(2, Axes);
+  int64_t Rank = C.plainNumber(Axes);
+  if (Rank < 1 || Rank > C.MaxElements)
+    return;
+  DimList Sizes{Batch};
+  for (int64_t I = 1; I < Rank; ++I) {
+    Sizes.push_back(C.slot(1 + I));
+    C.Table.markSame(Sizes.back());
+  }
+  C.setValue(2, Sizes);
+}
+
+} // namespace sizes
+
+namespace types {
+
+static bool sparseSliceIndices(TypeContext &C) {
+  NodeId Rows = rowsSliced(C.G, C.N, C.D.replicas());
+  auto Shape = C.D.value(C.out(2));
+  if (Rows == NoNode || !Shape || !C.operand(0).isTrue() ||
+      !C.operand(1).isTrue() || !C.operand(2).isTrue() ||
+      !C.Types.type({Rows, 0}).isSharded())
+    return false;
+  ReplicationType Type = C.varying("has the entries of a sparse tensor in the "
+                                   "rows of one replica");
+  Type.Cause = C.N;
+  C.set(0, Type, LocalIndices::EntryIndices);
+  C.set(1, Type, LocalIndices::EntryValues);
+  C.set(2, C.sizes(*Shape));
+  return true;
+}
+
+/// What is computed of each value by itself.
+bool entryValues(TypeContext &C) {
+  if (C.numData() != 1 || C.operand(0).Indices != LocalIndices::EntryValues)
+    return false;
+  C.setAll(C.operand(0), LocalIndices::EntryValues);
+  return true;
+}
+
+/// Of rows for entries times rows for the same, or times what is the same for
+/// each.
+bool entryProducts(TypeContext &C) {
+  if (C.numData() != 2)
+    return false;
+  ReplicationType X = C.operand(0), Y = C.operand(1);
+  bool IsX = X.Indices == LocalIndices::EntryValues,
+       IsY = Y.Indices == LocalIndices::EntryValues;
+  int RX = C.rank(0), RY = C.rank(1);
+  bool Fits = RX >= 0 && RY >= 0 &&
+              (IsX && IsY ? X.Cause == Y.Cause && RX == RY
+               : IsX      ? Y.isTrue() && RY < RX
+                          : IsY && X.isTrue() && RX < RY);
+  if (Fits)
+    C.setAll(IsX ? X : Y, LocalIndices::EntryValues);
+  return Fits;
+}
+
+/// Along other axes than that of the entries.
+bool entrySums(TypeContext &C) {
+  ReplicationType X = C.operand(0);
+  auto Axes = C.numbers(1);
+  int Rank = C.rank(0);
+  if (X.Indices != LocalIndices::EntryValues || !C.operand(1).isTrue() ||
+      !Axes || Rank < 0 ||
+      any_of(*Axes, [&](int64_t Axis) { return Axis == 0 || Axis == -Rank; }))
+    return false;
+  C.setAll(X, LocalIndices::EntryValues);
+  return true;
+}
+
+/// Axes of one element come or go behind that of the entries.
+bool entryAxes(TypeContext &C) {
+  ReplicationType X = C.operand(0);
+  int Rank = C.rank(0);
+  if (X.Indices != LocalIndices::EntryValues || Rank < 0)
+    return false;
+  bool Expands = C.isOp(op::ExpandDims) && C.operand(1).isTrue();
+  std::optional<SmallVector<int64_t, 4>> Axes;
+  if (Expands)
+    Axes = C.numbers(1);
+  else if (auto Listed = C.intListAttr("squeeze_dims");
+           C.isOp(op::Squeeze) && Listed && !Listed->empty())
+    Axes.emplace(Listed->begin(), Listed->end());
+  if (!Axes || any_of(*Axes, [&](int64_t Axis) {
+        return Axis == 0 || Axis == -(Rank + (Expands ? 1 : 0));
+      }))
+    return false;
+  C.setAll(X, LocalIndices::EntryValues);
+  return true;
+}
+
+/// A product of two matrices for each entry.
+bool entryMatrices(TypeContext &C) {
+  ReplicationType X = C.operand(0), Y = C.operand(1);
+  if (X.Indices != LocalIndices::EntryValues ||
+      Y.Indices != LocalIndices::EntryValues || X.Cause != Y.Cause ||
+      C.rank(0) < 3 || C.rank(0) != C.rank(1))
+    return false;
+  C.setAll(X, LocalIndices::EntryValues);
+  return true;
+}
+
+/// Column 0 of the indices is that of the rows.
+bool entryColumns(TypeContext &C) {
+  ReplicationType X = C.operand(0);
+  auto Column = columnTaken(C.G, C.N);
+  if (X.Indices != LocalIndices::EntryIndices || !Column || C.rank(0) != 2)
+    return false;
+  C.setAll(X,
+           *Column == 0 ? LocalIndices::EntryRows : LocalIndices::EntryValues);
+  return true;
+}
+
+/// Rows of the replica that entries are in, or of what all have.
+bool entryLookups(TypeContext &C) {
+  ReplicationType Table = C.operand(0), Index = C.operand(1);
+  bool IsRow = Index.Indices == LocalIndices::EntryRows;
+  if ((!IsRow && Index.Indices != LocalIndices::EntryValues) ||
+      C.intAttr("batch_dims").value_or(0) != 0)
+    return false;
+  if (C.isOp(op::GatherV2)) {
+    auto Axis = C.numbers(2);
+    if (!Axis || Axis->size() != 1 || Axis->front() != 0 ||
+        !C.operand(2).isTrue())
+      return false;
+  }
+  NodeId Rows = IsRow ? rowsSliced(C.G, Index.Cause, C.D.replicas()) : NoNode;
+  bool Fits = IsRow ? Rows != NoNode && Table.isSharded() &&
+                          !Table.isJoined() && Table.Axis == 0 &&
+                          C.isSameSize(C.input(0), 0, {Rows, 0}, 0)
+                    : !Table.isVarying() && !Table.isSharded();
+  if (!Fits)
+    return false;
+  if (ReplicationType X = C.plain(0); X.isVarying())
+    return false;
+  C.setAll(Index, LocalIndices::EntryValues);
+  return true;
+}
+
+bool isOfEntries(const TypeContext &C, unsigned Indices, unsigned Values,
+                 unsigned Shape, Endpoint &Rows) {
+  ReplicationType I = C.operand(Indices), V = C.operand(Values);
+  if (I.Indices != LocalIndices::EntryIndices ||
+      V.Indices != LocalIndices::EntryValues || I.Cause != V.Cause)
+    return false;
+  Rows = {rowsSliced(C.G, I.Cause, C.D.replicas()), 0};
+  return Rows.Node != NoNode &&
+         entriesSliced(C.G, C.input(Shape), 2, C.D.replicas()) == I.Cause;
+}
+
+} // namespace types
 
 ArrayRef<OpRule> families::sparseTensors() {
   static const OpRule Rules[] = {
@@ -44,7 +215,9 @@ ArrayRef<OpRule> families::sparseTensors() {
       entry(op::SparseSegmentMeanGradV2, Whole),
       entry(op::SparseSegmentSqrtNGradV2, Whole),
       entry(op::SparseSegmentSumGradV2, Whole),
-      entry(op::SparseSlice, Whole),
+      entry(op::SparseSlice, Whole,
+            {.Sizes = sizes::sparseSlice,
+             .LocalIndices = types::sparseSliceIndices}),
       entry(op::SparseSliceGrad, Whole),
       entry(op::SparseSoftmax, Whole),
       entry(op::SparseSparseMaximum, Whole),

@@ -40,6 +40,10 @@ public:
   llvm::ArrayRef<Endpoint> Inputs; ///< Data inputs of the node.
 
   const DimOptions &options() const { return A.Options; }
+  /// 0 while sizes are those of the input.
+  unsigned replicas() const {
+    return options().Unpatched ? 0 : options().Replicas;
+  }
   unsigned numOutputs() const { return A.numOutputs(N); }
   unsigned numData() const { return static_cast<unsigned>(Inputs.size()); }
 

@@ -465,8 +465,13 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
         return;
       }
   };
+  // Of entries of sparse feeds nobody asks for the gradient that TensorFlow
+  // makes: such a name is given up, unless it is one that is fetched.
+  auto IsOfEntries = [&](NodeId Node) {
+    return D.numOutputs(Node) == 1 && T.natural({Node, 0}).isOfEntries();
+  };
   for (NodeId Node : Order)
-    if (!G.hasUses(Node))
+    if (!G.hasUses(Node) && !IsOfEntries(Node))
       KeepResult(Node);
   for (NodeId Node : Options.Fetched)
     KeepResult(Node);

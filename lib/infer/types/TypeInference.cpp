@@ -197,6 +197,13 @@ bool TypeInference::readsPlain() const {
 void TypeInference::inferAndAsk() {
   size_t Old = Asked.size();
   infer();
+  // How much of a sparse tensor is a replica's (EntrySlice): sizes of one and
+  // of all stand there side by side, and for no tensor of the input.
+  if (node().Kind == Inserted::Check && isOp(op::Concat) &&
+      Asked.size() != Old) {
+    Asked.resize(Old);
+    setAll(varying("has sizes of one replica and of all"));
+  }
   if (Asked.size() == Old || numResults() == 0 ||
       node().Count != Copies::PerReplica ||
       !all_of(seq(0u, numResults()),

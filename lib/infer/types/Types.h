@@ -53,6 +53,12 @@ enum class LocalIndices : uint8_t {
   RowNumbers,
   RowIndices, ///< The same of the first of the last axis only.
   IndexRows,  ///< Those transposed: the first of the first axis.
+  // The entries of a sparse tensor in the rows of the replica, in the order of
+  // the whole; which may go from row to row and back. Cause is what slices it
+  // (lib/program/forms/EntrySlice.h).
+  EntryIndices, ///< Those of the rows are counted from the replica's first.
+  EntryRows,    ///< The rows alone, counted so.
+  EntryValues,  ///< A row for each along axis 0, a function of what it is.
   // A sparse matrix with the rows of the replica: the rows of its elements,
   // what else there is of each, and rows before columns. What has one Cause
   // belongs together, in its order.
@@ -95,6 +101,10 @@ struct ReplicationType {
   bool isOfHits() const {
     return Indices >= LocalIndices::HitRows &&
            Indices <= LocalIndices::HitIndices;
+  }
+  bool isOfEntries() const {
+    return Indices >= LocalIndices::EntryIndices &&
+           Indices <= LocalIndices::EntryValues;
   }
   bool isDistinct() const { return Indices >= LocalIndices::Distinct; }
   bool isRowNumbers() const { return Indices == LocalIndices::RowNumbers; }
