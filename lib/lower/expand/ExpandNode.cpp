@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/lower/ScaleFactor.h"
 #include "lib/lower/expand/Render.h"
+#include "lib/lower/expand/ScaleFactor.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 

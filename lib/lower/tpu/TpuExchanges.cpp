@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
-#include "lib/lower/ScaleFactor.h"
+#include "lib/lower/expand/ScaleFactor.h"
 #include "lib/lower/tpu/TpuProgram.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"

@@ -1,10 +1,10 @@
-//===- lib/lower/ScaleFactor.cpp - what a scale multiplies with -*- C++ -*-===//
+//===- lib/lower/expand/ScaleFactor.cpp - what scales multiply by ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/lower/ScaleFactor.h"
+#include "lib/lower/expand/ScaleFactor.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 
@@ -21,8 +21,9 @@ static double power(unsigned Count, int64_t Power) {
 ScaleFactor scaleFactor(unsigned Type, int64_t Power, unsigned Count) {
   if (isFloating(Type) || isComplex(Type))
     return {op::Mul, Type, encodeFloatTensor(Type, {}, power(Count, Power))};
-  return {Power >= 0 ? op::Mul : op::FloorDiv, Type,
-          encodeIntTensor(Type, {}, std::llround(power(Count, std::abs(Power))))};
+  return {
+      Power >= 0 ? op::Mul : op::FloorDiv, Type,
+      encodeIntTensor(Type, {}, std::llround(power(Count, std::abs(Power))))};
 }
 
 ScaleFactor scaleFactor(const Graph &G, NodeId Scale, unsigned Count) {

@@ -1,11 +1,11 @@
-//===- lib/lower/ScaleFactor.h - what a scale multiplies with ---*- C++ -*-===//
+//===- lib/lower/expand/ScaleFactor.h - what scales multiply by -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef GRAFT_LIB_LOWER_SCALEFACTOR_H
-#define GRAFT_LIB_LOWER_SCALEFACTOR_H
+#ifndef GRAFT_LIB_LOWER_EXPAND_SCALEFACTOR_H
+#define GRAFT_LIB_LOWER_EXPAND_SCALEFACTOR_H
 
 #include "lib/graph/Graph.h"
 
@@ -29,4 +29,4 @@ ScaleFactor scaleFactor(unsigned Type, int64_t Power, unsigned Count);
 
 } // namespace graft
 
-#endif // GRAFT_LIB_LOWER_SCALEFACTOR_H
+#endif // GRAFT_LIB_LOWER_EXPAND_SCALEFACTOR_H
