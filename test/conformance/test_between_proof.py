@@ -144,6 +144,63 @@ def test_mutants(strategy, workers, request):
     assert len(seen) >= 6, seen
 
 
+def test_what_is_kept_on_a_server(tmp_path):
+    """The function that asks the chief is in the library as it must be, what is kept about runs is on no other worker, and a
+    run of the chief says that there was one."""
+    path = harness.export(Spec("mlp_adam", "resource"))
+    files = rewrite(path, 2, 1, "ps")
+    nodes = {n.name: n for n in harness.read_meta(files[1]).graph_def.node}
+    run, work = set(), ["train_op", "loss"]
+    while work:
+        name = work.pop().lstrip("^").split(":")[0]
+        if name not in run:
+            run.add(name)
+            work += nodes[name].input
+    assert not [n for n in run if nodes[n].device.startswith("/job:worker/task:0")], "a task more in a run"
+
+    def refused(edit, which=(1,)):
+        broken = list(files)
+        for i in which:
+            meta = harness.read_meta(files[i])
+            edit(meta.graph_def)
+            broken[i] = str(tmp_path / f"broken-{i}.meta")
+            with open(broken[i], "wb") as f:
+                f.write(meta.SerializeToString())
+        ran = certify(broken, path)
+        return ran.returncode == 1 and ("between" in ran.stderr or "train_op" in ran.stderr)
+
+    def table(graph):
+        graph.library.function[0].node_def[0].attr["shared_name"].s = b"between/runs"
+
+    def op(graph):
+        graph.library.function[0].node_def[-1].op = "LookupTableRemoveV2"
+
+    def gone(graph):
+        del graph.library.function[:]
+
+    def other(graph):
+        next(n for n in graph.node if n.op == "RemoteCall").attr["f"].func.name = "another"
+
+    def unasked(graph):
+        for n in graph.node:
+            if n.name.endswith("/check") and n.op == "Assert" and n.input[-1].endswith("/either"):
+                del n.input[-1]
+
+    def moved(graph):
+        for n in graph.node:
+            if n.name.startswith("between/") and b"_graft_part" not in n.attr:
+                n.device = n.device.replace("/job:ps/task:0", "/job:worker/task:1")
+
+    def unsaid(graph):
+        for n in graph.node:
+            if "^between/own_begin" in n.input:
+                n.input.remove("^between/own_begin")
+
+    assert all(refused(edit) for edit in (table, op, gone, other, unasked))
+    assert refused(moved, (0, 1)) and refused(unsaid, (0,))
+    assert certify(files, path).returncode == 0
+
+
 def test_when_a_session_may_be_prepared(tmp_path):
     """What says it asks variables and does nothing else, and no step waits for it."""
     path = harness.export(Spec("mlp_adam", "resource"))

@@ -6,9 +6,11 @@
 
 #include "lib/certify/workers/WireCheck.h"
 
+#include "lib/io/Serialize.h"
 #include "lib/ops/Ops.h"
 
 #include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/function.pb.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -97,11 +99,13 @@ private:
             std::vector<bool> &IsSent);
   void write();
   bool compare(NodeId Want, NodeId Is);
+  bool findFunction();
 
   WorkersJoin &Join;
   ArrayRef<WorkerFile> Files;
   const WorkerFile &F;
   unsigned File;
+  std::string Function; ///< What asks the chief, if anything does.
   Graph Wanted;
   DenseMap<NodeId, NodeId> Stubs; ///< By node of the file, for the others.
 };
@@ -167,9 +171,11 @@ void WireChecker::write() {
   Messages Wire(Wanted,
                 {.Workers = F.Workers,
                  .Mine = F.Worker,
-                 .Home = F.Home,
+                 .Chief = Files.front().Own,
                  .Own = F.Own,
-                 .Scope = F.Scope},
+                 .Home = F.Home,
+                 .Scope = F.Scope,
+                 .Function = Function},
                 NoNode);
   Wire.begin(Names, markedBy(F), Copies("refresh"));
   // Those first whose numbers others have.
@@ -245,7 +251,31 @@ bool WireChecker::compare(NodeId Want, NodeId Is) {
   return true;
 }
 
+/// Finds the function that asks the chief: in the library it is what it must
+/// be.
+bool WireChecker::findFunction() {
+  NodeId Call = F.wire("begun_by_chief");
+  if (Call == NoNode)
+    return true;
+  tensorflow::AttrValue Its;
+  Its.ParseFromString(F.G.attr(Call, "f").value_or("").str());
+  Function = Its.func().name();
+  constexpr unsigned LibraryField = 2; // Of a GraphDef.
+  tensorflow::FunctionDefLibrary Library;
+  Library.ParseFromString(F.G.otherField(LibraryField));
+  std::string Want = Messages::function(Function, F.Scope);
+  auto Has = [&](const tensorflow::FunctionDef &One) {
+    return One.signature().name() == Function && serialize(One) == Want;
+  };
+  return any_of(Library.function(), Has) ||
+         Join.error(File, Call,
+                    "calls a function that is not that of the exchange of "
+                    "messages");
+}
+
 bool WireChecker::run() {
+  if (!findFunction())
+    return false;
   write();
   bool Good = true;
   std::vector<bool> IsStub(Wanted.size());

@@ -49,7 +49,9 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
     return N == NoNode ? std::string() : G.device(N).str();
   };
   Home = HostOf("runs");
-  Own = Worker == 0 ? Home : HostOf("own_" + Twine(Worker));
+  Own = HostOf("own_" + Twine(Worker));
+  if (Own.empty() && Worker == 0)
+    Own = Home;
   // What exchanges nothing has no number: the copies tell whose it is.
   if (std::string Word = copyWordOf(G); !talks())
     for (NodeId N = 0; N < G.size(); ++N)

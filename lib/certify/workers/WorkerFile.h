@@ -79,7 +79,8 @@ struct WorkerFile {
   unsigned Worker = 0, Workers = 0;
   std::string Scope; ///< Of what was added; empty: nothing.
   NodeId Number = NoNode;
-  std::string Home, Own; ///< The hosts of the chief and of the worker.
+  std::string Own;  ///< The host of the worker.
+  std::string Home; ///< Where what is kept about runs is.
   VariableIndex Vars;
   std::vector<Role> Roles;         ///< By node.
   llvm::StringMap<NodeId> ByName;  ///< By name in the graph for all.

@@ -158,6 +158,7 @@ void Cutter::dropClasses() {
 }
 
 bool Cutter::run() {
+  Home = findHome();
   shareFeeds();
   findOwners();
   for (NodeId N = 0; N < G.size(); ++N)

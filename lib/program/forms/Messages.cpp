@@ -7,8 +7,11 @@
 #include "lib/program/forms/Messages.h"
 
 #include "lib/graph/DeviceName.h"
+#include "lib/io/Serialize.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/WorkerParts.h"
+
+#include "tensorflow/core/framework/function.pb.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -27,6 +30,13 @@ constexpr int64_t PerSecond = int64_t(1) << 30;
 
 std::string withNumber(StringRef Types) {
   return std::string(1, static_cast<char>(DT_INT64)) + Types.str();
+}
+
+/// The full name that a runtime has for the device \p Name.
+std::string inReplica(StringRef Name) {
+  DeviceName D = DeviceName::parse(Name).value_or(DeviceName());
+  D.Replica = D.Replica.value_or(0);
+  return D.str();
 }
 
 SmallVector<Endpoint, 8> inputsOf(ArrayRef<Endpoint> Values,
@@ -154,16 +164,32 @@ NodeId Messages::dequeue(const Twine &Name, const MessageQueue &Q,
              Attrs, Q.Device);
 }
 
+/// Whether the process of the chief has begun a run: more than 0 if so. An
+/// error if it is another one than when this session was made.
+NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
+  AttrRun Text, Call;
+  Text.type("dtype", DT_STRING)
+      .raw("value", encodeStringTensor(inReplica(P.Chief)));
+  tensorflow::AttrValue Function;
+  Function.mutable_func()->set_name(P.Function);
+  std::string Type(1, static_cast<char>(DT_INT64));
+  Call.raw("Tin", encodeTypeListAttr(Type))
+      .raw("Tout", encodeTypeListAttr(Type))
+      .raw("f", serialize(Function));
+  NodeId Target = add(Name + "/chief", op::Const, {}, Text, Device);
+  return add(Name, op::RemoteCall, {Endpoint{Target, 0}, When}, Call, Device);
+}
+
 /// Fails with the text \p Why unless \p Good.
 NodeId Messages::check(const Twine &Name, Endpoint Good, StringRef Why,
-                       StringRef Device) {
+                       ArrayRef<NodeId> After, StringRef Device) {
   AttrRun Text, Assert;
   Text.type("dtype", DT_STRING).raw("value", encodeStringTensor(Why));
   Assert.raw("T", encodeTypeListAttr(std::string(1, char(DT_STRING))))
       .integer("summarize", 3);
   NodeId Says = add(Name + "/why", op::Const, {}, Text, Device);
-  return add(Name + "/check", op::Assert, {Good, Endpoint{Says, 0}}, Assert,
-             Device);
+  return add(Name + "/check", op::Assert,
+             inputsOf({Good, Endpoint{Says, 0}}, After), Assert, Device);
 }
 
 /// The first message of \p Q from \p Low on: its number and its values.
@@ -259,8 +285,9 @@ NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
   return enqueue("mark", Q, Values, {});
 }
 
-/// A number above all before. If the last run did not end, or a worker takes
-/// part in it that was started again, those who wait are told that it is over.
+/// A number above all before. If the last run did not end, or not even said of
+/// which names it is, or a worker takes part in it that was started again,
+/// those who wait are told that it is over.
 Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
@@ -304,6 +331,10 @@ Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   Was = of("is_open", op::Less, {{Was, 0}, {Last, 0}}, P.Home);
   NodeId Open = Any("any_open", of("not_ended", op::LogicalAnd,
                                    {{Is, 0}, {Was, 0}}, P.Home, DT_INVALID));
+  NodeId Said = of("not_said", op::LogicalNot, Endpoint{Any("any_last", Is), 0},
+                   P.Home, DT_INVALID);
+  Open =
+      of("not_over", op::LogicalOr, {{Said, 0}, {Open, 0}}, P.Home, DT_INVALID);
   NodeId Tell =
       of("tell", op::LogicalOr, {{Again, 0}, {Open, 0}}, P.Home, DT_INVALID);
 
@@ -320,6 +351,10 @@ Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   SmallVector<NodeId, 8> Begins;
   for (unsigned I = 1; I < P.Workers; ++I)
     Begins.push_back(enqueue("put", beginQueue(I), Now, IsKnown));
+  if (!isAtChief())
+    Here =
+        insert("own_begin", table("own_0", P.Own), ints("own_zero", 0, P.Own),
+               {ints("own_one", 1, P.Own), 0}, {}, P.Own);
   return {of("number", op::Identity, inputsOf({Endpoint{Either, 0}}, Begins),
              P.Home),
           0};
@@ -359,10 +394,24 @@ Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked,
   NodeId Said = insert("say_again", state(),
                        ints("again_key", keyStartedAgain(P.Mine), P.Home),
                        {One, 0}, Old.Node, P.Home);
-  NodeId Last = find("last", state(), First, Zero, Said, P.Home);
+  SmallVector<NodeId, 2> Waits{Said};
+  Endpoint Asked;
+  if (!isAtChief()) {
+    Asked = {ask("begun_by_chief", Old, P.Home), 0};
+    Waits.push_back(Asked.Node);
+    // A chief that was started again has said so before it begins.
+    Closed = find("closed_now", state(), constant("closed_key", keyClosed()),
+                  Zero, Asked.Node, P.Home);
+  }
+  NodeId Last = find("last", state(), First, Zero, Waits, P.Home);
   NodeId Next = of("once_more", op::Add, {Old, {Two, 0}}, P.Home);
   Next = of("next", op::Maximum, {{Last, 0}, {Next, 0}}, P.Home);
   NodeId IsOpen = of("any_run", op::Greater, {{Last, 0}, {Closed, 0}}, P.Home);
+  if (!isAtChief()) {
+    NodeId Is = of("is_begun", op::Greater, {Asked, {Zero, 0}}, P.Home);
+    IsOpen = of("to_be_joined", op::LogicalAnd, {{IsOpen, 0}, {Is, 0}}, P.Home,
+                DT_INVALID);
+  }
   Next = of("to_join", op::Select, {{IsOpen, 0}, {Next, 0}, {Zero, 0}}, P.Home);
   SmallVector<NodeId, 4> Done{enqueue("put", Q, Endpoint{Next, 0}, {})};
   NodeId Below = of("below", op::Sub, {{Next, 0}, {One, 0}}, P.Home);
@@ -465,9 +514,50 @@ NodeId Messages::same(unsigned Name, unsigned From, ArrayRef<Endpoint> Keys) {
                            "a worker was started again in the middle of this "
                            "step, and a part of it may have been written: go "
                            "on from a checkpoint",
-                           P.Home));
+                           {}, P.Home));
   }
   return add(Its, op::NoOp, inputsOf({}, Checks), {}, P.Home);
+}
+
+std::string Messages::function(StringRef Name, StringRef Scope) {
+  tensorflow::FunctionDef F;
+  tensorflow::OpDef &Its = *F.mutable_signature();
+  Its.set_name(Name.str());
+  Its.set_is_stateful(true);
+  for (auto *Arg : {Its.add_input_arg(), Its.add_output_arg()})
+    Arg->set_type(tensorflow::DT_INT64);
+  Its.mutable_input_arg(0)->set_name("run");
+  Its.mutable_output_arg(0)->set_name("begun");
+  auto Add = [&](StringRef Called, StringRef Op) {
+    tensorflow::NodeDef &N = *F.add_node_def();
+    N.set_name(Called.str());
+    N.set_op(Op.str());
+    return &N;
+  };
+  auto Type = [](tensorflow::NodeDef &N, const char *Key) {
+    (*N.mutable_attr())[Key].set_type(tensorflow::DT_INT64);
+  };
+  tensorflow::NodeDef &Table = *Add("own", op::MutableHashTableV2);
+  Type(Table, "key_dtype");
+  Type(Table, "value_dtype");
+  (*Table.mutable_attr())["container"].set_s("");
+  (*Table.mutable_attr())["shared_name"].set_s((Scope + "/own_0").str());
+  (*Table.mutable_attr())["use_node_name_sharing"].set_b(false);
+  tensorflow::NodeDef &Zero = *Add("zero", op::Const);
+  Type(Zero, "dtype");
+  tensorflow::TensorProto &Value =
+      *(*Zero.mutable_attr())["value"].mutable_tensor();
+  Value.set_dtype(tensorflow::DT_INT64);
+  Value.mutable_tensor_shape();
+  Value.add_int64_val(0);
+  tensorflow::NodeDef &Find = *Add("find", op::LookupTableFindV2);
+  Type(Find, "Tin");
+  Type(Find, "Tout");
+  for (const char *Input :
+       {"own:table_handle:0", "zero:output:0", "zero:output:0"})
+    Find.add_input(Input);
+  (*F.mutable_ret())["begun"] = "find:values:0";
+  return serialize(F);
 }
 
 NodeId Messages::close() {
@@ -497,13 +587,22 @@ Messages::Received Messages::get(const MessageQueue &Q,
   R.Key = Taken.front();
   NodeId Good = of(Q.Name + "/is_own", op::LessEqual,
                    {R.Key, Exact ? *Exact : highOn(Q.Device)}, Q.Device);
+  SmallVector<NodeId, 1> Asked;
+  if (P.Mine != 0 && !isAtChief() &&
+      jobAndTask(Q.Device) != jobAndTask(P.Chief)) {
+    NodeId Choice =
+        of(Q.Name + "/late", op::Switch, {R.Key, {Good, 0}}, Q.Device);
+    NodeId Says = ask(Q.Name + "/begun_by_chief", {Choice, 0}, Q.Device);
+    Asked.push_back(
+        merge(Q.Name + "/either", {Choice, 1}, {Says, 0}, Q.Device));
+  }
   NodeId Check =
       check(Q.Name, {Good, 0},
             P.Mine == 0 ? "a worker was started again in the middle of this "
                           "step, after it had given a part: run it again"
                         : "the chief has begun another step and this one is "
                           "over: run it again",
-            Q.Device);
+            Asked, Q.Device);
   ArrayRef<Endpoint> Values = ArrayRef(Taken).drop_front();
   AttrRun Out;
   Out.string(PartAttr, part::Get);

@@ -15,10 +15,20 @@
 //
 // Numbers are multiples of 1024. A worker that was started again in the middle
 // of a run takes part once more, with the number of the run and 2, 4 and so on.
-// One less is a mark without a value: what is below is over. What is kept about
-// runs is in a table in the chief's process, so that it ends with it. What a
-// worker takes it puts back, so that the run may be run again; the next run
-// drops it.
+// One less is a mark without a value: what is below is over. What a worker
+// takes it puts back, so that the run may be run again; the next run drops it.
+//
+// What is kept about runs is in a table in the chief's process, so that it ends
+// with it, or on a server, so that a run of a worker needs nothing of the
+// chief's task. Then whoever has to know whether the chief's process is that of
+// the run asks it, by a function, which is called in no other run:
+//
+//  - A worker that was started again takes part in a run once more if that
+//    process has begun one.
+//  - A session of before the chief was started again does not fail when it
+//  waits
+//    for the chief. It takes a mark of the next run, and who asks then gets an
+//    error that says so, after which MonitoredTrainingSession makes another.
 //
 // Copies of variables that a worker has end with its process, and a run that
 // was cut short may have written some of them. So the run after that takes them
@@ -65,8 +75,10 @@ class Messages {
 public:
   struct Place {
     unsigned Workers = 1, Mine = 0;
-    std::string Home, Own; ///< The hosts of the chief and of this worker.
-    std::string Scope;     ///< Of all nodes.
+    std::string Chief, Own; ///< The hosts of the chief and of this worker.
+    std::string Home;       ///< Where what is kept about runs is.
+    std::string Scope;      ///< Of all nodes.
+    std::string Function;   ///< What asks the chief, if that is elsewhere.
   };
   Messages(Graph &G, Place P, NodeId After)
       : G(G), P(std::move(P)), After(After) {}
@@ -93,6 +105,10 @@ public:
   /// must have.
   Received get(const MessageQueue &Q, std::optional<Endpoint> Exact);
 
+  /// What each run of the chief runs beside it, to say that this process has
+  /// begun one; NoNode if nobody has to know.
+  NodeId here() const { return Here; }
+
   /// Fails unless the messages of worker \p From that have \p Keys have one
   /// number, in a run of name \p Name.
   NodeId same(unsigned Name, unsigned From, llvm::ArrayRef<Endpoint> Keys);
@@ -101,6 +117,10 @@ public:
   /// \p Copies.
   NodeId end(unsigned Name, llvm::ArrayRef<NodeId> After,
              llvm::ArrayRef<OwnCopy> Copies = {});
+
+  /// The function that says whether the process of the chief has begun a run,
+  /// as a serialized FunctionDef.
+  static std::string function(llvm::StringRef Name, llvm::StringRef Scope);
 
   /// Of the chief: says that runs so far are over, for who would take part in
   /// them once more. For what prepares a session.
@@ -138,7 +158,9 @@ private:
   NodeId enqueue(const llvm::Twine &Name, const MessageQueue &Q,
                  llvm::ArrayRef<Endpoint> Values, llvm::ArrayRef<NodeId> After);
   NodeId check(const llvm::Twine &Name, Endpoint Good, llvm::StringRef Why,
-               llvm::StringRef Device);
+               llvm::ArrayRef<NodeId> After, llvm::StringRef Device);
+  bool isAtChief() const { return P.Home == P.Chief; }
+  NodeId ask(const llvm::Twine &Name, Endpoint When, llvm::StringRef Device);
   NodeId dequeue(const llvm::Twine &Name, const MessageQueue &Q, Endpoint Queue,
                  llvm::ArrayRef<NodeId> After);
   llvm::SmallVector<Endpoint, 8> take(const MessageQueue &Q, Endpoint Low);
@@ -159,6 +181,7 @@ private:
   llvm::StringMap<NodeId> Known; ///< Queues, tables and constants.
   Endpoint Number, Low, High;
   std::vector<NodeId> Brought; ///< The number on other devices.
+  NodeId Here = NoNode;
   Endpoint CutShort; ///< Of a worker: whether the run before this one was.
   std::vector<NodeId> Started; ///< To be run by every run.
 };
