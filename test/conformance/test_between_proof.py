@@ -201,6 +201,48 @@ def test_what_is_kept_on_a_server(tmp_path):
     assert certify(files, path).returncode == 0
 
 
+def test_copies_are_read_by_a_function(tmp_path):
+    """What a worker that was started again takes from the chief is no edge between tasks, and is of the variable that it is
+    a copy of."""
+    path = harness.export(Spec("mlp_adam", "resource"))
+    files = rewrite(path, 2, 0, "all-reduce")
+    meta = harness.read_meta(files[1])
+    nodes = {n.name: n for n in meta.graph_def.node}
+    assert "between/refresh/value" not in nodes and nodes["between/refresh/values"].op == "RemoteCall"
+
+    def refused(edit):
+        meta = harness.read_meta(files[1])
+        edit(meta.graph_def, next(f for f in meta.graph_def.library.function if len(f.signature.output_arg) > 2))
+        broken = str(tmp_path / "broken.meta")
+        with open(broken, "wb") as f:
+            f.write(meta.SerializeToString())
+        ran = certify([files[0], broken], path)
+        return ran.returncode == 1 and "in the file of worker 1" in ran.stderr
+
+    def variable(graph, f):
+        f.node_def[0].attr["shared_name"].s = f.node_def[2].attr["shared_name"].s
+
+    def crossed(graph, f):
+        a, b = (n for n in graph.node if n.name in ("between/refresh/copy", "between/refresh/copy_1"))
+        a.input[1], b.input[1] = b.input[1], a.input[1]
+
+    def writes(graph, f):
+        f.node_def.add(name="more", op="AssignAddVariableOp", input=["variable_0:resource:0", "read_0:value:0"])
+        f.node_def[-1].attr["dtype"].type = f.node_def[0].attr["dtype"].type
+        f.control_ret["more"] = "more"
+
+    def gone(graph, f):
+        del graph.library.function[:]
+
+    def there(graph, f):
+        where = next(n for n in graph.node if n.name == "between/refresh/values/where")
+        where.attr["value"].tensor.string_val[0] = b"/job:worker/replica:0/task:1/device:CPU:0"
+
+    assert all(refused(edit) for edit in (variable, crossed, writes, gone, there))
+    ran = certify(files, path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_when_a_session_may_be_prepared(tmp_path):
     """What says it asks variables and does nothing else, and no step waits for it."""
     path = harness.export(Spec("mlp_adam", "resource"))

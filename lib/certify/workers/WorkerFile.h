@@ -14,9 +14,15 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace tensorflow {
+class FunctionDef;
+class FunctionDefLibrary;
+} // namespace tensorflow
 
 namespace graft {
 
@@ -74,6 +80,9 @@ struct WorkerFile {
   /// What reads \p N: the input by which it reads a variable, or -1.
   int readsVariable(NodeId N) const;
 
+  /// The function \p Name of the library, or null.
+  const tensorflow::FunctionDef *function(llvm::StringRef Name) const;
+
   const Graph &G;
   /// By the stamp; without one, the first copy that the file has.
   unsigned Worker = 0, Workers = 0;
@@ -87,6 +96,8 @@ struct WorkerFile {
   std::vector<Message> Puts, Gets; ///< In the order of the file.
   std::vector<NodeId> Names;       ///< Of Role::Name.
   std::vector<bool> InRun;         ///< What a run with messages may run.
+  /// The functions of a file with messages.
+  std::shared_ptr<tensorflow::FunctionDefLibrary> Library;
 };
 
 } // namespace graft

@@ -179,6 +179,7 @@ bool Cutter::run() {
   exchange();
   for (unsigned I = 0; I < Names.size(); ++I)
     writeName(I);
+  addFunctions();
   prepareSessions();
   moveConstants();
   removeOthers();

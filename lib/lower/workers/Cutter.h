@@ -124,7 +124,7 @@ private:
 
   // Exchange.cpp
   std::string findHome() const;
-  std::string addFunction();
+  void addFunctions();
   void findWritten();
   std::string queueDevice(NodeId Reader) const;
   std::string queueName(const llvm::Twine &Of, int Source, int Target);

@@ -255,22 +255,18 @@ void Cutter::receive(unsigned M) {
   }
 }
 
-/// Adds the function that asks the chief; its name.
-std::string Cutter::addFunction() {
+/// Adds what the exchange of messages calls to the library.
+void Cutter::addFunctions() {
+  if (!Wire || Wire->functions().empty())
+    return;
   constexpr unsigned LibraryField = 2; // Of a GraphDef.
   tensorflow::FunctionDefLibrary Library;
   Library.ParseFromString(G.otherField(LibraryField));
-  StringSet<> Names;
-  for (const tensorflow::FunctionDef &F : Library.function())
-    Names.insert(F.signature().name());
-  std::string Name = Scope + "_begun_by_chief";
-  for (unsigned I = 1; Names.contains(Name); ++I)
-    Name = Scope + "_begun_by_chief_" + std::to_string(I);
-  Library.add_function()->ParseFromString(Messages::function(Name, Scope));
+  for (const auto &[Name, Text] : Wire->functions())
+    Library.add_function()->ParseFromString(Text);
   std::string Field;
   wire::appendBytes(Field, LibraryField, serialize(Library));
   G.replaceOtherFields(LibraryField, Field);
-  return Name;
 }
 
 void Cutter::exchange() {
@@ -298,7 +294,6 @@ void Cutter::exchange() {
   if (All.empty())
     return;
   findOwnCopies();
-  bool Asks = Mine != 0 && Home != hostOf(0);
   FirstOfWire = G.size();
   Wire.emplace(G,
                Messages::Place{.Workers = Workers,
@@ -306,8 +301,7 @@ void Cutter::exchange() {
                                .Chief = hostOf(0),
                                .Own = hostOf(Mine),
                                .Home = Home,
-                               .Scope = Scope,
-                               .Function = Asks ? addFunction() : ""},
+                               .Scope = Scope},
                Names.empty() ? 0 : Names.front().Node);
   Wire->begin(static_cast<unsigned>(Names.size()), Marked, Copies);
   for (unsigned M : Order)

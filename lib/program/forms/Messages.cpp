@@ -39,6 +39,37 @@ std::string inReplica(StringRef Name) {
   return D.str();
 }
 
+void setType(tensorflow::NodeDef &N, const char *Key, unsigned Type) {
+  (*N.mutable_attr())[Key].set_type(static_cast<tensorflow::DataType>(Type));
+}
+
+/// A function of a number, which is there to be called when that is.
+struct FunctionWriter {
+  explicit FunctionWriter(const std::string &Name) {
+    tensorflow::OpDef &Its = *Def.mutable_signature();
+    Its.set_name(Name);
+    Its.set_is_stateful(true);
+    tensorflow::OpDef::ArgDef &Run = *Its.add_input_arg();
+    Run.set_name("run");
+    Run.set_type(tensorflow::DT_INT64);
+  }
+  tensorflow::NodeDef &add(const std::string &Name, StringRef Op) {
+    tensorflow::NodeDef &N = *Def.add_node_def();
+    N.set_name(Name);
+    N.set_op(Op.str());
+    return N;
+  }
+  void result(const std::string &Name, unsigned Type,
+              const std::string &Value) {
+    tensorflow::OpDef::ArgDef &Its = *Def.mutable_signature()->add_output_arg();
+    Its.set_name(Name);
+    Its.set_type(static_cast<tensorflow::DataType>(Type));
+    (*Def.mutable_ret())[Name] = Value;
+  }
+
+  tensorflow::FunctionDef Def;
+};
+
 SmallVector<Endpoint, 8> inputsOf(ArrayRef<Endpoint> Values,
                                   ArrayRef<NodeId> After) {
   SmallVector<Endpoint, 8> Inputs(Values);
@@ -164,20 +195,53 @@ NodeId Messages::dequeue(const Twine &Name, const MessageQueue &Q,
              Attrs, Q.Device);
 }
 
-/// Whether the process of the chief has begun a run: more than 0 if so. An
-/// error if it is another one than when this session was made.
-NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
+/// Calls \p Function on the device \p There, with results of \p Types. An error
+/// if that is another process than when this session was made.
+NodeId Messages::call(const Twine &Name, const std::string &Function,
+                      StringRef Types, StringRef There, Endpoint When,
+                      StringRef Device) {
   AttrRun Text, Call;
   Text.type("dtype", DT_STRING)
-      .raw("value", encodeStringTensor(inReplica(P.Chief)));
-  tensorflow::AttrValue Function;
-  Function.mutable_func()->set_name(P.Function);
-  std::string Type(1, static_cast<char>(DT_INT64));
-  Call.raw("Tin", encodeTypeListAttr(Type))
-      .raw("Tout", encodeTypeListAttr(Type))
-      .raw("f", serialize(Function));
-  NodeId Target = add(Name + "/chief", op::Const, {}, Text, Device);
+      .raw("value", encodeStringTensor(inReplica(There)));
+  tensorflow::AttrValue Its;
+  Its.mutable_func()->set_name(Function);
+  std::string Number(1, static_cast<char>(DT_INT64));
+  Call.raw("Tin", encodeTypeListAttr(Number))
+      .raw("Tout", encodeTypeListAttr(Types))
+      .raw("f", serialize(Its));
+  NodeId Target = add(Name + "/where", op::Const, {}, Text, Device);
   return add(Name, op::RemoteCall, {Endpoint{Target, 0}, When}, Call, Device);
+}
+
+/// Whether the process of the chief has begun a run: more than 0 if so.
+NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
+  std::string Function = function("begun_by_chief");
+  if (std::string &Text = Functions[Function]; Text.empty()) {
+    FunctionWriter F(Function);
+    tensorflow::NodeDef &Table = F.add("own", op::MutableHashTableV2);
+    setType(Table, "key_dtype", DT_INT64);
+    setType(Table, "value_dtype", DT_INT64);
+    (*Table.mutable_attr())["container"].set_s("");
+    (*Table.mutable_attr())["shared_name"].set_s(P.Scope + "/own_0");
+    (*Table.mutable_attr())["use_node_name_sharing"].set_b(false);
+    tensorflow::NodeDef &Zero = F.add("zero", op::Const);
+    setType(Zero, "dtype", DT_INT64);
+    tensorflow::TensorProto &Value =
+        *(*Zero.mutable_attr())["value"].mutable_tensor();
+    Value.set_dtype(tensorflow::DT_INT64);
+    Value.mutable_tensor_shape();
+    Value.add_int64_val(0);
+    tensorflow::NodeDef &Find = F.add("find", op::LookupTableFindV2);
+    setType(Find, "Tin", DT_INT64);
+    setType(Find, "Tout", DT_INT64);
+    Find.add_input("own:table_handle:0");
+    Find.add_input("zero:output:0");
+    Find.add_input("zero:output:0");
+    F.result("begun", DT_INT64, "find:values:0");
+    Text = serialize(F.Def);
+  }
+  return call(Name, Function, std::string(1, char(DT_INT64)), P.Chief, When,
+              Device);
 }
 
 /// Fails with the text \p Why unless \p Good.
@@ -247,17 +311,55 @@ Endpoint Messages::refresh(const Twine &Name, Endpoint Value, Endpoint If,
     return Value;
   NodeId Choice = of(Name, op::Switch, inputsOf({Value, If}, After), P.Own);
   NodeId Taken = of(Name + "/taken", op::Identity, Endpoint{Choice, 1}, P.Own);
+  // By device, those that a function reads.
+  std::map<std::string, SmallVector<const OwnCopy *, 8>> There;
+  std::map<const OwnCopy *, Endpoint> Values;
+  for (const OwnCopy &C : Copies)
+    if (!C.SharedName.empty())
+      There[C.PrimaryDevice].push_back(&C);
+  for (const auto &[Device, List] : There) {
+    std::string Function =
+        function(Name + "_" + Twine(Functions.size()) + "_values");
+    FunctionWriter F(Function);
+    std::string Types;
+    for (auto [I, C] : enumerate(List)) {
+      std::string Number = std::to_string(I);
+      tensorflow::NodeDef &Handle =
+          F.add("variable_" + Number, op::VarHandleOp);
+      setType(Handle, "dtype", C->Type);
+      (*Handle.mutable_attr())["container"].set_s(C->Container);
+      (*Handle.mutable_attr())["shared_name"].set_s(C->SharedName);
+      (*Handle.mutable_attr())["shape"].mutable_shape()->set_unknown_rank(true);
+      tensorflow::NodeDef &Read = F.add("read_" + Number, op::ReadVariableOp);
+      setType(Read, "dtype", C->Type);
+      Read.add_input("variable_" + Number + ":resource:0");
+      F.result("value_" + Number, C->Type, "read_" + Number + ":value:0");
+      Types += static_cast<char>(C->Type);
+    }
+    Functions[Function] = serialize(F.Def);
+    NodeId Call =
+        call(Name + "/values", Function, Types, Device, {Taken, 0}, P.Own);
+    for (auto [I, C] : enumerate(List))
+      Values[C] = {Call, static_cast<uint32_t>(I)};
+  }
   SmallVector<NodeId, 8> Done;
   for (const OwnCopy &C : Copies) {
     AttrRun Read, Assign;
     Read.type(C.PrimaryIsHandle ? "dtype" : "T", C.Type);
     Assign.type(C.IsHandle ? "dtype" : "T", C.Type);
-    NodeId Its = add(
-        Name + "/value", C.PrimaryIsHandle ? op::ReadVariableOp : op::Identity,
-        {C.Primary, Endpoint{Taken, ControlPort}}, Read, C.PrimaryDevice);
+    auto It = Values.find(&C);
+    if (It == Values.end())
+      It = Values
+               .emplace(&C, Endpoint{add(Name + "/value",
+                                         C.PrimaryIsHandle ? op::ReadVariableOp
+                                                           : op::Identity,
+                                         {C.Primary, {Taken, ControlPort}},
+                                         Read, C.PrimaryDevice),
+                                     0})
+               .first;
     Done.push_back(add(Name + "/copy",
                        C.IsHandle ? op::AssignVariableOp : op::Assign,
-                       {C.Copy, Endpoint{Its, 0}}, Assign, C.Device));
+                       {C.Copy, It->second}, Assign, C.Device));
   }
   NodeId All = of(Name + "/copied", op::Identity,
                   inputsOf(Endpoint{Taken, 0}, Done), P.Own);
@@ -517,47 +619,6 @@ NodeId Messages::same(unsigned Name, unsigned From, ArrayRef<Endpoint> Keys) {
                            {}, P.Home));
   }
   return add(Its, op::NoOp, inputsOf({}, Checks), {}, P.Home);
-}
-
-std::string Messages::function(StringRef Name, StringRef Scope) {
-  tensorflow::FunctionDef F;
-  tensorflow::OpDef &Its = *F.mutable_signature();
-  Its.set_name(Name.str());
-  Its.set_is_stateful(true);
-  for (auto *Arg : {Its.add_input_arg(), Its.add_output_arg()})
-    Arg->set_type(tensorflow::DT_INT64);
-  Its.mutable_input_arg(0)->set_name("run");
-  Its.mutable_output_arg(0)->set_name("begun");
-  auto Add = [&](StringRef Called, StringRef Op) {
-    tensorflow::NodeDef &N = *F.add_node_def();
-    N.set_name(Called.str());
-    N.set_op(Op.str());
-    return &N;
-  };
-  auto Type = [](tensorflow::NodeDef &N, const char *Key) {
-    (*N.mutable_attr())[Key].set_type(tensorflow::DT_INT64);
-  };
-  tensorflow::NodeDef &Table = *Add("own", op::MutableHashTableV2);
-  Type(Table, "key_dtype");
-  Type(Table, "value_dtype");
-  (*Table.mutable_attr())["container"].set_s("");
-  (*Table.mutable_attr())["shared_name"].set_s((Scope + "/own_0").str());
-  (*Table.mutable_attr())["use_node_name_sharing"].set_b(false);
-  tensorflow::NodeDef &Zero = *Add("zero", op::Const);
-  Type(Zero, "dtype");
-  tensorflow::TensorProto &Value =
-      *(*Zero.mutable_attr())["value"].mutable_tensor();
-  Value.set_dtype(tensorflow::DT_INT64);
-  Value.mutable_tensor_shape();
-  Value.add_int64_val(0);
-  tensorflow::NodeDef &Find = *Add("find", op::LookupTableFindV2);
-  Type(Find, "Tin");
-  Type(Find, "Tout");
-  for (const char *Input :
-       {"own:table_handle:0", "zero:output:0", "zero:output:0"})
-    Find.add_input(Input);
-  (*F.mutable_ret())["begun"] = "find:values:0";
-  return serialize(F);
 }
 
 NodeId Messages::close() {

@@ -33,7 +33,8 @@
 // Copies of variables that a worker has end with its process, and a run that
 // was cut short may have written some of them. So the run after that takes them
 // from where the chief has them, before it reads them and after it writes them:
-// if the chief had ended that run already, its updates are in them.
+// if the chief had ended that run already, its updates are in them. A function
+// reads there, too: edges between tasks are messages in runs that need none.
 //
 // Who writes such messages and who checks that a file has them write them with
 // this class, and compare. All nodes are in one scope.
@@ -48,6 +49,7 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,6 +70,8 @@ struct OwnCopy {
   unsigned Type = DT_INVALID;
   /// A copy may be a handle where its primary is a reference: proxies are.
   bool IsHandle = true, PrimaryIsHandle = true;
+  /// How a function finds the primary; without a name it cannot.
+  std::string Container, SharedName;
 };
 
 /// Writes what one worker runs of the exchange of messages.
@@ -78,7 +82,6 @@ public:
     std::string Chief, Own; ///< The hosts of the chief and of this worker.
     std::string Home;       ///< Where what is kept about runs is.
     std::string Scope;      ///< Of all nodes.
-    std::string Function;   ///< What asks the chief, if that is elsewhere.
   };
   Messages(Graph &G, Place P, NodeId After)
       : G(G), P(std::move(P)), After(After) {}
@@ -118,9 +121,10 @@ public:
   NodeId end(unsigned Name, llvm::ArrayRef<NodeId> After,
              llvm::ArrayRef<OwnCopy> Copies = {});
 
-  /// The function that says whether the process of the chief has begun a run,
-  /// as a serialized FunctionDef.
-  static std::string function(llvm::StringRef Name, llvm::StringRef Scope);
+  /// Serialized FunctionDefs of what was written calls, by name.
+  const std::map<std::string, std::string> &functions() const {
+    return Functions;
+  }
 
   /// Of the chief: says that runs so far are over, for who would take part in
   /// them once more. For what prepares a session.
@@ -160,7 +164,13 @@ private:
   NodeId check(const llvm::Twine &Name, Endpoint Good, llvm::StringRef Why,
                llvm::ArrayRef<NodeId> After, llvm::StringRef Device);
   bool isAtChief() const { return P.Home == P.Chief; }
+  NodeId call(const llvm::Twine &Name, const std::string &Function,
+              llvm::StringRef Types, llvm::StringRef There, Endpoint When,
+              llvm::StringRef Device);
   NodeId ask(const llvm::Twine &Name, Endpoint When, llvm::StringRef Device);
+  std::string function(const llvm::Twine &Name) const {
+    return (P.Scope + "_" + Name).str();
+  }
   NodeId dequeue(const llvm::Twine &Name, const MessageQueue &Q, Endpoint Queue,
                  llvm::ArrayRef<NodeId> After);
   llvm::SmallVector<Endpoint, 8> take(const MessageQueue &Q, Endpoint Low);
@@ -182,6 +192,7 @@ private:
   Endpoint Number, Low, High;
   std::vector<NodeId> Brought; ///< The number on other devices.
   NodeId Here = NoNode;
+  std::map<std::string, std::string> Functions;
   Endpoint CutShort; ///< Of a worker: whether the run before this one was.
   std::vector<NodeId> Started; ///< To be run by every run.
 };
