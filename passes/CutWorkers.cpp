@@ -158,6 +158,7 @@ PassResult CutWorkers::run(Module &M, DiagnosticEngine &Diags) {
   Plan.Names = *Options.Names;
   Plan.Refreshes = *Options.Refreshes;
   Plan.Word = *Options.Word;
+  Plan.Server = *Options.Server;
   if (Plan.Tasks.empty())
     return PassResult::Unchanged;
   for (unsigned I = 0; I < Plan.Tasks.size() && Options.Devices->empty(); ++I)

@@ -138,6 +138,10 @@ struct CutWorkersOptions : PassOptions {
                         "What can be run of the step, and every worker has"};
   Option<Strings> Refreshes{*this, "refreshes",
                             "What has copies take the value of their variable"};
+  Option<std::string> Server{*this, "server",
+                             "The device of a server that all workers reach, "
+                             "or empty: there is none",
+                             ""};
   Option<unsigned> Worker{*this, "worker", "The number of the worker", 0};
 };
 

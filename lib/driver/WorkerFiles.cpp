@@ -111,6 +111,8 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
     return E;
   Cut.Names = namesOf(M, Input, S);
   Cut.Refreshes = refreshesOf(M.graph());
+  if (!S.Share.Servers->empty())
+    Cut.Server = S.Share.Servers->front();
   Mesh Replicas = readMesh(M.graph());
   Cut.Devices = Replicas.Devices;
   Cut.Word = Replicas.Word;

@@ -97,6 +97,9 @@ set(Passes ${Base} lib/io lib/io/inline lib/pass ${Program} ${Infer}
   lib/strategy lib/rewrite lib/rewrite/partition
   lib/lower/expand lib/lower/workers lib/lower/tpu)
 room(passes ${Passes})
+# A function, which is a message of a library.
+file_of_room(lib/program/forms/Messages.cpp lib/io)
+file_of_room(lib/certify/workers/WireCheck.cpp lib/io)
 file_of_room(passes/CheckReplication.cpp lib/io/read lib/certify)
 file_of_room(passes/PartitionVariables.cpp lib/certify)
 

@@ -144,6 +144,105 @@ def test_mutants(strategy, workers, request):
     assert len(seen) >= 6, seen
 
 
+def test_what_is_kept_on_a_server(tmp_path):
+    """The function that asks the chief is in the library as it must be, what is kept about runs is on no other worker, and a
+    run of the chief says that there was one."""
+    path = harness.export(Spec("mlp_adam", "resource"))
+    files = rewrite(path, 2, 1, "ps")
+    nodes = {n.name: n for n in harness.read_meta(files[1]).graph_def.node}
+    run, work = set(), ["train_op", "loss"]
+    while work:
+        name = work.pop().lstrip("^").split(":")[0]
+        if name not in run:
+            run.add(name)
+            work += nodes[name].input
+    assert not [n for n in run if nodes[n].device.startswith("/job:worker/task:0")], "a task more in a run"
+
+    def refused(edit, which=(1,)):
+        broken = list(files)
+        for i in which:
+            meta = harness.read_meta(files[i])
+            edit(meta.graph_def)
+            broken[i] = str(tmp_path / f"broken-{i}.meta")
+            with open(broken[i], "wb") as f:
+                f.write(meta.SerializeToString())
+        ran = certify(broken, path)
+        return ran.returncode == 1 and ("between" in ran.stderr or "train_op" in ran.stderr)
+
+    def table(graph):
+        graph.library.function[0].node_def[0].attr["shared_name"].s = b"between/runs"
+
+    def op(graph):
+        graph.library.function[0].node_def[-1].op = "LookupTableRemoveV2"
+
+    def gone(graph):
+        del graph.library.function[:]
+
+    def other(graph):
+        next(n for n in graph.node if n.op == "RemoteCall").attr["f"].func.name = "another"
+
+    def unasked(graph):
+        for n in graph.node:
+            if n.name.endswith("/check") and n.op == "Assert" and n.input[-1].endswith("/either"):
+                del n.input[-1]
+
+    def moved(graph):
+        for n in graph.node:
+            if n.name.startswith("between/") and b"_graft_part" not in n.attr:
+                n.device = n.device.replace("/job:ps/task:0", "/job:worker/task:1")
+
+    def unsaid(graph):
+        for n in graph.node:
+            if "^between/own_begin" in n.input:
+                n.input.remove("^between/own_begin")
+
+    assert all(refused(edit) for edit in (table, op, gone, other, unasked))
+    assert refused(moved, (0, 1)) and refused(unsaid, (0,))
+    assert certify(files, path).returncode == 0
+
+
+def test_copies_are_read_by_a_function(tmp_path):
+    """What a worker that was started again takes from the chief is no edge between tasks, and is of the variable that it is
+    a copy of."""
+    path = harness.export(Spec("mlp_adam", "resource"))
+    files = rewrite(path, 2, 0, "all-reduce")
+    meta = harness.read_meta(files[1])
+    nodes = {n.name: n for n in meta.graph_def.node}
+    assert "between/refresh/value" not in nodes and nodes["between/refresh/values"].op == "RemoteCall"
+
+    def refused(edit):
+        meta = harness.read_meta(files[1])
+        edit(meta.graph_def, next(f for f in meta.graph_def.library.function if len(f.signature.output_arg) > 2))
+        broken = str(tmp_path / "broken.meta")
+        with open(broken, "wb") as f:
+            f.write(meta.SerializeToString())
+        ran = certify([files[0], broken], path)
+        return ran.returncode == 1 and "in the file of worker 1" in ran.stderr
+
+    def variable(graph, f):
+        f.node_def[0].attr["shared_name"].s = f.node_def[2].attr["shared_name"].s
+
+    def crossed(graph, f):
+        a, b = (n for n in graph.node if n.name in ("between/refresh/copy", "between/refresh/copy_1"))
+        a.input[1], b.input[1] = b.input[1], a.input[1]
+
+    def writes(graph, f):
+        f.node_def.add(name="more", op="AssignAddVariableOp", input=["variable_0:resource:0", "read_0:value:0"])
+        f.node_def[-1].attr["dtype"].type = f.node_def[0].attr["dtype"].type
+        f.control_ret["more"] = "more"
+
+    def gone(graph, f):
+        del graph.library.function[:]
+
+    def there(graph, f):
+        where = next(n for n in graph.node if n.name == "between/refresh/values/where")
+        where.attr["value"].tensor.string_val[0] = b"/job:worker/replica:0/task:1/device:CPU:0"
+
+    assert all(refused(edit) for edit in (variable, crossed, writes, gone, there))
+    ran = certify(files, path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_when_a_session_may_be_prepared(tmp_path):
     """What says it asks variables and does nothing else, and no step waits for it."""
     path = harness.export(Spec("mlp_adam", "resource"))

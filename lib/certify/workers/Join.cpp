@@ -233,7 +233,7 @@ bool WorkersJoin::makeSplits() {
     StringRef Name = Entry.getKey();
     Feed &Its = Entry.second;
     NodeId Feed = NodeOf.lookup(Name);
-    const std::string &Host = Files.front().Home;
+    const std::string &Host = Files.front().Own;
     NodeId Axis = addConst(Name + "/split/split_dim", Its.Axis, Host);
     AttrRun Attrs;
     Attrs.integer("num_split", Replicas).type("T", L->outputType(Feed, 0));
@@ -298,15 +298,15 @@ bool WorkersJoin::sameDevice(unsigned File, NodeId N, NodeId With) const {
   auto Is = DeviceName::parse(G.device(N)),
        Was = DeviceName::parse(L->device(With)),
        Own = DeviceName::parse(Files[File].Own),
-       Home = DeviceName::parse(Files[File].Home);
+       Chief = DeviceName::parse(Files.front().Own);
   auto IsState = [&](Endpoint E) {
     return G.isRefOutput(E.Node, E.Port) || G.outputType(E) == DT_RESOURCE;
   };
-  if (!Is || !Was || !Own || !Home || any_of(G.dataInputs(N), IsState) ||
+  if (!Is || !Was || !Own || !Chief || any_of(G.dataInputs(N), IsState) ||
       !Def || (Def->isStateful() && !G.opName(N).starts_with(op::Placeholder)))
     return false;
   return Is->Job == Own->Job && Is->Task == Own->Task &&
-         Was->Job == Home->Job && Was->Task == Home->Task &&
+         Was->Job == Chief->Job && Was->Task == Chief->Task &&
          Is->Type == Was->Type && Is->Index == Was->Index;
 }
 

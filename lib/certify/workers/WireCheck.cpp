@@ -6,15 +6,43 @@
 
 #include "lib/certify/workers/WireCheck.h"
 
+#include "lib/io/Serialize.h"
 #include "lib/ops/Ops.h"
 
 #include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/function.pb.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 
 namespace graft {
+
+/// The variable that result \p Port of \p Call reads where that is, if it is
+/// what it should be; or NoNode.
+static NodeId calledVariable(const WorkerFile &F, NodeId Call, unsigned Port) {
+  const Graph &G = F.G;
+  tensorflow::AttrValue Its;
+  Its.ParseFromString(G.attr(Call, "f").value_or("").str());
+  const tensorflow::FunctionDef *Def = F.function(Its.func().name());
+  if (Def == nullptr)
+    return NoNode;
+  for (const tensorflow::NodeDef &N : Def->node_def()) {
+    if (N.name() != "variable_" + std::to_string(Port))
+      continue;
+    auto Text = [&](const char *Key) {
+      auto It = N.attr().find(Key);
+      return It == N.attr().end() ? std::string() : It->second.s();
+    };
+    for (NodeId Var : F.Vars.variables())
+      if (G.isOp(Var, op::VarHandleOp) &&
+          G.stringAttr(Var, "shared_name").value_or("") ==
+              Text("shared_name") &&
+          G.stringAttr(Var, "container").value_or("") == Text("container"))
+        return Var;
+  }
+  return NoNode;
+}
 
 std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed) {
   std::vector<OwnCopy> Copies;
@@ -23,18 +51,35 @@ std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed) {
   const Graph &G = F.G;
   for (Endpoint E : G.controlInputs(Refreshed)) {
     NodeId Copy = E.Node;
-    if (G.node(Copy).NumData != 2 || G.node(G.input(Copy, 1).Node).NumData != 1)
+    if (G.node(Copy).NumData != 2)
       continue;
-    NodeId Value = G.input(Copy, 1).Node;
+    Endpoint Value = G.input(Copy, 1);
     bool IsHandle = G.isOp(Copy, op::AssignVariableOp);
-    Copies.push_back(
-        {.Copy = G.input(Copy, 0),
-         .Primary = G.input(Value, 0),
-         .Device = G.device(Copy).str(),
-         .PrimaryDevice = G.device(Value).str(),
-         .Type = G.typeAttr(Copy, IsHandle ? "dtype" : "T").value_or(0),
-         .IsHandle = IsHandle,
-         .PrimaryIsHandle = G.isOp(Value, op::ReadVariableOp)});
+    OwnCopy C{.Copy = G.input(Copy, 0),
+              .Primary = {},
+              .Device = G.device(Copy).str(),
+              .PrimaryDevice = "",
+              .Type = G.typeAttr(Copy, IsHandle ? "dtype" : "T").value_or(0),
+              .IsHandle = IsHandle,
+              .PrimaryIsHandle = true,
+              .Container = "",
+              .SharedName = ""};
+    if (G.isOp(Value.Node, op::RemoteCall)) {
+      NodeId Var = calledVariable(F, Value.Node, Value.Port);
+      if (Var == NoNode)
+        continue;
+      C.Primary = {Var, 0};
+      C.PrimaryDevice = G.device(Var);
+      C.Container = G.stringAttr(Var, "container").value_or("");
+      C.SharedName = G.stringAttr(Var, "shared_name").value_or("");
+    } else if (G.node(Value.Node).NumData == 1) {
+      C.Primary = G.input(Value.Node, 0);
+      C.PrimaryDevice = G.device(Value.Node);
+      C.PrimaryIsHandle = G.isOp(Value.Node, op::ReadVariableOp);
+    } else {
+      continue;
+    }
+    Copies.push_back(std::move(C));
   }
   return Copies;
 }
@@ -97,11 +142,13 @@ private:
             std::vector<bool> &IsSent);
   void write();
   bool compare(NodeId Want, NodeId Is);
+  bool checkFunctions();
 
   WorkersJoin &Join;
   ArrayRef<WorkerFile> Files;
   const WorkerFile &F;
   unsigned File;
+  std::map<std::string, std::string> Functions; ///< That are wanted.
   Graph Wanted;
   DenseMap<NodeId, NodeId> Stubs; ///< By node of the file, for the others.
 };
@@ -167,8 +214,9 @@ void WireChecker::write() {
   Messages Wire(Wanted,
                 {.Workers = F.Workers,
                  .Mine = F.Worker,
-                 .Home = F.Home,
+                 .Chief = Files.front().Own,
                  .Own = F.Own,
+                 .Home = F.Home,
                  .Scope = F.Scope},
                 NoNode);
   Wire.begin(Names, markedBy(F), Copies("refresh"));
@@ -218,6 +266,7 @@ void WireChecker::write() {
   }
   if (F.wire("close") != NoNode)
     Wire.close();
+  Functions = Wire.functions();
 }
 
 bool WireChecker::compare(NodeId Want, NodeId Is) {
@@ -245,9 +294,22 @@ bool WireChecker::compare(NodeId Want, NodeId Is) {
   return true;
 }
 
+/// What is called has the bodies that it must have.
+bool WireChecker::checkFunctions() {
+  bool Good = true;
+  for (const auto &[Name, Text] : Functions) {
+    const tensorflow::FunctionDef *Is = F.function(Name);
+    if (Is == nullptr || serialize(*Is) != Text)
+      Good = Join.error(File, F.Number,
+                        "function '" + Name +
+                            "' is not that of the exchange of messages");
+  }
+  return Good;
+}
+
 bool WireChecker::run() {
   write();
-  bool Good = true;
+  bool Good = checkFunctions();
   std::vector<bool> IsStub(Wanted.size());
   for (auto [Of, Stub] : Stubs)
     IsStub[Stub] = true;

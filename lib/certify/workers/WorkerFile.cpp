@@ -10,6 +10,8 @@
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/WorkerParts.h"
 
+#include "tensorflow/core/framework/function.pb.h"
+
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
@@ -49,7 +51,9 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
     return N == NoNode ? std::string() : G.device(N).str();
   };
   Home = HostOf("runs");
-  Own = Worker == 0 ? Home : HostOf("own_" + Twine(Worker));
+  Own = HostOf("own_" + Twine(Worker));
+  if (Own.empty() && Worker == 0)
+    Own = Home;
   // What exchanges nothing has no number: the copies tell whose it is.
   if (std::string Word = copyWordOf(G); !talks())
     for (NodeId N = 0; N < G.size(); ++N)
@@ -100,6 +104,10 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
       }
     (Roles[N] == Role::Put ? Puts : Gets).push_back(std::move(M));
   }
+  Library = std::make_shared<tensorflow::FunctionDefLibrary>();
+  constexpr unsigned LibraryField = 2; // Of a GraphDef.
+  if (talks())
+    Library->ParseFromString(G.otherField(LibraryField));
   InRun.resize(G.size());
   std::vector<NodeId> Work;
   for (NodeId N = 0; N < G.size(); ++N)
@@ -121,6 +129,13 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
     for (Endpoint E : G.inputs(N))
       Work.push_back(E.Node);
   }
+}
+
+const tensorflow::FunctionDef *WorkerFile::function(StringRef Name) const {
+  for (const tensorflow::FunctionDef &F : Library->function())
+    if (F.signature().name() == Name)
+      return &F;
+  return nullptr;
 }
 
 StringRef WorkerFile::originName(NodeId N) const {

@@ -14,9 +14,15 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace tensorflow {
+class FunctionDef;
+class FunctionDefLibrary;
+} // namespace tensorflow
 
 namespace graft {
 
@@ -74,18 +80,24 @@ struct WorkerFile {
   /// What reads \p N: the input by which it reads a variable, or -1.
   int readsVariable(NodeId N) const;
 
+  /// The function \p Name of the library, or null.
+  const tensorflow::FunctionDef *function(llvm::StringRef Name) const;
+
   const Graph &G;
   /// By the stamp; without one, the first copy that the file has.
   unsigned Worker = 0, Workers = 0;
   std::string Scope; ///< Of what was added; empty: nothing.
   NodeId Number = NoNode;
-  std::string Home, Own; ///< The hosts of the chief and of the worker.
+  std::string Own;  ///< The host of the worker.
+  std::string Home; ///< Where what is kept about runs is.
   VariableIndex Vars;
   std::vector<Role> Roles;         ///< By node.
   llvm::StringMap<NodeId> ByName;  ///< By name in the graph for all.
   std::vector<Message> Puts, Gets; ///< In the order of the file.
   std::vector<NodeId> Names;       ///< Of Role::Name.
   std::vector<bool> InRun;         ///< What a run with messages may run.
+  /// The functions of a file with messages.
+  std::shared_ptr<tensorflow::FunctionDefLibrary> Library;
 };
 
 } // namespace graft

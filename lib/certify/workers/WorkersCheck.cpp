@@ -171,6 +171,9 @@ bool WorkersChecker::checkNames() {
       }
       if (Talks && !Ends)
         Good = error(F, N, "does not say when its messages are through");
+      if (NodeId Here = File.wire("own_begin");
+          F == 0 && Talks && Here != NoNode && !Waits(Here))
+        Good = error(F, N, "does not say that it has begun");
     }
     std::set<std::string> &Messages = MessagesOf[Name];
     for (const auto &[Queue, F] : Sent)
@@ -549,6 +552,11 @@ bool WorkersChecker::checkDevices() {
     if (auto Task = jobAndTask(Files[F].Own))
       if (!WorkerOf.try_emplace(*Task, F).second)
         return error(F, Files[F].Number, "two workers have the task " + *Task);
+  // What is kept about runs may not end with a worker that is not the chief.
+  if (auto Task = jobAndTask(Files.front().Home))
+    if (auto It = WorkerOf.find(*Task); It != WorkerOf.end() && It->second != 0)
+      Good = error(0, Files.front().Number,
+                   "what is kept about runs is on worker " + Twine(It->second));
   // Whoever writes a variable does so where it is.
   for (auto [F, File] : enumerate(Files))
     for (NodeId N = 0; N < File.G.size(); ++N) {

@@ -158,6 +158,7 @@ void Cutter::dropClasses() {
 }
 
 bool Cutter::run() {
+  Home = findHome();
   shareFeeds();
   findOwners();
   for (NodeId N = 0; N < G.size(); ++N)
@@ -178,6 +179,7 @@ bool Cutter::run() {
   exchange();
   for (unsigned I = 0; I < Names.size(); ++I)
     writeName(I);
+  addFunctions();
   prepareSessions();
   moveConstants();
   removeOthers();

@@ -49,6 +49,8 @@ struct CutPlan {
   /// What has copies take the value of their variable, which anybody may do:
   /// the names that copies of it are called after.
   std::vector<std::string> Refreshes;
+  /// The device of a server that all workers reach, if there is one.
+  std::string Server;
   /// A node without a use that runs what prepares a session; or NoNode.
   NodeId LocalInit = NoNode;
 };

@@ -123,6 +123,9 @@ private:
   void gateOnAll();
 
   // Exchange.cpp
+  std::string findHome() const;
+  void addFunctions();
+  void findWritten();
   std::string queueDevice(NodeId Reader) const;
   std::string queueName(const llvm::Twine &Of, int Source, int Target);
   unsigned channel(Endpoint From, int Target, const std::string &Device);
@@ -162,11 +165,13 @@ private:
   VariableIndex Vars;
   unsigned Workers;
   std::string Scope; ///< Of all nodes that are added.
+  std::string Home;  ///< Where what is kept about runs is.
   std::vector<int> Owner;
   /// By node of the graph for all: every worker has it, and waits there for its
   /// own copies of something.
   std::vector<bool> Waiting;
   llvm::DenseMap<NodeId, int> Given; ///< Owners of what shareFeeds() adds.
+  std::vector<bool> Written;         ///< What is written to a variable.
   std::vector<Channel> Channels;
   llvm::DenseMap<std::pair<uint64_t, int>, unsigned> Numbers;
   llvm::StringSet<> Taken;

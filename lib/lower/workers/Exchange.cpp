@@ -8,8 +8,12 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Topology.h"
+#include "lib/io/Serialize.h"
 #include "lib/lower/workers/Cutter.h"
 #include "lib/program/forms/WorkerParts.h"
+#include "lib/support/Wire.h"
+
+#include "tensorflow/core/framework/function.pb.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -22,11 +26,36 @@ using namespace llvm;
 
 namespace graft {
 
-/// The host of the server that \p Reader is on, or the chief's.
+/// Where what is kept about runs is: on the server, if that is no worker's. Not
+/// where workers have variables: when the chief is started again their sessions
+/// have to be, too, and they end with it if they need its task.
+std::string Cutter::findHome() const {
+  auto D = DeviceName::parse(Plan.Server);
+  if (!D || D->Job.empty() || taskOf(Plan.Server) != Common ||
+      any_of(Vars.variables(),
+             [&](NodeId Var) { return taskOf(G.device(Var)) > 0; }))
+    return hostOf(0);
+  D->Type = "CPU";
+  D->Index = 0;
+  return D->str();
+}
+
+/// Finds what leads to a write.
+void Cutter::findWritten() {
+  Written.assign(G.size(), false);
+  std::vector<NodeId> Order = topologicalOrder(G);
+  for (NodeId N : reverse(Order))
+    Written[N] = Vars.isUpdate(G, N) ||
+                 G.anyUse(N, [&](Use U) { return Written[U.User]; });
+}
+
+/// The host of the server that \p Reader is on, or the chief's. What nothing is
+/// written of, a loss above all, is sent where what is kept about runs is: a
+/// worker that is not the chief needs no task more for it.
 std::string Cutter::queueDevice(NodeId Reader) const {
   auto D = DeviceName::parse(G.device(Reader));
   if (!D || D->Job.empty() || taskOf(G.device(Reader)) != Common)
-    return hostOf(0);
+    return Reader < Written.size() && !Written[Reader] ? Home : hostOf(0);
   D->Type = "CPU";
   D->Index = 0;
   return D->str();
@@ -51,6 +80,7 @@ unsigned Cutter::channel(Endpoint From, int Target, const std::string &Device) {
 }
 
 bool Cutter::findChannels() {
+  findWritten();
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || Owner[N] == Common || Rows.count(N))
       continue;
@@ -225,6 +255,20 @@ void Cutter::receive(unsigned M) {
   }
 }
 
+/// Adds what the exchange of messages calls to the library.
+void Cutter::addFunctions() {
+  if (!Wire || Wire->functions().empty())
+    return;
+  constexpr unsigned LibraryField = 2; // Of a GraphDef.
+  tensorflow::FunctionDefLibrary Library;
+  Library.ParseFromString(G.otherField(LibraryField));
+  for (const auto &[Name, Text] : Wire->functions())
+    Library.add_function()->ParseFromString(Text);
+  std::string Field;
+  wire::appendBytes(Field, LibraryField, serialize(Library));
+  G.replaceOtherFields(LibraryField, Field);
+}
+
 void Cutter::exchange() {
   Sent.assign(All.size(), NoNode);
   Received.assign(All.size(), {});
@@ -254,8 +298,9 @@ void Cutter::exchange() {
   Wire.emplace(G,
                Messages::Place{.Workers = Workers,
                                .Mine = static_cast<unsigned>(Mine),
-                               .Home = hostOf(0),
+                               .Chief = hostOf(0),
                                .Own = hostOf(Mine),
+                               .Home = Home,
                                .Scope = Scope},
                Names.empty() ? 0 : Names.front().Node);
   Wire->begin(static_cast<unsigned>(Names.size()), Marked, Copies);

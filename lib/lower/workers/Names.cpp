@@ -73,14 +73,13 @@ void Cutter::findNames() {
   groupMessages(NamesOf);
   for (auto [Number, R] : enumerate(Names)) {
     for (int To = 1; To < static_cast<int>(Workers) && !R.IsRows; ++To) {
-      Message M{
-          .Source = 0,
-          .Target = To,
-          .Level = 0,
-          .Of = BitVector(static_cast<unsigned>(Plan.Names.size())),
-          .Channels = {},
-          .Queue = {queueName(G.name(R.Node) + "/end", 0, To), hostOf(0), {}},
-          .Root = {}};
+      Message M{.Source = 0,
+                .Target = To,
+                .Level = 0,
+                .Of = BitVector(static_cast<unsigned>(Plan.Names.size())),
+                .Channels = {},
+                .Queue = {queueName(G.name(R.Node) + "/end", 0, To), Home, {}},
+                .Root = {}};
       M.Of.set(static_cast<unsigned>(Number));
       for (Endpoint E : R.Given)
         if (!E.isControl())
@@ -168,8 +167,11 @@ void Cutter::writeName(unsigned Number) {
       Waits.push_back(Wire->same(Number, From, Keys));
   }
   erase(Waits, NoNode);
-  if (!Waits.empty())
+  if (!Waits.empty()) {
     Waits.push_back(Wire->end(Number, Waits, writtenBy(N)));
+    if (NodeId Here = Wire->here(); Here != NoNode)
+      Waits.push_back(Here);
+  }
   takeOwners();
   R.Run = N;
   if (R.IsRows)

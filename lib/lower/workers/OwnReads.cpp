@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/DeviceName.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/lower/workers/Cutter.h"
@@ -59,13 +60,22 @@ void Cutter::findOwnCopies() {
     if (Var == NoNode || Primary.Node == NoNode ||
         taskOf(G.device(Var)) != Mine)
       continue;
+    std::string Shared, Container;
+    if (auto D = DeviceName::parse(G.device(Primary.Node));
+        D && !D->Job.empty() && !D->Type.empty() &&
+        G.isOp(Primary.Node, op::VarHandleOp)) {
+      Shared = G.stringAttr(Primary.Node, "shared_name").value_or("");
+      Container = G.stringAttr(Primary.Node, "container").value_or("");
+    }
     Copies.push_back({.Copy = G.input(N, 0),
                       .Primary = Primary,
                       .Device = G.device(N).str(),
                       .PrimaryDevice = G.device(Primary.Node).str(),
                       .Type = G.outputType(G.input(N, 1)),
                       .IsHandle = G.isOp(N, op::AssignVariableOp),
-                      .PrimaryIsHandle = G.outputType(Primary) == DT_RESOURCE});
+                      .PrimaryIsHandle = G.outputType(Primary) == DT_RESOURCE,
+                      .Container = std::move(Container),
+                      .SharedName = std::move(Shared)});
   }
   markRefreshes(Inserted::No);
 }

@@ -7,8 +7,11 @@
 #include "lib/program/forms/Messages.h"
 
 #include "lib/graph/DeviceName.h"
+#include "lib/io/Serialize.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/WorkerParts.h"
+
+#include "tensorflow/core/framework/function.pb.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -28,6 +31,44 @@ constexpr int64_t PerSecond = int64_t(1) << 30;
 std::string withNumber(StringRef Types) {
   return std::string(1, static_cast<char>(DT_INT64)) + Types.str();
 }
+
+/// The full name that a runtime has for the device \p Name.
+std::string inReplica(StringRef Name) {
+  DeviceName D = DeviceName::parse(Name).value_or(DeviceName());
+  D.Replica = D.Replica.value_or(0);
+  return D.str();
+}
+
+void setType(tensorflow::NodeDef &N, const char *Key, unsigned Type) {
+  (*N.mutable_attr())[Key].set_type(static_cast<tensorflow::DataType>(Type));
+}
+
+/// A function of a number, which is there to be called when that is.
+struct FunctionWriter {
+  explicit FunctionWriter(const std::string &Name) {
+    tensorflow::OpDef &Its = *Def.mutable_signature();
+    Its.set_name(Name);
+    Its.set_is_stateful(true);
+    tensorflow::OpDef::ArgDef &Run = *Its.add_input_arg();
+    Run.set_name("run");
+    Run.set_type(tensorflow::DT_INT64);
+  }
+  tensorflow::NodeDef &add(const std::string &Name, StringRef Op) {
+    tensorflow::NodeDef &N = *Def.add_node_def();
+    N.set_name(Name);
+    N.set_op(Op.str());
+    return N;
+  }
+  void result(const std::string &Name, unsigned Type,
+              const std::string &Value) {
+    tensorflow::OpDef::ArgDef &Its = *Def.mutable_signature()->add_output_arg();
+    Its.set_name(Name);
+    Its.set_type(static_cast<tensorflow::DataType>(Type));
+    (*Def.mutable_ret())[Name] = Value;
+  }
+
+  tensorflow::FunctionDef Def;
+};
 
 SmallVector<Endpoint, 8> inputsOf(ArrayRef<Endpoint> Values,
                                   ArrayRef<NodeId> After) {
@@ -154,16 +195,65 @@ NodeId Messages::dequeue(const Twine &Name, const MessageQueue &Q,
              Attrs, Q.Device);
 }
 
+/// Calls \p Function on the device \p There, with results of \p Types. An error
+/// if that is another process than when this session was made.
+NodeId Messages::call(const Twine &Name, const std::string &Function,
+                      StringRef Types, StringRef There, Endpoint When,
+                      StringRef Device) {
+  AttrRun Text, Call;
+  Text.type("dtype", DT_STRING)
+      .raw("value", encodeStringTensor(inReplica(There)));
+  tensorflow::AttrValue Its;
+  Its.mutable_func()->set_name(Function);
+  std::string Number(1, static_cast<char>(DT_INT64));
+  Call.raw("Tin", encodeTypeListAttr(Number))
+      .raw("Tout", encodeTypeListAttr(Types))
+      .raw("f", serialize(Its));
+  NodeId Target = add(Name + "/where", op::Const, {}, Text, Device);
+  return add(Name, op::RemoteCall, {Endpoint{Target, 0}, When}, Call, Device);
+}
+
+/// Whether the process of the chief has begun a run: more than 0 if so.
+NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
+  std::string Function = function("begun_by_chief");
+  if (std::string &Text = Functions[Function]; Text.empty()) {
+    FunctionWriter F(Function);
+    tensorflow::NodeDef &Table = F.add("own", op::MutableHashTableV2);
+    setType(Table, "key_dtype", DT_INT64);
+    setType(Table, "value_dtype", DT_INT64);
+    (*Table.mutable_attr())["container"].set_s("");
+    (*Table.mutable_attr())["shared_name"].set_s(P.Scope + "/own_0");
+    (*Table.mutable_attr())["use_node_name_sharing"].set_b(false);
+    tensorflow::NodeDef &Zero = F.add("zero", op::Const);
+    setType(Zero, "dtype", DT_INT64);
+    tensorflow::TensorProto &Value =
+        *(*Zero.mutable_attr())["value"].mutable_tensor();
+    Value.set_dtype(tensorflow::DT_INT64);
+    Value.mutable_tensor_shape();
+    Value.add_int64_val(0);
+    tensorflow::NodeDef &Find = F.add("find", op::LookupTableFindV2);
+    setType(Find, "Tin", DT_INT64);
+    setType(Find, "Tout", DT_INT64);
+    Find.add_input("own:table_handle:0");
+    Find.add_input("zero:output:0");
+    Find.add_input("zero:output:0");
+    F.result("begun", DT_INT64, "find:values:0");
+    Text = serialize(F.Def);
+  }
+  return call(Name, Function, std::string(1, char(DT_INT64)), P.Chief, When,
+              Device);
+}
+
 /// Fails with the text \p Why unless \p Good.
 NodeId Messages::check(const Twine &Name, Endpoint Good, StringRef Why,
-                       StringRef Device) {
+                       ArrayRef<NodeId> After, StringRef Device) {
   AttrRun Text, Assert;
   Text.type("dtype", DT_STRING).raw("value", encodeStringTensor(Why));
   Assert.raw("T", encodeTypeListAttr(std::string(1, char(DT_STRING))))
       .integer("summarize", 3);
   NodeId Says = add(Name + "/why", op::Const, {}, Text, Device);
-  return add(Name + "/check", op::Assert, {Good, Endpoint{Says, 0}}, Assert,
-             Device);
+  return add(Name + "/check", op::Assert,
+             inputsOf({Good, Endpoint{Says, 0}}, After), Assert, Device);
 }
 
 /// The first message of \p Q from \p Low on: its number and its values.
@@ -221,17 +311,55 @@ Endpoint Messages::refresh(const Twine &Name, Endpoint Value, Endpoint If,
     return Value;
   NodeId Choice = of(Name, op::Switch, inputsOf({Value, If}, After), P.Own);
   NodeId Taken = of(Name + "/taken", op::Identity, Endpoint{Choice, 1}, P.Own);
+  // By device, those that a function reads.
+  std::map<std::string, SmallVector<const OwnCopy *, 8>> There;
+  std::map<const OwnCopy *, Endpoint> Values;
+  for (const OwnCopy &C : Copies)
+    if (!C.SharedName.empty())
+      There[C.PrimaryDevice].push_back(&C);
+  for (const auto &[Device, List] : There) {
+    std::string Function =
+        function(Name + "_" + Twine(Functions.size()) + "_values");
+    FunctionWriter F(Function);
+    std::string Types;
+    for (auto [I, C] : enumerate(List)) {
+      std::string Number = std::to_string(I);
+      tensorflow::NodeDef &Handle =
+          F.add("variable_" + Number, op::VarHandleOp);
+      setType(Handle, "dtype", C->Type);
+      (*Handle.mutable_attr())["container"].set_s(C->Container);
+      (*Handle.mutable_attr())["shared_name"].set_s(C->SharedName);
+      (*Handle.mutable_attr())["shape"].mutable_shape()->set_unknown_rank(true);
+      tensorflow::NodeDef &Read = F.add("read_" + Number, op::ReadVariableOp);
+      setType(Read, "dtype", C->Type);
+      Read.add_input("variable_" + Number + ":resource:0");
+      F.result("value_" + Number, C->Type, "read_" + Number + ":value:0");
+      Types += static_cast<char>(C->Type);
+    }
+    Functions[Function] = serialize(F.Def);
+    NodeId Call =
+        call(Name + "/values", Function, Types, Device, {Taken, 0}, P.Own);
+    for (auto [I, C] : enumerate(List))
+      Values[C] = {Call, static_cast<uint32_t>(I)};
+  }
   SmallVector<NodeId, 8> Done;
   for (const OwnCopy &C : Copies) {
     AttrRun Read, Assign;
     Read.type(C.PrimaryIsHandle ? "dtype" : "T", C.Type);
     Assign.type(C.IsHandle ? "dtype" : "T", C.Type);
-    NodeId Its = add(
-        Name + "/value", C.PrimaryIsHandle ? op::ReadVariableOp : op::Identity,
-        {C.Primary, Endpoint{Taken, ControlPort}}, Read, C.PrimaryDevice);
+    auto It = Values.find(&C);
+    if (It == Values.end())
+      It = Values
+               .emplace(&C, Endpoint{add(Name + "/value",
+                                         C.PrimaryIsHandle ? op::ReadVariableOp
+                                                           : op::Identity,
+                                         {C.Primary, {Taken, ControlPort}},
+                                         Read, C.PrimaryDevice),
+                                     0})
+               .first;
     Done.push_back(add(Name + "/copy",
                        C.IsHandle ? op::AssignVariableOp : op::Assign,
-                       {C.Copy, Endpoint{Its, 0}}, Assign, C.Device));
+                       {C.Copy, It->second}, Assign, C.Device));
   }
   NodeId All = of(Name + "/copied", op::Identity,
                   inputsOf(Endpoint{Taken, 0}, Done), P.Own);
@@ -259,8 +387,9 @@ NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
   return enqueue("mark", Q, Values, {});
 }
 
-/// A number above all before. If the last run did not end, or a worker takes
-/// part in it that was started again, those who wait are told that it is over.
+/// A number above all before. If the last run did not end, or not even said of
+/// which names it is, or a worker takes part in it that was started again,
+/// those who wait are told that it is over.
 Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
@@ -304,6 +433,10 @@ Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   Was = of("is_open", op::Less, {{Was, 0}, {Last, 0}}, P.Home);
   NodeId Open = Any("any_open", of("not_ended", op::LogicalAnd,
                                    {{Is, 0}, {Was, 0}}, P.Home, DT_INVALID));
+  NodeId Said = of("not_said", op::LogicalNot, Endpoint{Any("any_last", Is), 0},
+                   P.Home, DT_INVALID);
+  Open =
+      of("not_over", op::LogicalOr, {{Said, 0}, {Open, 0}}, P.Home, DT_INVALID);
   NodeId Tell =
       of("tell", op::LogicalOr, {{Again, 0}, {Open, 0}}, P.Home, DT_INVALID);
 
@@ -320,6 +453,10 @@ Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   SmallVector<NodeId, 8> Begins;
   for (unsigned I = 1; I < P.Workers; ++I)
     Begins.push_back(enqueue("put", beginQueue(I), Now, IsKnown));
+  if (!isAtChief())
+    Here =
+        insert("own_begin", table("own_0", P.Own), ints("own_zero", 0, P.Own),
+               {ints("own_one", 1, P.Own), 0}, {}, P.Own);
   return {of("number", op::Identity, inputsOf({Endpoint{Either, 0}}, Begins),
              P.Home),
           0};
@@ -359,10 +496,24 @@ Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked,
   NodeId Said = insert("say_again", state(),
                        ints("again_key", keyStartedAgain(P.Mine), P.Home),
                        {One, 0}, Old.Node, P.Home);
-  NodeId Last = find("last", state(), First, Zero, Said, P.Home);
+  SmallVector<NodeId, 2> Waits{Said};
+  Endpoint Asked;
+  if (!isAtChief()) {
+    Asked = {ask("begun_by_chief", Old, P.Home), 0};
+    Waits.push_back(Asked.Node);
+    // A chief that was started again has said so before it begins.
+    Closed = find("closed_now", state(), constant("closed_key", keyClosed()),
+                  Zero, Asked.Node, P.Home);
+  }
+  NodeId Last = find("last", state(), First, Zero, Waits, P.Home);
   NodeId Next = of("once_more", op::Add, {Old, {Two, 0}}, P.Home);
   Next = of("next", op::Maximum, {{Last, 0}, {Next, 0}}, P.Home);
   NodeId IsOpen = of("any_run", op::Greater, {{Last, 0}, {Closed, 0}}, P.Home);
+  if (!isAtChief()) {
+    NodeId Is = of("is_begun", op::Greater, {Asked, {Zero, 0}}, P.Home);
+    IsOpen = of("to_be_joined", op::LogicalAnd, {{IsOpen, 0}, {Is, 0}}, P.Home,
+                DT_INVALID);
+  }
   Next = of("to_join", op::Select, {{IsOpen, 0}, {Next, 0}, {Zero, 0}}, P.Home);
   SmallVector<NodeId, 4> Done{enqueue("put", Q, Endpoint{Next, 0}, {})};
   NodeId Below = of("below", op::Sub, {{Next, 0}, {One, 0}}, P.Home);
@@ -465,7 +616,7 @@ NodeId Messages::same(unsigned Name, unsigned From, ArrayRef<Endpoint> Keys) {
                            "a worker was started again in the middle of this "
                            "step, and a part of it may have been written: go "
                            "on from a checkpoint",
-                           P.Home));
+                           {}, P.Home));
   }
   return add(Its, op::NoOp, inputsOf({}, Checks), {}, P.Home);
 }
@@ -497,13 +648,22 @@ Messages::Received Messages::get(const MessageQueue &Q,
   R.Key = Taken.front();
   NodeId Good = of(Q.Name + "/is_own", op::LessEqual,
                    {R.Key, Exact ? *Exact : highOn(Q.Device)}, Q.Device);
+  SmallVector<NodeId, 1> Asked;
+  if (P.Mine != 0 && !isAtChief() &&
+      jobAndTask(Q.Device) != jobAndTask(P.Chief)) {
+    NodeId Choice =
+        of(Q.Name + "/late", op::Switch, {R.Key, {Good, 0}}, Q.Device);
+    NodeId Says = ask(Q.Name + "/begun_by_chief", {Choice, 0}, Q.Device);
+    Asked.push_back(
+        merge(Q.Name + "/either", {Choice, 1}, {Says, 0}, Q.Device));
+  }
   NodeId Check =
       check(Q.Name, {Good, 0},
             P.Mine == 0 ? "a worker was started again in the middle of this "
                           "step, after it had given a part: run it again"
                         : "the chief has begun another step and this one is "
                           "over: run it again",
-            Q.Device);
+            Asked, Q.Device);
   ArrayRef<Endpoint> Values = ArrayRef(Taken).drop_front();
   AttrRun Out;
   Out.string(PartAttr, part::Get);

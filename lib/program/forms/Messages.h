@@ -15,15 +15,26 @@
 //
 // Numbers are multiples of 1024. A worker that was started again in the middle
 // of a run takes part once more, with the number of the run and 2, 4 and so on.
-// One less is a mark without a value: what is below is over. What is kept about
-// runs is in a table in the chief's process, so that it ends with it. What a
-// worker takes it puts back, so that the run may be run again; the next run
-// drops it.
+// One less is a mark without a value: what is below is over. What a worker
+// takes it puts back, so that the run may be run again; the next run drops it.
+//
+// What is kept about runs is in a table in the chief's process, so that it ends
+// with it, or on a server, so that a run of a worker needs nothing of the
+// chief's task. Then whoever has to know whether the chief's process is that of
+// the run asks it, by a function, which is called in no other run:
+//
+//  - A worker that was started again takes part in a run once more if that
+//    process has begun one.
+//  - A session of before the chief was started again does not fail when it
+//  waits
+//    for the chief. It takes a mark of the next run, and who asks then gets an
+//    error that says so, after which MonitoredTrainingSession makes another.
 //
 // Copies of variables that a worker has end with its process, and a run that
 // was cut short may have written some of them. So the run after that takes them
 // from where the chief has them, before it reads them and after it writes them:
-// if the chief had ended that run already, its updates are in them.
+// if the chief had ended that run already, its updates are in them. A function
+// reads there, too: edges between tasks are messages in runs that need none.
 //
 // Who writes such messages and who checks that a file has them write them with
 // this class, and compare. All nodes are in one scope.
@@ -38,6 +49,7 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,6 +70,8 @@ struct OwnCopy {
   unsigned Type = DT_INVALID;
   /// A copy may be a handle where its primary is a reference: proxies are.
   bool IsHandle = true, PrimaryIsHandle = true;
+  /// How a function finds the primary; without a name it cannot.
+  std::string Container, SharedName;
 };
 
 /// Writes what one worker runs of the exchange of messages.
@@ -65,8 +79,9 @@ class Messages {
 public:
   struct Place {
     unsigned Workers = 1, Mine = 0;
-    std::string Home, Own; ///< The hosts of the chief and of this worker.
-    std::string Scope;     ///< Of all nodes.
+    std::string Chief, Own; ///< The hosts of the chief and of this worker.
+    std::string Home;       ///< Where what is kept about runs is.
+    std::string Scope;      ///< Of all nodes.
   };
   Messages(Graph &G, Place P, NodeId After)
       : G(G), P(std::move(P)), After(After) {}
@@ -93,6 +108,10 @@ public:
   /// must have.
   Received get(const MessageQueue &Q, std::optional<Endpoint> Exact);
 
+  /// What each run of the chief runs beside it, to say that this process has
+  /// begun one; NoNode if nobody has to know.
+  NodeId here() const { return Here; }
+
   /// Fails unless the messages of worker \p From that have \p Keys have one
   /// number, in a run of name \p Name.
   NodeId same(unsigned Name, unsigned From, llvm::ArrayRef<Endpoint> Keys);
@@ -101,6 +120,11 @@ public:
   /// \p Copies.
   NodeId end(unsigned Name, llvm::ArrayRef<NodeId> After,
              llvm::ArrayRef<OwnCopy> Copies = {});
+
+  /// Serialized FunctionDefs of what was written calls, by name.
+  const std::map<std::string, std::string> &functions() const {
+    return Functions;
+  }
 
   /// Of the chief: says that runs so far are over, for who would take part in
   /// them once more. For what prepares a session.
@@ -138,7 +162,15 @@ private:
   NodeId enqueue(const llvm::Twine &Name, const MessageQueue &Q,
                  llvm::ArrayRef<Endpoint> Values, llvm::ArrayRef<NodeId> After);
   NodeId check(const llvm::Twine &Name, Endpoint Good, llvm::StringRef Why,
-               llvm::StringRef Device);
+               llvm::ArrayRef<NodeId> After, llvm::StringRef Device);
+  bool isAtChief() const { return P.Home == P.Chief; }
+  NodeId call(const llvm::Twine &Name, const std::string &Function,
+              llvm::StringRef Types, llvm::StringRef There, Endpoint When,
+              llvm::StringRef Device);
+  NodeId ask(const llvm::Twine &Name, Endpoint When, llvm::StringRef Device);
+  std::string function(const llvm::Twine &Name) const {
+    return (P.Scope + "_" + Name).str();
+  }
   NodeId dequeue(const llvm::Twine &Name, const MessageQueue &Q, Endpoint Queue,
                  llvm::ArrayRef<NodeId> After);
   llvm::SmallVector<Endpoint, 8> take(const MessageQueue &Q, Endpoint Low);
@@ -159,6 +191,8 @@ private:
   llvm::StringMap<NodeId> Known; ///< Queues, tables and constants.
   Endpoint Number, Low, High;
   std::vector<NodeId> Brought; ///< The number on other devices.
+  NodeId Here = NoNode;
+  std::map<std::string, std::string> Functions;
   Endpoint CutShort; ///< Of a worker: whether the run before this one was.
   std::vector<NodeId> Started; ///< To be run by every run.
 };

@@ -6,6 +6,9 @@
 
 #include "lib/program/forms/WorkerParts.h"
 
+#include "tensorflow/core/framework/function.pb.h"
+
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -29,8 +32,18 @@ std::string freeScope(const Graph &G) {
     if (Def && Def->hasSharedName())
       Take(G.stringAttr(N, "shared_name").value_or(""));
   }
+  // Functions are called after the scope.
+  constexpr unsigned LibraryField = 2; // Of a GraphDef.
+  tensorflow::FunctionDefLibrary Library;
+  Library.ParseFromString(G.otherField(LibraryField));
+  auto IsFree = [&](const std::string &Scope) {
+    return !Taken.contains(Scope) &&
+           none_of(Library.function(), [&](const auto &F) {
+             return StringRef(F.signature().name()).starts_with(Scope + "_");
+           });
+  };
   std::string Scope = Usual.str();
-  for (unsigned I = 1; Taken.contains(Scope); ++I)
+  for (unsigned I = 1; !IsFree(Scope); ++I)
     Scope = (Usual + "_" + utostr(I)).str();
   return Scope;
 }
