@@ -126,8 +126,7 @@ ReplicationType TypeAnalysis::numberOf(Endpoint E, ReplicationType Type) const {
   Type.Symbolic = false;
   auto Value = Dims.value(E);
   // Of numbers that are the same it is not known how many there are.
-  if (!Value ||
-      all_of(*Value, [&](DimId D) { return Dims.table().isSame(D); }))
+  if (!Value || all_of(*Value, [&](DimId D) { return Dims.table().isSame(D); }))
     return ReplicationType::varying(E.Node);
   std::optional<int> Power;
   // Ragged rows of all replicas together are those of the true value.
