@@ -275,8 +275,32 @@ Error ResourceReader::chooseChief(const Value &Nodes, ResourceSpec &Spec) {
   return Error::success();
 }
 
+/// The comma of \p Text with which there are too many without anything between
+/// them, or null: for each, the parser calls itself.
+static const char *commaTooMany(StringRef Text) {
+  constexpr unsigned MaxCommas = 64;
+  unsigned Commas = 0;
+  bool InComment = false;
+  for (const char &C : Text) {
+    InComment = C == '#' || (InComment && C != '\n');
+    if (InComment || isSpace(C))
+      continue;
+    Commas = C == ',' ? Commas + 1 : 0;
+    if (Commas > MaxCommas)
+      return &C;
+  }
+  return nullptr;
+}
+
 Expected<ResourceSpec> ResourceReader::read() {
   Value Root;
+  if (const char *At = commaTooMany(Text)) {
+    auto Line =
+        std::upper_bound(Lines.begin(), Lines.end(), At) - Lines.begin();
+    Root.Place = {static_cast<unsigned>(Line),
+                  static_cast<unsigned>(At - Lines[Line - 1]) + 1};
+    return failure(Root, "a list with nothing between so many commas");
+  }
   auto Document = Stream.begin();
   Error E = convert(Document->getRoot(), Root, 0);
   if (!E && !Stream.failed()) {
