@@ -517,8 +517,9 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
   std::vector<Split> Open, First;
   for (const auto &[Dim, Members] : Classes)
     for (Feed *F : Members) {
-      ArrayRef<int64_t> Sizes = sourceShape(G, F->At)->Dims;
-      auto *At = find_if(Sizes, [](int64_t Size) { return Size < 0; });
+      auto Shape = sourceShape(G, F->At);
+      ArrayRef<int64_t> Sizes = Shape->Dims;
+      const auto *At = find_if(Sizes, [](int64_t Size) { return Size < 0; });
       if (count_if(Sizes, [](int64_t Size) { return Size < 0; }) == 1)
         Open.push_back({F, static_cast<int>(At - Sizes.begin())});
       else if (Training[F->At.Node])

@@ -270,6 +270,16 @@ ReplicationType oneHotType(TypeContext &C) {
 
 namespace types {
 
+bool takesRows(const TypeContext &C) {
+  if (C.intAttr("batch_dims").value_or(0) != 0)
+    return false;
+  if (!C.isOp(op::GatherV2))
+    return true;
+  auto Axis = C.numbers(2);
+  return Axis && Axis->size() == 1 && Axis->front() == 0 &&
+         C.operand(2).isTrue();
+}
+
 ReplicationType ofAllRows(TypeContext &C) {
   ReplicationType Type = ReplicationType::replicated();
   for (unsigned I = 0; I < C.numData(); ++I) {

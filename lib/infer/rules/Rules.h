@@ -139,6 +139,9 @@ namespace types {
 /// Whether node \p Sum adds up axes, which are not known, along which an
 /// operand was repeated (BroadcastGradientArgs), and axis 0 is none of them.
 bool keepsFirstAxis(const TypeContext &C, NodeId Sum);
+/// Whether the node at hand, a lookup, takes rows of its first operand, by one
+/// number each.
+bool takesRows(const TypeContext &C);
 
 /// Gives the results of the node at hand their types.
 using Rule = void(TypeContext &C);

@@ -364,14 +364,8 @@ static bool isOf(const ReplicationType &X, LocalIndices Kind, NodeId Unique) {
 /// Rows for distinct values, or for the elements that they are of.
 bool gatherDistinct(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
-  if (!Index.isDistinct() || C.intAttr("batch_dims").value_or(0) != 0)
+  if (!Index.isDistinct() || !takesRows(C))
     return false;
-  if (C.isOp(op::GatherV2)) {
-    auto Axis = C.numbers(2);
-    if (!Axis || Axis->size() != 1 || Axis->front() != 0 ||
-        !C.operand(2).isTrue())
-      return false;
-  }
   if (Index.Indices == LocalIndices::Distinct) {
     if (Table.isSharded() || Table.isVarying() || !C.plain(0).isReplicated())
       return false;

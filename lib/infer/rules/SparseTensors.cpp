@@ -152,15 +152,8 @@ bool entryColumns(TypeContext &C) {
 bool entryLookups(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   bool IsRow = Index.Indices == LocalIndices::EntryRows;
-  if ((!IsRow && Index.Indices != LocalIndices::EntryValues) ||
-      C.intAttr("batch_dims").value_or(0) != 0)
+  if ((!IsRow && Index.Indices != LocalIndices::EntryValues) || !takesRows(C))
     return false;
-  if (C.isOp(op::GatherV2)) {
-    auto Axis = C.numbers(2);
-    if (!Axis || Axis->size() != 1 || Axis->front() != 0 ||
-        !C.operand(2).isTrue())
-      return false;
-  }
   NodeId Rows = IsRow ? rowsSliced(C.G, Index.Cause, C.D.replicas()) : NoNode;
   bool Fits = IsRow ? Rows != NoNode && Table.isSharded() &&
                           !Table.isJoined() && Table.Axis == 0 &&
