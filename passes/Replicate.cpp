@@ -477,7 +477,10 @@ bool Replicate::settleSizes(const VariableIndex &Vars) {
   if (MayBeFull && Full.refuse(*Dims, *Diags))
     return false;
   warnOfRanks(*G, Feeds, *Diags);
-  std::vector<NodeId> Splits = Seeds;
+  // A slice of entries is along no axis.
+  std::vector<NodeId> Splits;
+  copy_if(Seeds, std::back_inserter(Splits),
+          [&](NodeId N) { return G->isOp(N, ToReplicasOp); });
   FedSizes Sizes(*G, Fed);
   std::vector<NodeId> Shares = Sizes.share(Dims, Options, *Diags);
   append_range(Seeds, Shares);
