@@ -275,18 +275,21 @@ Error ResourceReader::chooseChief(const Value &Nodes, ResourceSpec &Spec) {
   return Error::success();
 }
 
-/// The comma of \p Text with which there are too many without anything between
-/// them, or null: for each, the parser calls itself.
+/// The comma of \p Text with which there are too many without anything but
+/// comments between them, or null: for each, the parser calls itself. What a
+/// '#' begins may be a comment or no comment: that depends on what is around.
 static const char *commaTooMany(StringRef Text) {
   constexpr unsigned MaxCommas = 64;
-  unsigned Commas = 0;
+  unsigned Commas = 0, WithComments = 0;
   bool InComment = false;
   for (const char &C : Text) {
     InComment = C == '#' || (InComment && C != '\n');
-    if (InComment || isSpace(C))
+    if (isSpace(C))
       continue;
     Commas = C == ',' ? Commas + 1 : 0;
-    if (Commas > MaxCommas)
+    if (!InComment)
+      WithComments = C == ',' ? WithComments + 1 : 0;
+    if (std::max(Commas, WithComments) > MaxCommas)
       return &C;
   }
   return nullptr;
