@@ -210,7 +210,8 @@ std::vector<bool> Fetches::findLost() const {
     return Lost;
   auto IsOpen = [&](Endpoint E) {
     ReplicationType Number = Facts.Types.number(E);
-    return Number.isVarying() && !Facts.Types.isByPolicy(Number) &&
+    return Number.isVarying() && !Number.isOfEntries() &&
+           !Facts.Types.isByPolicy(Number) &&
            !Facts.Types.natural(E).Symbolic && G.outputType(E) != DT_VARIANT;
   };
   auto MaySay = [&](Endpoint E) {
