@@ -209,10 +209,8 @@ std::vector<bool> Fetches::findLost() const {
   if (!hasStaticBatch())
     return Lost;
   auto IsOpen = [&](Endpoint E) {
-    ReplicationType Number = Facts.Types.number(E);
-    return Number.isVarying() && !Number.isOfEntries() &&
-           !Facts.Types.isByPolicy(Number) &&
-           !Facts.Types.natural(E).Symbolic && G.outputType(E) != DT_VARIANT;
+    return Facts.Types.number(E).isVarying() && !Facts.Dims.shape(E) &&
+           G.outputType(E) != DT_VARIANT;
   };
   auto MaySay = [&](Endpoint E) {
     auto Shape = Facts.Dims.shape(E);
@@ -223,7 +221,8 @@ std::vector<bool> Fetches::findLost() const {
     bool Open = G.isPerReplica(N) &&
                 any_of(seq(0u, Facts.Dims.numOutputs(N)),
                        [&](unsigned Port) { return IsOpen({N, Port}); });
-    if (Open)
+    // A rule of its own knows what an op takes.
+    if (Open && (!ruleOf(G.opName(N)).Type || any_of(G.dataInputs(N), IsOpen)))
       Lost[N] = any_of(G.dataInputs(N), MaySay) || G.isOp(N, op::EnsureShape);
   }
   return Lost;
