@@ -304,6 +304,22 @@ bool Placement::join(NodeId N, NodeId With) {
 /// others, and for all that use one handle or reference. What would make a
 /// group of two devices is no longer colocated.
 void Placement::keepGroups() {
+  // Mostly there is one device for all that exist once.
+  SmallDenseSet<uint32_t> Seen;
+  SmallVector<StringRef, 4> Names = {Devices.Devices[0]};
+  bool Several = false;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    const Node &This = G.node(N);
+    if (This.Device == 0 || This.isDead() || This.Count != Copies::Once ||
+        !Seen.insert(This.Device).second)
+      continue;
+    Several |= any_of(Names, [&](StringRef Other) {
+      return !canBeOneDevice(G.device(N), Other);
+    });
+    Names.push_back(G.device(N));
+  }
+  if (!Several)
+    return;
   PerOp UsesInPlace(G, [](StringRef, const OpDef *Def) {
     return Def && any_of(Def->inputs(), [](const ArgDef &Arg) {
              return Arg.IsRef || Arg.Type == DT_RESOURCE || Arg.Type == 0;
