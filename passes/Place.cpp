@@ -45,6 +45,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/EquivalenceClasses.h"
 
 using namespace llvm;
 
@@ -122,7 +123,6 @@ private:
   bool mayMove(NodeId N) const;
   NodeId next(NodeId N) const;
   void settle(NodeId N);
-  NodeId groupOf(NodeId N);
   bool join(NodeId N, NodeId With);
   void keepGroups();
   uint32_t deviceInTheEnd(NodeId N) const;
@@ -146,8 +146,8 @@ private:
   DenseMap<uint32_t, std::string> WithTask;
   /// What a node goes with in the end, by however many steps.
   DenseMap<NodeId, NodeId> Root;
-  /// A node of the group of a node, and by the last of those its device.
-  DenseMap<NodeId, NodeId> Group;
+  /// What has to be on one device, and that by leader.
+  EquivalenceClasses<NodeId> Groups;
   DenseMap<NodeId, std::string> GroupDevice;
 };
 
@@ -265,23 +265,18 @@ void Placement::settle(NodeId N) {
   }
 }
 
-NodeId Placement::groupOf(NodeId N) {
-  auto [It, New] = Group.try_emplace(N, N);
-  if (New)
-    GroupDevice[N] = device(N);
-  NodeId Last = It->second;
-  while (Group[Last] != Last)
-    Last = Group[Last];
-  return Group[N] = Last;
-}
-
 /// Makes one group of those of \p N and \p With; false if they would have two
 /// devices.
 bool Placement::join(NodeId N, NodeId With) {
-  NodeId A = groupOf(N), B = groupOf(With);
+  NodeId A = Groups.getOrInsertLeaderValue(N),
+         B = Groups.getOrInsertLeaderValue(With);
   if (A == B)
     return true;
-  const std::string &Ours = GroupDevice[A], &Theirs = GroupDevice[B];
+  auto DeviceOf = [&](NodeId Leader) {
+    auto It = GroupDevice.find(Leader);
+    return It == GroupDevice.end() ? device(Leader) : It->second;
+  };
+  std::string Ours = DeviceOf(A), Theirs = DeviceOf(B);
   if (!canBeOneDevice(Ours, Theirs))
     return false;
   if (auto Both = DeviceName::parse(Ours), Other = DeviceName::parse(Theirs);
@@ -294,9 +289,10 @@ bool Placement::join(NodeId N, NodeId With) {
          {&DeviceName::Replica, &DeviceName::Task, &DeviceName::Index})
       if (!((*Both).*Part))
         (*Both).*Part = (*Other).*Part;
-    GroupDevice[A] = Both->str();
+    Ours = Both->str();
   }
-  Group[B] = A;
+  Groups.unionSets(A, B);
+  GroupDevice[Groups.getLeaderValue(A)] = std::move(Ours);
   return true;
 }
 
