@@ -79,6 +79,8 @@ private:
 
   std::optional<std::pair<unsigned, unsigned>>
   placeOf(const yaml::Node &Node) const;
+  /// The line and the column of \p At.
+  std::pair<unsigned, unsigned> placeAt(const char *At) const;
   Error convert(yaml::Node *From, Value &To, unsigned Depth);
   /// Refuses a key that is not among \p Known, or is there twice.
   Error checkKeys(const Value &Map, StringRef What,
@@ -118,10 +120,14 @@ ResourceReader::placeOf(const yaml::Node &Node) const {
     if (Before.ends_with("[") || Before.ends_with("{"))
       At = Before.end() - 1;
   }
+  return placeAt(At);
+}
+
+std::pair<unsigned, unsigned> ResourceReader::placeAt(const char *At) const {
   // (SourceMgr looks for the begin of the line, which may be the whole file.)
   auto Line = std::upper_bound(Lines.begin(), Lines.end(), At) - Lines.begin();
-  return std::pair(static_cast<unsigned>(Line),
-                   static_cast<unsigned>(At - Lines[Line - 1]) + 1);
+  return {static_cast<unsigned>(Line),
+          static_cast<unsigned>(At - Lines[Line - 1]) + 1};
 }
 
 Error ResourceReader::convert(yaml::Node *From, Value &To, unsigned Depth) {
@@ -298,10 +304,7 @@ static const char *commaTooMany(StringRef Text) {
 Expected<ResourceSpec> ResourceReader::read() {
   Value Root;
   if (const char *At = commaTooMany(Text)) {
-    auto Line =
-        std::upper_bound(Lines.begin(), Lines.end(), At) - Lines.begin();
-    Root.Place = {static_cast<unsigned>(Line),
-                  static_cast<unsigned>(At - Lines[Line - 1]) + 1};
+    Root.Place = placeAt(At);
     return failure(Root, "a list with nothing between so many commas");
   }
   auto Document = Stream.begin();
