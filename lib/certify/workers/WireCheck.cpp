@@ -18,37 +18,77 @@ using namespace llvm;
 
 namespace graft {
 
-/// The variable that result \p Port of \p Call reads where that is, if it is
-/// what it should be; or NoNode.
-static NodeId calledVariable(const WorkerFile &F, NodeId Call, unsigned Port) {
-  const Graph &G = F.G;
+namespace {
+
+/// The variables that functions read where these are.
+class CalledVariables {
+public:
+  explicit CalledVariables(const WorkerFile &F) : F(F) {}
+
+  /// That of result \p Port of \p Call, if it is what it should be; or NoNode.
+  NodeId of(NodeId Call, unsigned Port);
+
+private:
+  void findVariables();
+  std::vector<NodeId> read(NodeId Call) const;
+
+  const WorkerFile &F;
+  /// By container and shared name.
+  std::map<std::pair<std::string, std::string>, NodeId> Variables;
+  DenseMap<NodeId, std::vector<NodeId>> ByPort; ///< By call.
+};
+
+void CalledVariables::findVariables() {
+  for (NodeId Var : F.Vars.variables())
+    if (F.G.isOp(Var, op::VarHandleOp))
+      Variables.try_emplace(
+          {F.G.stringAttr(Var, "container").value_or("").str(),
+           F.G.stringAttr(Var, "shared_name").value_or("").str()},
+          Var);
+}
+
+std::vector<NodeId> CalledVariables::read(NodeId Call) const {
   tensorflow::AttrValue Its;
-  Its.ParseFromString(G.attr(Call, "f").value_or("").str());
+  Its.ParseFromString(F.G.attr(Call, "f").value_or("").str());
   const tensorflow::FunctionDef *Def = F.function(Its.func().name());
   if (Def == nullptr)
-    return NoNode;
+    return {};
+  std::vector<NodeId> Result(
+      static_cast<size_t>(Def->signature().output_arg_size()), NoNode);
   for (const tensorflow::NodeDef &N : Def->node_def()) {
-    if (N.name() != "variable_" + std::to_string(Port))
+    StringRef Name = N.name();
+    size_t Port;
+    if (!Name.consume_front("variable_") || Name.getAsInteger(10, Port) ||
+        Port >= Result.size() || Result[Port] != NoNode)
       continue;
     auto Text = [&](const char *Key) {
       auto It = N.attr().find(Key);
       return It == N.attr().end() ? std::string() : It->second.s();
     };
-    for (NodeId Var : F.Vars.variables())
-      if (G.isOp(Var, op::VarHandleOp) &&
-          G.stringAttr(Var, "shared_name").value_or("") ==
-              Text("shared_name") &&
-          G.stringAttr(Var, "container").value_or("") == Text("container"))
-        return Var;
+    auto It = Variables.find({Text("container"), Text("shared_name")});
+    if (It != Variables.end())
+      Result[Port] = It->second;
   }
-  return NoNode;
+  return Result;
 }
+
+NodeId CalledVariables::of(NodeId Call, unsigned Port) {
+  if (Variables.empty())
+    findVariables();
+  auto [It, New] = ByPort.try_emplace(Call);
+  if (New)
+    It->second = read(Call);
+  return Port < It->second.size() ? It->second[Port] : NoNode;
+}
+
+} // namespace
 
 std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed) {
   std::vector<OwnCopy> Copies;
   if (Refreshed == NoNode)
     return Copies;
   const Graph &G = F.G;
+  CalledVariables Called(F);
   for (Endpoint E : G.controlInputs(Refreshed)) {
     NodeId Copy = E.Node;
     if (G.node(Copy).NumData != 2)
@@ -65,7 +105,7 @@ std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed) {
               .Container = "",
               .SharedName = ""};
     if (G.isOp(Value.Node, op::RemoteCall)) {
-      NodeId Var = calledVariable(F, Value.Node, Value.Port);
+      NodeId Var = Called.of(Value.Node, Value.Port);
       if (Var == NoNode)
         continue;
       C.Primary = {Var, 0};
