@@ -134,9 +134,13 @@ Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
     return It->second;
   ReplicationType Type = Facts->Types.number(E);
   std::string Name = originName(*G, E.Node).str();
-  Endpoint Value = Type.isVarying() && hasWholeSizes(*Facts, E)
-                       ? insertSizes(*G, E, *Facts->Types.sizePowers(E), Name)
-                       : insertMerge(*G, E, Type, Name, Picked);
+  Endpoint Value;
+  if (unsigned Blocks = Facts->Types.blocks(E))
+    Value = insertBlocks(*G, E, Facts->Types.natural(E), Blocks, Name);
+  else if (Type.isVarying() && hasWholeSizes(*Facts, E))
+    Value = insertSizes(*G, E, *Facts->Types.sizePowers(E), Name);
+  else
+    Value = insertMerge(*G, E, Type, Name, Picked);
   count(MergedCount, "merged");
   return It->second = Value;
 }
@@ -180,6 +184,7 @@ void MergeFetches::nameMerged(NodeId N) {
 /// Whether nothing says what the replicas have together of \p E, of \p Type.
 bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
   return Type.isVarying() && !hasWholeSizes(*Facts, E) &&
+         Facts->Types.blocks(E) == 0 &&
          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E));
 }
 

@@ -349,7 +349,7 @@ Endpoint Replicate::lastPreparation(const Feed &F,
     NodeId Next = onlyReader(Last);
     if (Next == NoNode)
       return Last;
-    if (G->isOp(Next, op::Reshape) &&
+    if (F.Axis == 0 && G->isOp(Next, op::Reshape) &&
         G->isOp(G->input(Next, 1).Node, op::Const) && laysOut(Next, Last, Row))
       Axes = Row.size();
     else if (!prepares(Next, Last, Axes))

@@ -32,6 +32,8 @@ inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
 /// The node of the input that a node of kind Inserted::Again is once more.
 inline constexpr llvm::StringRef AgainAttr = "_graft_again";
+/// On nodes of kind Inserted::Blocks.
+inline constexpr llvm::StringRef BlocksAttr = "_graft_blocks";
 /// The scale k that an unproved reduction takes its source to have.
 inline constexpr llvm::StringRef AssumedAttr = "_graft_assumed";
 

@@ -304,6 +304,7 @@ bool Fetches::isResult(Endpoint E) const {
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
          (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
+          Facts.Types.blocks(E) != 0 ||
           // Of sizes that others read there are many.
           (hasWholeSizes(Facts, E) &&
            !G.anyUse(E.Node, [&](Use U) { return G.isData(U); })));

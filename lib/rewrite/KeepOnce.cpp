@@ -119,6 +119,25 @@ void dropStaleShapes(Graph &G, const ProgramFacts &Facts) {
   }
 }
 
+/// What was merged while it differed between replicas, and is equal on all of
+/// them since what it is made of is kept, is read as it is. Whether there was
+/// such a merge.
+bool dropStaleMerges(Graph &G, const ProgramFacts &Facts) {
+  bool Any = false;
+  for (NodeId N : Facts.Order)
+    if (G.node(N).Kind == Inserted::Merge && combinesReplicas(G, N) &&
+        !G.hasAttr(N, AssumedAttr) &&
+        G.stringAttr(N, CombineAttr) == combine::Sum &&
+        Facts.Types.natural(G.input(N, 0)).isPlain()) {
+      G.replaceUses({N, 0}, G.input(N, 0));
+      G.remove(N);
+      Any = true;
+    }
+  if (Any)
+    G.markModified();
+  return Any;
+}
+
 /// Whether sync-batch-norm gave \p N, a fused batch norm or its gradient, the
 /// statistics: its results are not those of its name then.
 bool takesStatistics(const Graph &G, NodeId N) {
@@ -560,7 +579,7 @@ void OnceFinder::settle() {
   static constexpr unsigned MaxTurns = 32;
   for (; Turn < MaxTurns; ++Turn) {
     const ProgramFacts &Facts = programFacts(M);
-    if (Turn > 0 && (updateSizes(G, Facts) ||
+    if (Turn > 0 && (updateSizes(G, Facts) || dropStaleMerges(G, Facts) ||
                      dropLoops(G, Loops, [&](const SharedLoop &Its) {
                        return !Facts.Types.type(G.input(Its.Decided)).isTrue();
                      })))

@@ -7,7 +7,9 @@
 #include "lib/rewrite/Merges.h"
 
 #include "lib/graph/AttrRun.h"
+#include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
+#include "lib/program/Program.h"
 
 using namespace llvm;
 
@@ -56,6 +58,32 @@ Endpoint insertSizes(Graph &G, Endpoint E, ArrayRef<int64_t> Powers,
   NodeId N = G.insertNode((Base + "/scale").str(), ScaleOp, Local, Local.Node,
                           Attrs, Inserted::Scale);
   return {N, 0};
+}
+
+Endpoint insertBlocks(Graph &G, Endpoint E, ReplicationType Type,
+                      unsigned Blocks, StringRef Base) {
+  unsigned DataType = G.outputType(E);
+  auto Add = [&](StringRef Suffix, StringRef Op, ArrayRef<Endpoint> Inputs,
+                 AttrRun Attrs, Copies Count) {
+    Attrs.boolean(BlocksAttr, true);
+    return G.insertNode((Base + Suffix).str(), Op, Inputs, E.Node, Attrs,
+                        Inserted::Blocks, Count);
+  };
+  AttrRun Const, Split, Join;
+  Const.type("dtype", DT_INT32)
+      .raw("value", encodeIntTensor(DT_INT32, {}, {Type.Axis}));
+  Endpoint Axis{Add("/blocks/axis", op::Const, {}, Const, Copies::Once), 0};
+  Split.type("T", DataType).integer("num_split", Blocks);
+  NodeId Parts =
+      Add("/blocks", op::Split, {Axis, E}, Split, Copies::PerReplica);
+  Type.Order = ReplicationType::InOrder;
+  SmallVector<Endpoint, 8> Inputs;
+  for (uint32_t I = 0; I < Blocks; ++I)
+    Inputs.push_back(insertMerge(G, {Parts, I}, Type, (Base + "/block").str(),
+                                 /*Picked=*/false));
+  Inputs.push_back(Axis);
+  Join.type("T", DataType).type("Tidx", DT_INT32).integer("N", Blocks);
+  return {Add("/all", op::ConcatV2, Inputs, Join, Copies::Once), 0};
 }
 
 NodeId insertSplit(Graph &G, const Twine &Name, Endpoint E, int Axis) {

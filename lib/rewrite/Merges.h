@@ -23,6 +23,11 @@ Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type,
 Endpoint insertSizes(Graph &G, Endpoint E, llvm::ArrayRef<int64_t> Powers,
                      llvm::StringRef Base);
 
+/// The true value of \p E, rows of type \p Type that every replica has in
+/// \p Blocks blocks (TypeAnalysis::blocks).
+Endpoint insertBlocks(Graph &G, Endpoint E, ReplicationType Type,
+                      unsigned Blocks, llvm::StringRef Base);
+
 /// The share of a replica along axis \p Axis of \p E, which all have: a node
 /// called \p Name, or like it.
 NodeId insertSplit(Graph &G, const llvm::Twine &Name, Endpoint E, int Axis);

@@ -478,6 +478,37 @@ def masked_words(b: Builder):
     descend(b, loss)
 
 
+def masked_steps(b: Builder):
+    """Words of a batch that a mask selects where time comes first, by their class, as an adaptive softmax does."""
+    x, y = b.inputs([3, 5], [], y_dtype=tf.int32)
+    words = tf.transpose(tf.tile(tf.expand_dims(y, 1), [1, 3])) + tf.constant([[0], [1], [2]])
+    h = tf.tensordot(tf.transpose(x, [1, 0, 2]), b.variable("w", [5, 4]), [[2], [0]])
+    h = tf.tanh(h + 0.1 * tf.expand_dims(tf.cast(words, h.dtype), 2))
+    costs = tf.zeros_like(h[:, :, 0])
+    for first, last in ((0, 1), (1, 6)):
+        mask = (words >= first) & (words < last)
+        classes = tf.boolean_mask(words, mask) - first
+        logits = tf.matmul(tf.boolean_mask(h, mask), b.variable(f"v{first}", [4, last - first]))
+        cost = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=classes, logits=logits)
+        costs += tf.scatter_nd(tf.where(mask), cost, tf.shape(costs, out_type=tf.int64))
+    descend(b, b.loss(b.total(tf.reduce_sum(costs, axis=0))))
+
+
+def named_steps(b: Builder):
+    """Predictions of each step of a recurrence, time before rows in one axis: nothing reads them but who fetches them."""
+    x, y = b.inputs([3, 5], [], y_dtype=tf.int32)
+    w, state, outputs = b.variable("w", [9, 4]), tf.zeros_like(x[:, 0, :4]), []
+    for step in tf.unstack(tf.transpose(x, [1, 0, 2])):
+        state = tf.tanh(tf.matmul(tf.concat([step, state], 1), w))
+        outputs.append(state)
+    logits = tf.matmul(tf.reshape(tf.stack(outputs), [-1, 4]), b.variable("v", [4, 4]))
+    tf.nn.softmax(logits, name="predicted")
+    tf.argmax(tf.matmul(tf.concat(outputs, 0), b.variable("u", [4, 3])), 1, name="class")
+    labels = tf.reshape(tf.transpose(tf.tile(tf.expand_dims(y, 1), [1, 3])), [-1])
+    costs = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    descend(b, b.loss(b.total(tf.reduce_mean(tf.reshape(costs, [3, -1]), axis=0))))
+
+
 def ellipsis(b: Builder):
     """Einsum with an ellipsis: of a static batch its gradient adds up along axes of which there are none."""
     x, y = b.inputs([3, 5], [], y_dtype=tf.int32)
@@ -731,6 +762,15 @@ HABITS: Dict[str, Habit] = {
         metrics_of_numbers, CLASSES, after=("rate_metric:0", "classes_metric:0")
     ),
     "masked_words": Habit(masked_words, ROWS, flags=("--min-spread=90",)),
+    "masked_steps": Habit(
+        masked_steps, models.classification((3, 5), 4), flags=("--min-spread=90",)
+    ),
+    "named_steps": Habit(
+        named_steps,
+        models.classification((3, 5), 4),
+        fetches=("loss:0", "predicted:0", "class:0"),
+        flags=("--min-spread=90",),
+    ),
     "ellipsis": Habit(ellipsis, models.classification((3, 5), 2), flags=("--min-spread=90",)),
     "gram": Habit(gram, ROWS, fetches=("loss:0", "sizes:0")),
     "attention": Habit(attention, models.classification((4, 6), 3)),

@@ -91,6 +91,7 @@ MODELS: Dict[str, Habit] = {
     ),
     "drawn": Habit(drawn, models_habits.ROWS),
     "signed": Habit(signed, models_habits.CLASSES, fetches=("loss:0", "served:0")),
+    "named_steps": HABITS["named_steps"],
 }
 SIGNED = {"signed": ({"x": "x:0"}, {"scores": "served:0"})}
 

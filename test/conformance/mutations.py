@@ -352,6 +352,8 @@ def lowered_mutations(meta) -> List[Mutation]:
             add("shard twice", name, lambda q, n=name, to=data[0]: setitem(q, n, 1, to))
             if node.op == "ConcatV2":
                 add("swap shards", name, lambda q, n=name: q.swap(n, 0, n, 1))
+        if node.op == "ConcatV2" and "_graft_blocks" in node.attr:
+            add("swap blocks", name, lambda q, n=name: q.swap(n, 0, n, 1))
         if node.op == "Split" and "_graft_replicas" in node.attr:
             port_users = [(u, i) for u, i in users[name] if p.nodes[u].input[i] == name + ":1"]
             for user, i in port_users[:2]:

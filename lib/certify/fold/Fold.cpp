@@ -197,7 +197,8 @@ void Folder::make(Group &Gr) {
   // A merged value takes the name of the node whose copies are local, and what
   // waits for the refresh of a proxy that of the update.
   bool FromInput = !stamped(M) && !ProxyForm.Recognize(File, M) &&
-                   !AccumulateForm.Recognize(File, M) && !Gr.TakesName &&
+                   !AccumulateForm.Recognize(File, M) &&
+                   !BlocksForm.Recognize(File, M) && !Gr.TakesName &&
                    In.find(Gr.Base) != NoNode;
   // The name belongs to the merged value where there is one.
   std::string Name = Once ? L.name(M).str() : Gr.Base;

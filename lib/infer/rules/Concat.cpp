@@ -263,12 +263,18 @@ ReplicationType fromBlocksType(TypeContext &C) {
 /// the type of the indices, or Varying.
 ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   auto Type = ReplicationType::varying(Numbers.Cause);
-  ReplicationType All =
-      C.suppose(ReplicationType::sharded(Numbers.Axis), joinType);
+  auto Rows = ReplicationType::sharded(Numbers.Axis);
+  // One row after the other is what a Range numbers, in whatever order.
+  bool CountsAll = !C.is(Numbers.Cause, trait::FindsRows);
+  if (CountsAll)
+    Rows.Order = ReplicationType::AnyOrder;
+  ReplicationType All = C.suppose(Rows, joinType);
+  if (All.isJoined())
+    Type.Order = All.Order;
   bool Pack = C.isOp(op::Pack);
   int Rank = C.rank(C.out());
-  if (!All.isSharded() || All.isJoined() || All.K != 0 || Rank < 2 ||
-      (!Pack && !C.isOp(op::ConcatV2)))
+  if (!All.isSharded() || (All.isJoined() && !CountsAll) || All.K != 0 ||
+      Rank < 2 || (!Pack && !C.isOp(op::ConcatV2)))
     return Type;
   int64_t Axis =
       Pack ? C.intAttr("axis").value_or(0) : (*C.numbers(C.numData() - 1))[0];

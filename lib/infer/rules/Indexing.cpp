@@ -17,6 +17,30 @@ namespace graft {
 
 namespace sizes {
 
+/// Of operand \p I, places that a Where lists in what it looked at: a tensor of
+/// size \p Sizes, where they are, is as large, if it has as many rows. Then
+/// those of a replica are in its own rows.
+static void likeListed(SizeContext &C, unsigned I, ArrayRef<DimId> Sizes) {
+  const Graph &G = C.G;
+  auto Passes = [&](NodeId N) {
+    return G.isOp(N, op::Cast) || G.isOp(N, op::Identity) ||
+           (Sizes.size() == 1 &&
+            (G.isOp(N, op::Reshape) || G.isOp(N, op::Squeeze)));
+  };
+  NodeId From = C.Inputs[I].Node;
+  for (int Steps = 0; Steps < 8 && Passes(From); ++Steps)
+    From = G.input(From, 0).Node;
+  if (!G.isOp(From, op::Where))
+    return;
+  Dims Of = C.Known.shape(G.input(From, 0));
+  if (!Of || (Sizes.size() == 1 && Of->size() != 1))
+    return;
+  for (size_t A = 0; A < std::min(Sizes.size(), Of->size()); ++A)
+    if (int64_t Number = C.Known.localNumber(Sizes[A]);
+        Number != UnknownSize && Number == C.Known.localNumber((*Of)[A]))
+      C.same(Sizes[A], (*Of)[A]);
+}
+
 static void gather(SizeContext &C) {
   Dims X = C.in(0), Rows = C.in(1);
   if (!X || !Rows)
@@ -34,6 +58,7 @@ static void gather(SizeContext &C) {
     C.same((*C.in(0))[I], (*C.in(1))[I]);
   if (Lead != 0 || Axis < 0 || Axis >= int64_t(X->size()))
     return;
+  likeListed(C, 1, (*X)[Axis]);
   DimList List(X->begin(), X->begin() + Axis);
   List.append(Rows->begin(), Rows->end());
   List.append(X->begin() + Axis + 1, X->end());
@@ -42,6 +67,8 @@ static void gather(SizeContext &C) {
 
 /// The last axis of the indices says which element, the others where it goes.
 static void gatherNd(SizeContext &C) {
+  if (Dims X = C.in(0))
+    likeListed(C, 1, *X);
   Dims X = C.in(0), Index = C.in(1);
   if (!X || !Index || Index->empty())
     return;
@@ -68,11 +95,19 @@ static void tensorScatter(SizeContext &C) {
   C.sameShapes(*Rows, List);
 }
 
+static void scatterNd(SizeContext &C) {
+  fromSizes<2>(C);
+  if (Dims Out = C.out(0))
+    likeListed(C, 0, *Out);
+}
+
 void unsortedSegment(SizeContext &C) {
   Dims Data = C.in(0), Ids = C.in(1), Count = C.val(2);
   if (!Data || !Ids || Data->size() < Ids->size())
     return;
   C.sameShapes(Data->take_front(Ids->size()), *Ids);
+  if (Count && Count->size() == 1)
+    likeListed(C, 1, *Count);
   DimList List{Count && Count->size() == 1 ? (*Count)[0] : C.slot(0)};
   List.append(Data->begin() + Ids->size(), Data->end());
   C.setShape(0, List);
@@ -368,7 +403,7 @@ ArrayRef<OpRule> families::indexing() {
       entry(op::GatherNd, GatherNd),
       entry(op::ResourceGatherNd, GatherNd),
       {.Op = op::ScatterNd,
-       .Sizes = sizes::fromSizes<2>,
+       .Sizes = sizes::scatterNd,
        .Type = types::scatterNd,
        .LocalIndices = types::scatterNdIndices,
        .ZerosOf = operands(1),

@@ -602,25 +602,21 @@ bool haveEqualLeads(const TypeContext &C, ArrayRef<DimId> In,
 std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
                                            ArrayRef<DimId> In,
                                            ArrayRef<DimId> Out) {
-  constexpr int64_t MaxBlocks = 4096;
   int Axis = C.D.batchAxis(C.out());
   auto Rows = Axis < 0 ? std::nullopt : C.D.table().sym(Out[Axis]);
   if (!Rows || !Rows->isLocal() || Rows->B != 1 || Rows->Ragged != 0)
     return std::nullopt;
-  int64_t Blocks = 1;
   for (unsigned First = X.Axis; First > 0; --First) {
-    DimId D = In[First - 1];
-    int64_t Size = C.D.table().hasSym(D) ? -1 : C.D.table().number(D);
-    if (Size <= 0 || Size > MaxBlocks / Blocks)
+    auto Blocks = C.blocksOf(In.slice(First - 1, X.Axis - (First - 1)));
+    if (!Blocks)
       return std::nullopt;
-    Blocks *= Size;
-    if (Blocks == 1 ||
+    if (*Blocks == 1 ||
         !haveEqualLeads(C, In.take_front(First - 1), Out.take_front(Axis)))
       continue;
-    if (Rows->C % Blocks != 0)
+    if (Rows->C % *Blocks != 0)
       return std::nullopt;
     Sym Each = *Rows;
-    Each.C /= Blocks;
+    Each.C /= *Blocks;
     auto All = C.D.table().sym(In[X.Axis]);
     // What is joined already is known by its own rows only.
     if (X.isJoined() && !(All && *All == Each))
@@ -631,7 +627,7 @@ std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
     ReplicationType Type = ReplicationType::sharded(Axis, X.K);
     Type.Zero = X.Zero;
     Type.Order =
-        C.orderOf(TypeAnalysis::OrderedParts(Blocks, {Order, 0, Each}));
+        C.orderOf(TypeAnalysis::OrderedParts(*Blocks, {Order, 0, Each}));
     return Type;
   }
   return std::nullopt;
@@ -643,7 +639,8 @@ std::optional<ReplicationType> splitsBlocks(TypeContext &C, ReplicationType X,
                                             ArrayRef<DimId> Out) {
   int Axis = C.D.batchAxis(C.out());
   ArrayRef Parts = C.partsOf(X);
-  if (Axis < 1 || !all_equal(Parts) || Parts.front().Size != 0 ||
+  if (Axis < 1 || Parts.size() < 2 || !all_equal(Parts) ||
+      Parts.front().Size != 0 ||
       !haveEqualLeads(C, In.take_front(X.Axis), Out.take_front(Axis - 1)) ||
       C.D.table().hasSym(Out[Axis - 1]) ||
       C.D.table().number(Out[Axis - 1]) != int64_t(Parts.size()))
@@ -745,7 +742,7 @@ static void bitcast(TypeContext &C) {
 
 static bool relayoutIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
-  if (First.isRowNumbers())
+  if (First.Indices == LocalIndices::RowNumbers)
     return moveNumbers(C, relayoutType);
   if (First.isDistinct())
     return reshapeDistinct(C);

@@ -13,6 +13,12 @@
 // and joining with other indices keeps them what they are. What is looked up by
 // Where has another number of rows on each replica, see Sym::Ragged.
 //
+// Numbers of rows that are in another order than those of the true value select
+// among rows of that order, which gives an order of its own:
+//
+//     mask = [t, b] → [t * b], rows = [t, b, k] → [t * b, k]: t blocks
+//     Gather(rows, Where(mask)): those of t blocks that this Where selects
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
@@ -73,14 +79,66 @@ bool isRows(const ReplicationType &X, int Axis) {
   return X.isSharded() && !X.isJoined() && X.Axis == Axis;
 }
 
+/// Whether \p X has rows in order \p Order along \p Axis.
+bool isRowsOf(const ReplicationType &X, int Axis, uint32_t Order) {
+  return X.isSharded() && X.Axis == Axis &&
+         (X.Order == Order || X.Order == ReplicationType::AnyOrder);
+}
+
+/// The order of the rows of \p X, of tensor \p E, as Where lists them: row
+/// after row of the first axis. None if that is not known.
+std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
+                                    const ReplicationType &X) {
+  if (X.Axis == 0 || X.Order == ReplicationType::AnyOrder)
+    return X.isJoined() ? X.Order : ReplicationType::InOrder;
+  auto Shape = C.D.shape(E);
+  if (!Shape || X.Axis >= Shape->size())
+    return std::nullopt;
+  auto Each = C.D.table().sym((*Shape)[X.Axis]);
+  auto Blocks = C.blocksOf(Shape->take_front(X.Axis));
+  if (!Each || !Blocks || *Blocks == 1)
+    return std::nullopt;
+  return C.orderOf(TypeAnalysis::OrderedParts(*Blocks, {X.Order, 0, *Each}));
+}
+
+/// Along which axis of what Where lists the rows are that \p Numbers number.
+unsigned numberedAxis(const TypeContext &C, const ReplicationType &Numbers) {
+  if (Numbers.Order == ReplicationType::InOrder ||
+      !C.is(Numbers.Cause, trait::FindsRows))
+    return 0;
+  return C.Types.natural(types::rowsNumbered(C, Numbers.Cause)).Axis;
+}
+
+/// The order of the rows that \p Numbers select among those that they number.
+uint32_t orderSelected(TypeContext &C, const ReplicationType &Numbers) {
+  if (Numbers.Order == ReplicationType::InOrder ||
+      !C.is(Numbers.Cause, trait::FindsRows))
+    return Numbers.Order;
+  auto Selected = C.sizeOf({Numbers.Cause, 0}, 0);
+  return C.orderOf({{Numbers.Order, 0, Selected.value_or(Sym())}});
+}
+
+/// The order along numberedAxis(): that of what was listed.
+uint32_t orderIndexed(const TypeContext &C, const ReplicationType &Numbers) {
+  return numberedAxis(C, Numbers) == 0 ? Numbers.Order
+                                       : ReplicationType::InOrder;
+}
+
+/// \p Type with its rows in order \p Order.
+ReplicationType inOrder(ReplicationType Type, uint32_t Order) {
+  Type.Order = Order;
+  return Type;
+}
+
 /// What is looked up, or scattered to, along axis \p Axis of \p E by \p Numbers
 /// has type \p Result, if that is what they number. Nothing is known if it is
 /// something else; but if it has the rows of another feed, it is said.
 bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
                 unsigned Axis, ReplicationType Result) {
   Endpoint Numbered = types::rowsNumbered(C, Numbers.Cause);
-  auto S = C.sizeOf(E, Axis), Of = C.sizeOf(Numbered, 0);
-  if (C.isSameSize(E, Axis, Numbered, 0) || (S && Of && C.D.replicas() == 1)) {
+  unsigned At = numberedAxis(C, Numbers);
+  auto S = C.sizeOf(E, Axis), Of = C.sizeOf(Numbered, At);
+  if (C.isSameSize(E, Axis, Numbered, At) || (S && Of && C.D.replicas() == 1)) {
     C.setAll(Result);
     return true;
   }
@@ -104,21 +162,23 @@ bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
   return true;
 }
 
-/// Whether the node at hand numbers as many rows as one replica has.
-bool numbersLocalRows(const TypeContext &C) {
+/// Whether the node at hand numbers as many rows as one replica has, along
+/// axis \p Axis.
+bool numbersLocalRows(const TypeContext &C, unsigned Axis = 0) {
   auto Shape = C.D.shape(types::rowsNumbered(C, C.N));
-  if (!Shape || Shape->empty())
+  if (!Shape || Axis >= Shape->size())
     return false;
-  auto S = C.D.table().sym(Shape->front());
-  return S ? S->B == 1 && S->R == 0 : C.D.table().followsRows(Shape->front());
+  auto S = C.D.table().sym((*Shape)[Axis]);
+  return S ? S->B == 1 && S->R == 0 : C.D.table().followsRows((*Shape)[Axis]);
 }
 
-/// The axis of operand \p I, indices of which the first is a row number; -1.
+/// The axis of operand \p I, indices of which one is a row number, that of
+/// numberedAxis(); -1.
 int indexedAxis(const TypeContext &C, unsigned I) {
   ReplicationType X = C.operand(I);
   auto Shape = C.shape(I);
-  bool Single = X.isRowNumbers() && Shape && !Shape->empty() &&
-                C.D.table().isOne(Shape->back());
+  bool Single = X.Indices == LocalIndices::RowNumbers && Shape &&
+                !Shape->empty() && C.D.table().isOne(Shape->back());
   return Shape && (Single || X.Indices == LocalIndices::RowIndices) &&
                  X.Axis + 1u < Shape->size()
              ? X.Axis
@@ -156,21 +216,23 @@ static void where(TypeContext &C) {
   if (!X.isSharded())
     return C.setAll(ReplicationType::replicated());
   auto Shape = C.D.shape(C.out());
-  if (!Shape || !C.D.table().isRagged((*Shape)[0]) || X.Axis != 0 ||
-      X.isJoined() || !numbersLocalRows(C))
+  auto Order = orderListed(C, C.input(0), X);
+  if (!Shape || !C.D.table().isRagged((*Shape)[0]) || !Order ||
+      !numbersLocalRows(C, X.Axis))
     return C.setAll(C.gathered(0, X));
   // As many as something else that is of one replica.
   if (C.D.isOfAllRows(C.N))
     return C.setAll(C.varying("finds the rows of all replicas where those of "
                               "one are counted"));
-  C.setAll(C.varying("has row indices that are local to one replica"),
+  C.setAll(inOrder(C.varying("has row indices that are local to one replica"),
+                   *Order),
            C.rank(0) == 1 ? LocalIndices::RowNumbers
                           : LocalIndices::RowIndices);
 }
 
 bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &)) {
   ReplicationType First = C.operand(0);
-  if (!First.isRowNumbers())
+  if (First.Indices != LocalIndices::RowNumbers)
     return false;
   for (unsigned I = 1; I < C.numData(); ++I)
     if (C.operand(I).isVarying())
@@ -186,9 +248,10 @@ bool gatherIndices(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   if (Index.isOfEntries())
     return entryLookups(C);
-  bool OfIndices = Table.Indices == LocalIndices::RowIndices ||
-                   (Table.isRowNumbers() && Table.Axis == 0);
-  if (!Index.isRowNumbers() || !(Table.isSharded() || OfIndices))
+  bool OfIndices =
+      Table.isRowIndices() || (Table.isRowNumbers() && Table.Axis == 0);
+  if (Index.Indices != LocalIndices::RowNumbers ||
+      !(Table.isSharded() || OfIndices))
     return gatherDistinct(C);
   int64_t Axis = 0;
   if (C.isOp(op::GatherV2)) {
@@ -202,40 +265,53 @@ bool gatherIndices(TypeContext &C) {
   // Some of the indices of a replica's rows.
   if (OfIndices) {
     if (Axis != 0 || Table.Axis != 0 || Index.Axis != 0 || C.rank(1) != 1 ||
+        !Index.isRowNumbers() ||
         !numbersRows(C, Index, C.sizeOf(C.input(0), 0)))
       return false;
     C.setAll(Table, Table.Indices);
     return true;
   }
-  return isRows(Table, static_cast<int>(Axis)) &&
-         useNumbers(C, Index, C.input(0), Table.Axis,
-                    ReplicationType::sharded(Table.Axis + Index.Axis, Table.K));
+  return isRowsOf(Table, static_cast<int>(Axis), Index.Order) &&
+         useNumbers(
+             C, Index, C.input(0), Table.Axis,
+             inOrder(ReplicationType::sharded(Table.Axis + Index.Axis, Table.K),
+                     orderSelected(C, Index)));
 }
 
 bool gatherNdIndices(TypeContext &C) {
-  ReplicationType Table = C.operand(0);
+  ReplicationType Table = C.operand(0), Index = C.operand(1);
   int Axis = indexedAxis(C, 1);
-  return Axis >= 0 && isRows(Table, 0) &&
-         useNumbers(C, C.operand(1), C.input(0), 0,
-                    ReplicationType::sharded(Axis, Table.K));
+  if (Axis < 0)
+    return false;
+  unsigned At = numberedAxis(C, Index);
+  return isRowsOf(Table, At, orderIndexed(C, Index)) &&
+         useNumbers(C, Index, C.input(0), At,
+                    inOrder(ReplicationType::sharded(Axis, Table.K),
+                            orderSelected(C, Index)));
 }
 
 bool scatterNdIndices(TypeContext &C) {
-  ReplicationType X = C.operand(1);
+  ReplicationType Index = C.operand(0), X = C.operand(1);
   int Axis = indexedAxis(C, 0);
-  return Axis >= 0 && isRows(X, Axis) && C.isSize(2) &&
-         C.localAxis(C.out()) == 0 &&
-         useNumbers(C, C.operand(0), C.out(), 0,
-                    ReplicationType::sharded(0, X.K));
+  if (Axis < 0)
+    return false;
+  unsigned At = numberedAxis(C, Index);
+  return isRowsOf(X, Axis, orderSelected(C, Index)) && C.isSize(2) &&
+         C.localAxis(C.out()) == static_cast<int>(At) &&
+         useNumbers(C, Index, C.out(), At,
+                    inOrder(ReplicationType::sharded(At, X.K),
+                            orderIndexed(C, Index)));
 }
 
 bool unsortedSegmentSumIndices(TypeContext &C) {
   ReplicationType X = C.operand(0), Ids = C.operand(1);
   if (Ids.isDistinct())
     return sumsOfDistinct(C);
-  return Ids.isRowNumbers() && isRows(X, Ids.Axis) && C.isSize(2) &&
+  return Ids.Indices == LocalIndices::RowNumbers &&
+         isRowsOf(X, Ids.Axis, orderSelected(C, Ids)) && C.isSize(2) &&
          C.localAxis(C.out()) == 0 &&
-         useNumbers(C, Ids, C.out(), 0, ReplicationType::sharded(0, X.K));
+         useNumbers(C, Ids, C.out(), 0,
+                    inOrder(ReplicationType::sharded(0, X.K), Ids.Order));
 }
 
 //===----------------------------------------------------------------------===//

@@ -57,8 +57,7 @@ bool types::wholeIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (!C.isOp(op::SparseToDense))
     return false;
-  if (First.Indices == LocalIndices::RowIndices ||
-      First.Indices == LocalIndices::EntryIndices)
+  if (First.isRowIndices() || First.Indices == LocalIndices::EntryIndices)
     return sparseToDenseIndices(C);
   if (First.Indices != LocalIndices::HitIndices)
     return false;

@@ -592,7 +592,7 @@ static bool partIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (First.isOfEntries())
     return entryColumns(C);
-  if (First.Indices != LocalIndices::RowIndices)
+  if (!First.isRowIndices())
     return moveNumbers(C, partType);
   auto Column = columnTaken(C.G, C.N);
   if (!Column || First.Axis != 0 || C.rank(0) != 2)

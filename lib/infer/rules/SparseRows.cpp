@@ -196,8 +196,8 @@ bool isShapeOfRows(const TypeContext &C, unsigned I,
 bool isOfOwnRows(TypeContext &C, unsigned Index, unsigned Values,
                  unsigned Shape) {
   ReplicationType X = C.operand(Index);
-  return X.Indices == LocalIndices::RowIndices && X.Axis == 0 &&
-         isShapeOfRows(C, Shape, X) && isRows(C.operand(Values)) &&
+  return X.isRowIndices() && X.Axis == 0 && isShapeOfRows(C, Shape, X) &&
+         isRows(C.operand(Values)) &&
          sameRows(C, C.input(Index), C.input(Values)) &&
          isRows(C.plain(Values));
 }
@@ -243,8 +243,8 @@ static bool sparseReshapeIndices(TypeContext &C) {
   ReplicationType Index = C.operand(0);
   auto From = C.D.value(C.input(1)), To = C.D.value(C.out(1));
   auto IsSame = [&](DimId D) { return C.D.table().isSame(D); };
-  bool Fits = Index.Indices == LocalIndices::RowIndices && Index.Axis == 0 &&
-              C.isSize(2) && isShapeOfRows(C, 1, Index) && To && !To->empty() &&
+  bool Fits = Index.isRowIndices() && Index.Axis == 0 && C.isSize(2) &&
+              isShapeOfRows(C, 1, Index) && To && !To->empty() &&
               numbersRows(C, Index, C.D.table().sym(To->front())) &&
               ((all_of(From->drop_front(), IsSame) &&
                 all_of(To->drop_front(), IsSame)) ||

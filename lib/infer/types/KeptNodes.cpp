@@ -456,7 +456,8 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
         return;
     for (unsigned Port = 0; Port < numResults(); ++Port)
       if (ReplicationType X = T.number(out(Port));
-          X.isVarying() && !T.isByPolicy(X) && !T.type(out(Port)).Symbolic &&
+          X.isVarying() && T.blocks(out(Port)) == 0 && !T.isByPolicy(X) &&
+          !T.type(out(Port)).Symbolic &&
           G.outputType(out(Port)) != DT_VARIANT) {
         if (keep(Node)) {
           Found.Causes.push_back({Node, T.reason(Node)});
@@ -465,13 +466,17 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
         return;
       }
   };
-  // Of entries of sparse feeds nobody asks for the gradient that TensorFlow
-  // makes: such a name is given up, unless it is one that is fetched.
-  auto IsOfEntries = [&](NodeId Node) {
-    return D.numOutputs(Node) == 1 && T.natural({Node, 0}).isOfEntries();
+  // A name is given up, unless it is one that is fetched, of entries of sparse
+  // feeds, for whose gradient nobody asks, and of what was selected among rows
+  // that were joined, whose order nothing restores.
+  auto IsGivenUp = [&](NodeId Node) {
+    if (D.numOutputs(Node) != 1)
+      return false;
+    ReplicationType X = T.natural({Node, 0});
+    return X.isOfEntries() || (X.isJoined() && partsOf(X).size() == 1);
   };
   for (NodeId Node : Order)
-    if (!G.hasUses(Node) && !IsOfEntries(Node))
+    if (!G.hasUses(Node) && !IsGivenUp(Node))
       KeepResult(Node);
   for (NodeId Node : Options.Fetched)
     KeepResult(Node);

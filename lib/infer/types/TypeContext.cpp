@@ -329,6 +329,18 @@ ReplicationType TypeContext::sizes(ArrayRef<DimId> Value) const {
 // Orders of rows
 //===----------------------------------------------------------------------===//
 
+std::optional<int64_t> TypeContext::blocksOf(ArrayRef<DimId> Before) const {
+  constexpr int64_t MaxBlocks = 4096;
+  int64_t Blocks = 1;
+  for (DimId Size : Before) {
+    int64_t Number = D.table().hasSym(Size) ? -1 : D.table().number(Size);
+    if (Number <= 0 || Number > MaxBlocks / Blocks)
+      return std::nullopt;
+    Blocks *= Number;
+  }
+  return Blocks;
+}
+
 NodeId TypeContext::partedBy(Endpoint E) const {
   auto Shape = D.shape(E);
   if (Shape)

@@ -148,6 +148,9 @@ public:
   partsOf(ReplicationType Joined) const {
     return T.Orders[Joined.Order];
   }
+  /// How many blocks of rows are those after axes of these sizes; none if that
+  /// is not known, or they are very many.
+  std::optional<int64_t> blocksOf(llvm::ArrayRef<DimId> Before) const;
   /// The op that sends rows to parts and so counts the rows of \p E.
   NodeId partedBy(Endpoint E) const;
 

@@ -120,9 +120,27 @@ void TypeAnalysis::extend(ArrayRef<NodeId> Order) {
       Rules.visit(N);
 }
 
+unsigned TypeAnalysis::blocks(Endpoint E) const {
+  static constexpr size_t MostBlocks = 256;
+  ReplicationType Type = natural(E);
+  if (!Type.isJoined() || Type.Zero || Type.Symbolic || Dims.replicas() == 1)
+    return 0;
+  const OrderedParts &Parts = Orders[Type.Order];
+  return Parts.size() > 1 && Parts.size() <= MostBlocks && all_equal(Parts) &&
+                 Parts[0].Order == ReplicationType::InOrder &&
+                 Parts[0].Size == 0 && Parts[0].Rows.Ragged == 0
+             ? static_cast<unsigned>(Parts.size())
+             : 0;
+}
+
 ReplicationType TypeAnalysis::numberOf(Endpoint E, ReplicationType Type) const {
-  if (Type.isJoined())
-    return ReplicationType::varying(E.Node);
+  if (Type.isJoined()) {
+    // Zeros are the same in any order.
+    if (!Type.Zero)
+      return ReplicationType::varying(E.Node);
+    Type.Order = ReplicationType::InOrder;
+    return Type;
+  }
   Type.Symbolic = false;
   auto Value = Dims.value(E);
   // Of numbers that are the same it is not known how many there are.

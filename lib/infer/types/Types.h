@@ -90,7 +90,7 @@ struct ReplicationType {
   bool Whole : 1 = false;
   uint8_t Axis = 0;      ///< Of Sharded, and of row numbers.
   int8_t K = 0;          ///< The power of N, see above.
-  uint32_t Order = 0;    ///< Of the rows of Sharded, see below.
+  uint32_t Order = 0;    ///< Of the rows of Sharded, or numbered, see below.
   NodeId Cause = NoNode; ///< Of Varying: where it began.
 
   /// Orders of rows: that of the true value; any, since all rows are equal; the
@@ -107,9 +107,17 @@ struct ReplicationType {
            Indices <= LocalIndices::EntryValues;
   }
   bool isDistinct() const { return Indices >= LocalIndices::Distinct; }
-  bool isRowNumbers() const { return Indices == LocalIndices::RowNumbers; }
+  /// Numbers of rows that are in the order of the true value.
+  bool isRowNumbers() const {
+    return Indices == LocalIndices::RowNumbers && Order == InOrder;
+  }
+  bool isRowIndices() const {
+    return Indices == LocalIndices::RowIndices && Order == InOrder;
+  }
+  /// The same of rows in any order.
   bool countsRows() const {
-    return isRowNumbers() || Indices == LocalIndices::RowIndices ||
+    return Indices == LocalIndices::RowNumbers ||
+           Indices == LocalIndices::RowIndices ||
            Indices == LocalIndices::IndexRows;
   }
   bool isJoined() const {
@@ -267,6 +275,11 @@ public:
   /// axes, or \p E holds sizes.
   std::optional<int> wholeAxis(Endpoint E) const;
 
+  /// Of rows that every replica has in equal blocks, each in the order of the
+  /// true value: how many blocks there are; 0 for anything else, and for more
+  /// than anybody would join.
+  unsigned blocks(Endpoint E) const;
+
   /// What has to be inserted, in node order; empty for a finished program.
   const std::vector<Demand> &demands() const { return Demands; }
 
@@ -342,6 +355,8 @@ public:
 
   /// One of the parts that an order of rows is made of: its own order, and how
   /// many rows it has (a symbol, or a size that is only known to be one size).
+  /// A single part is of those of its order that a Where, which counts them,
+  /// selects.
   struct OrderedPart {
     uint32_t Order;
     DimId Size;

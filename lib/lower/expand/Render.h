@@ -56,7 +56,7 @@ inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
 inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          Key == LengthsAttr || Key == AssumedAttr || Key == AgainAttr ||
-         Key == OrderedAttr ||
+         Key == BlocksAttr || Key == OrderedAttr ||
          (Key == OriginAttr && N.Count == Copies::Once &&
           N.Kind == Inserted::No) ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);

@@ -429,6 +429,33 @@ def selected(world, shape, domain, dtype):
     return raw.GatherV2(params=along(world, shape, domain, dtype, 0), indices=numbers, axis=0)
 
 
+def joined_mask(world):
+    return joined(world, ("B",), Domain("int(0,2)"), tf.bool)
+
+
+def found_joined(world, shape, domain, dtype):
+    """Numbers of the rows that a condition selects among those of two tensors, one after the other."""
+    if dtype not in (tf.int32, tf.int64) or tuple(shape) not in (("B",), ("B", 1)):
+        raise Impossible
+    where = convert(raw.Where(condition=joined_mask(world)), dtype)
+    return where if len(shape) == 2 else raw.Reshape(tensor=where, shape=[-1])
+
+
+def selected_joined(world, shape, domain, dtype):
+    """The rows that it selects."""
+    if not shape or shape[0] != "B":
+        raise Impossible
+    numbers = raw.Reshape(tensor=raw.Where(condition=joined_mask(world)), shape=[-1])
+    return raw.GatherV2(params=joined(world, shape, domain, dtype), indices=numbers, axis=0)
+
+
+def found_steps(world, shape, domain, dtype):
+    """Places that a condition selects where the rows are not first."""
+    if dtype not in (tf.int32, tf.int64) or tuple(shape) != ("B", 2):
+        raise Impossible
+    return convert(raw.Where(condition=along(world, (2, "B"), Domain("int(0,2)"), tf.bool, 1)), dtype)
+
+
 def other_feed(times, unknown=False):
     def make(world, shape, domain, dtype):
         if not shape or shape[0] != "B":
@@ -488,6 +515,9 @@ KINDS: Dict[str, Callable] = {
     "largest": largest,
     "found": found,
     "selected": selected,
+    "found joined": found_joined,
+    "selected joined": selected_joined,
+    "found steps": found_steps,
     "other": other_feed(1),
     "other2": other_feed(2),
     "unknown": other_feed(1, unknown=True),

@@ -177,9 +177,10 @@ LINES: Dict[str, Line] = {
     "Gather": Line("4,3 | B,3 | B,3 | 3 | B,3", "int(0,4):B | int(0,2):3 | =[0] | int(0,3):B,2 | int(0,2):B"),
     "GatherV2": Line("4,3 | B,3 | B,5,3 | 4,B | B,4 | 4,3 | B,4", "int(0,4):B | int(0,2):3 | int(0,3):B,2 | int(0,4):3 | int(0,3):B | int(0,3): | int(0,2):B",
                      "=0 | =1 | =-1 | =0 | =1 | =0 | =0", batch_dims=[0, 1]),
-    "GatherNd": Line("4,3 | B,3 | 3 | B,3 | 4,3 | B,4", "int(0,3):B,2 | int(0,2):3,1 | int(0,3):B,1 | int(0,2):B,2,2 | int(0,3):1 | @indices B,4"),
-    "ScatterNd": Line("int(0,4):B,1 | int(0,3):B,2 | int(0,4):3,1 | int(0,2):B,1 | int(0,3):B,1",
-                      "B,3 | B | 3,2 | B,3 | B,3", "=[4,3] | =[3,4] | =[4,2] | #[B,3] | =[12,3]"),
+    "GatherNd": Line("4,3 | B,3 | 3 | B,3 | 4,3 | B,4 | 2,B",
+                     "int(0,3):B,2 | int(0,2):3,1 | int(0,3):B,1 | int(0,2):B,2,2 | int(0,3):1 | @indices B,4 | int(0,2):B,2"),
+    "ScatterNd": Line("int(0,4):B,1 | int(0,3):B,2 | int(0,4):3,1 | int(0,2):B,1 | int(0,3):B,1 | int(0,2):B,2",
+                      "B,3 | B | 3,2 | B,3 | B,3 | B", "=[4,3] | =[3,4] | =[4,2] | #[B,3] | =[12,3] | #[2,B]"),
     **dict.fromkeys(
         ("TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate"), Line(*SCATTER)
     ),

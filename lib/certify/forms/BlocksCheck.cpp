@@ -1,0 +1,85 @@
+//===- lib/certify/forms/BlocksCheck.cpp - blocks of rows in order --------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows that every replica has in blocks, as steps before rows that became one
+// axis, are put in the order of the single-device step block by block:
+//
+//     parts = Split*(x, axis), as many as there are blocks
+//     block_i = _FromReplicas(parts:i) concat along the axis
+//     x = ConcatV2(block_0, block_1, ..., axis)
+//
+// Of the true value, which Split takes apart and ConcatV2 joins along one axis,
+// that is the value itself. That part i of a replica is its rows of block i is
+// for the types to say.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/forms/InsertedForm.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/Program.h"
+
+using namespace llvm;
+
+namespace graft {
+
+static bool isPart(const Graph &G, NodeId N, StringRef Op) {
+  return G.node(N).Kind == Inserted::Blocks && G.isOp(N, Op);
+}
+
+static std::optional<int64_t> axisAt(const Graph &G, Endpoint E) {
+  auto Value =
+      isPart(G, E.Node, op::Const) ? constValue(G, E.Node) : std::nullopt;
+  if (!Value || !Value->HasInts || Value->Ints.size() != 1)
+    return std::nullopt;
+  return Value->Ints[0];
+}
+
+/// The Split whose parts, each of all replicas, \p Join joins in their order;
+/// or NoNode.
+static NodeId splitOf(const Comparison &C, NodeId Join) {
+  const Graph &G = C.G;
+  unsigned Count = G.node(Join).NumData;
+  if (!isPart(G, Join, op::ConcatV2) || Count < 3)
+    return NoNode;
+  NodeId Split = NoNode;
+  for (unsigned I = 0; I + 1 < Count; ++I) {
+    Endpoint E = G.input(Join, I);
+    while (forwards(C, E.Node) && G.node(E.Node).NumData != 0)
+      E = G.input(E.Node, 0);
+    if (!isPart(G, E.Node, op::Split) || E.Port != I ||
+        (Split != NoNode && E.Node != Split))
+      return NoNode;
+    Split = E.Node;
+  }
+  auto Axis = axisAt(G, G.input(Join, Count - 1));
+  return G.node(Split).NumData == 2 && G.numOutputs(Split) == Count - 1 &&
+                 Axis && Axis == axisAt(G, G.input(Split, 0))
+             ? Split
+             : NoNode;
+}
+
+static Endpoint joined(const Comparison &C, Endpoint E) {
+  NodeId Split = splitOf(C, E.Node);
+  return Split == NoNode ? Endpoint() : C.G.input(Split, 1);
+}
+
+static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+  const Graph &G = C.G;
+  if (isPart(G, N, op::ConcatV2) && splitOf(C, N) == NoNode)
+    C.error(N, "does not join the blocks of one tensor in order");
+  else if (!G.boolAttr(N, BlocksAttr).value_or(false) ||
+           (!G.isOp(N, op::ConcatV2) && !G.isOp(N, op::Split) &&
+            !G.isOp(N, op::Const)))
+    C.mismatch(N);
+  checkWaits(C, N);
+}
+
+static bool recognize(const LoweredFile &File, NodeId N) {
+  return File.G.boolAttr(N, BlocksAttr) == true;
+}
+
+const InsertedForm BlocksForm = {
+    .StandsFor = joined, .Check = check, .Recognize = recognize};
+
+} // namespace graft
