@@ -242,12 +242,11 @@ bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
 static bool sparseReshapeIndices(TypeContext &C) {
   ReplicationType Index = C.operand(0);
   auto From = C.D.value(C.input(1)), To = C.D.value(C.out(1));
-  auto IsSame = [&](DimId D) { return C.D.table().isSame(D); };
   bool Fits = Index.isRowIndices() && Index.Axis == 0 && C.isSize(2) &&
               isShapeOfRows(C, 1, Index) && To && !To->empty() &&
               numbersRows(C, Index, C.D.table().sym(To->front())) &&
-              ((all_of(From->drop_front(), IsSame) &&
-                all_of(To->drop_front(), IsSame)) ||
+              ((C.D.table().areSame(From->drop_front()) &&
+                C.D.table().areSame(To->drop_front())) ||
                equal(*From, *To, [&](DimId X, DimId Y) {
                  return C.D.table().find(X) == C.D.table().find(Y);
                }));
@@ -313,9 +312,7 @@ bool sparseToDenseIndices(TypeContext &C) {
   auto Out = C.D.shape(C.out());
   Endpoint Rows;
   if ((!isOfOwnRows(C, 0, 2, 1) && !isOfEntries(C, 0, 2, 1, Rows)) || !Out ||
-      !all_of(Out->drop_front(),
-              [&](DimId D) { return C.D.table().isSame(D); }) ||
-      !C.plain(3).isReplicated())
+      !C.D.table().areSame(Out->drop_front()) || !C.plain(3).isReplicated())
     return false;
   C.setAll(ReplicationType::sharded(0));
   return true;

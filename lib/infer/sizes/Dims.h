@@ -117,6 +117,9 @@ public:
   bool isKnown(DimId D) const { return Entries[find(D)].Size < UnknownRows; }
   /// Whether the size is that of the single-device step on every replica.
   bool isSame(DimId D) const;
+  bool areSame(llvm::ArrayRef<DimId> Sizes) const {
+    return llvm::all_of(Sizes, [&](DimId D) { return isSame(D); });
+  }
   /// Says so of a size that is not known.
   void markSame(DimId D);
   /// Whether the size is so many times the rows of one replica, or that is not

@@ -312,15 +312,14 @@ bool TypeInference::holdsSizes(unsigned Port) const {
   unsigned Type = G.outputType(out(Port));
   if (Type != DT_INT32 && Type != DT_INT64)
     return false;
-  auto IsSame = [&](DimId Size) { return D.table().isSame(Size); };
-  if (auto Value = D.value(out(Port)); Value && all_of(*Value, IsSame))
+  if (auto Value = D.value(out(Port)); Value && D.table().areSame(*Value))
     return false;
   auto Holds = [&](unsigned I) {
     return I < numData() && T.natural(input(I)).Symbolic;
   };
   auto Measures = [&](unsigned I) {
     auto Shape = I < numData() ? D.shape(input(I)) : std::nullopt;
-    return I < numData() && (!Shape || !all_of(*Shape, IsSame));
+    return I < numData() && (!Shape || !D.table().areSame(*Shape));
   };
   auto Any = [&](auto Is) {
     for (unsigned I = 0; I < numData(); ++I)

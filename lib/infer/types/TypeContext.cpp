@@ -313,15 +313,12 @@ bool TypeContext::isSize(unsigned I) const {
 ReplicationType TypeContext::sizes(ArrayRef<DimId> Value) const {
   // An element may be another on replicas than in the single-device step.
   ReplicationType Type = ReplicationType::replicated();
-  auto AllSame = [&](ArrayRef<DimId> Of) {
-    return all_of(Of, [&](DimId Dim) { return D.table().isSame(Dim); });
-  };
   // Of axes it may be how many there are.
-  Type.Symbolic = !AllSame(Value) || D.hasAxesOfOneRow(G, N);
+  Type.Symbolic = !D.table().areSame(Value) || D.hasAxesOfOneRow(G, N);
   for (unsigned I = 0; I < numData() && !Type.Symbolic; ++I)
     if (operand(I).Symbolic)
       if (auto Own = D.value(input(I)))
-        Type.Symbolic = AllSame(*Own);
+        Type.Symbolic = D.table().areSame(*Own);
   return Type;
 }
 

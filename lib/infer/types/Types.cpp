@@ -144,7 +144,7 @@ ReplicationType TypeAnalysis::numberOf(Endpoint E, ReplicationType Type) const {
   Type.Symbolic = false;
   auto Value = Dims.value(E);
   // Of numbers that are the same it is not known how many there are.
-  if (!Value || all_of(*Value, [&](DimId D) { return Dims.table().isSame(D); }))
+  if (!Value || Dims.table().areSame(*Value))
     return ReplicationType::varying(E.Node);
   std::optional<int> Power;
   // Ragged rows of all replicas together are those of the true value.
@@ -181,7 +181,7 @@ TypeAnalysis::sizePowers(Endpoint E) const {
   }
   // How many numbers there are is not known of those that are the same.
   if (natural(E).Symbolic && all_of(Powers, [](int64_t P) { return P == 0; }) &&
-      all_of(*Value, [&](DimId D) { return Dims.table().isSame(D); }))
+      Dims.table().areSame(*Value))
     return std::nullopt;
   // Factors of their own are a vector of products.
   if (!all_equal(Powers) &&
@@ -204,8 +204,7 @@ std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
   unsigned Type = G.outputType(E);
   int Axis = localAxis(E);
   if (Axis == -2 || natural(E).Symbolic || Type == DT_RESOURCE ||
-      Type == DT_VARIANT ||
-      (Value && !all_of(*Value, [&](DimId D) { return Table.isSame(D); })))
+      Type == DT_VARIANT || (Value && !Table.areSame(*Value)))
     return std::nullopt;
   if (Axis < 0)
     return Axis;
