@@ -54,6 +54,7 @@
 #include "lib/rewrite/RowVariables.h"
 #include "passes/Options.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -520,13 +521,26 @@ bool Replicate::localizeConstants(const DimAnalysis &Dims,
 }
 
 /// `_output_shapes` of a static batch would contradict the split graph, which
-/// TensorFlow checks when it imports one.
+/// TensorFlow checks when it imports one. Where replicas take batches of their
+/// own, what exists once has the rows of all.
 void Replicate::dropStaleShapes() {
-  if (!StaticBatch)
-    return;
-  for (NodeId N = 0; N < G->size(); ++N)
+  for (NodeId N = 0; StaticBatch && N < G->size(); ++N)
     if (G->isLive(N) && G->isPerReplica(N))
       G->removeAttr(N, "_output_shapes");
+  SmallVector<NodeId, 0> Work(Reads.begin(), Reads.end());
+  BitVector Seen(G->size());
+  while (!Work.empty()) {
+    NodeId N = Work.pop_back_val();
+    if (Seen[N])
+      continue;
+    Seen.set(N);
+    if (!G->isPerReplica(N))
+      G->removeAttr(N, "_output_shapes");
+    G->forEachUse(N, [&](Use U) {
+      if (G->isData(U))
+        Work.push_back(U.User);
+    });
+  }
 }
 
 /// What may exist only once cannot be in a loop that every replica runs.
