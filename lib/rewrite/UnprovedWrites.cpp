@@ -77,7 +77,9 @@ bool RepairFinder::isNamed(NodeId Var) {
 Endpoint RepairFinder::nearestGradient(Endpoint E) const {
   for (;;) {
     NodeId N = E.Node;
-    if (G.node(N).Kind != Inserted::No)
+    // In a loop replicas cannot exchange anything.
+    if (G.node(N).Kind != Inserted::No || G.isOp(N, op::Exit) ||
+        G.isOp(N, op::RefExit))
       return E;
     int From = -1;
     for (unsigned I = 0; I < G.node(N).NumData; ++I)

@@ -163,6 +163,36 @@ def nearest_codes(c, g):
     c.add(code, 0, x.shape)
 
 
+@gene("op", 1.2)
+def masked_steps(c, g):
+    """Steps that a condition selects where time is first, in one axis with the rows or not; put back, or added up."""
+    x = c.pick(g, 0, is_series)
+    t = tf.transpose(x.tensor, [1, 0, 2])
+    flat = tf.reshape(t, [-1, x.shape[2]])
+    mask = t[:, :, 0] > (0.0 if g.chance(0.6) else tf.reduce_mean(x.tensor[:, :, 0]))
+    if g.chance(0.4):
+        tf.identity(tf.tanh(flat), name=f"steps{c.gene.number}")  # nothing reads it
+    chosen = tf.boolean_mask(t, mask) if g.chance(0.6) else tf.gather(flat, tf.where(tf.reshape(mask, [-1]))[:, 0])
+    w = c.variable(g, [x.shape[2], x.shape[2]])
+    chosen = tf.tanh(tf.matmul(chosen, w))
+    how = g.below(4)
+    if how == 0:
+        h = tf.reduce_sum(chosen, 0) / (tf.cast(tf.shape(chosen)[0], c.dtype) + 1.0)
+        c.add(h, None, (x.shape[2],))
+    elif how == 1:
+        like = g.chance(0.5) and t.shape.is_fully_defined()
+        shape = tf.constant(t.shape.as_list(), tf.int64) if like else tf.shape(t, out_type=tf.int64)
+        h = tf.scatter_nd(tf.where(mask), chosen, shape)
+        c.add(tf.transpose(h, [1, 0, 2]), 0, x.shape)
+    elif how == 2:
+        numbers = tf.cast(tf.argmax(chosen, 1), tf.int32)
+        best = tf.gather_nd(chosen, tf.stack([tf.range(tf.size(numbers)), numbers], 1))
+        c.add(tf.reduce_sum(best), None, ())
+    else:
+        back = tf.gather_nd(t, tf.where(mask))
+        c.add(tf.reduce_sum(chosen * back, 0), None, (x.shape[2],))
+
+
 @gene("op", 0.7)
 def scanned(c, g):
     """scan and foldl over time, of what is put time first."""
