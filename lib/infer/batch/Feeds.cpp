@@ -55,6 +55,8 @@ private:
                                      ArrayRef<Split> Set, const ByRows &Classes,
                                      bool InVariables = false) const;
   std::vector<Split> related(ArrayRef<NodeId> Order, const ByRows &Classes);
+  std::vector<Split> apart(ArrayRef<NodeId> Order, ByRows Classes,
+                           const std::vector<bool> &Training);
   std::vector<Split> behindOne(ArrayRef<NodeId> Order, const ByRows &Classes);
   std::vector<Split> openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training) const;
@@ -360,6 +362,8 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   if (SplitTrains) {
     for (auto [F, Axis] : related(Order, Classes))
       F->Axis = Axis;
+    for (auto [F, Axis] : apart(Order, Classes, Training))
+      F->Axis = Axis;
     return true;
   }
   if (!AnySplit)
@@ -485,6 +489,49 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
   bool Good =
       Divides && (Base.size() == Grown.size() || suppose(Order, Base, Classes));
   return Good ? Found : std::vector<Split>();
+}
+
+/// Of \p Classes that are not split, those of another batch, with which most of
+/// what they lead to is spread: of the second network of a graph, say. Where
+/// what is split and they come together no tensor has rows of either.
+std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
+                                           ByRows Classes,
+                                           const std::vector<bool> &Training) {
+  erase_if(Classes, [](const auto &Class) {
+    return any_of(Class.second, [](const Feed *F) { return F->Axis >= 0; });
+  });
+  if (Classes.empty())
+    return {};
+  std::vector<Split> Found = mostWork(Order, Classes, Training, false), All;
+  std::vector<bool> OfSplit(G.size()), OfFound(G.size());
+  for (Feed &F : Feeds)
+    if (F.Axis >= 0) {
+      All.push_back({&F, F.Axis});
+      OfSplit[F.At.Node] = true;
+    }
+  for (Split Of : Found) {
+    All.push_back(Of);
+    OfFound[Of.first->At.Node] = true;
+  }
+  bool Divides = all_of(Found, [&](Split Of) {
+    int64_t Rows = sourceShape(G, Of.first->At)->Dims[Of.second];
+    return Rows < 0 || Rows % Replicas == 0;
+  });
+  auto Both =
+      Found.empty() || !Divides ? std::nullopt : suppose(Order, All, Classes);
+  if (!Both)
+    return {};
+  for (NodeId N : Order) {
+    for (Endpoint E : G.dataInputs(N)) {
+      OfSplit[N] = OfSplit[N] || OfSplit[E.Node];
+      OfFound[N] = OfFound[N] || OfFound[E.Node];
+    }
+    for (uint32_t Port = 0;
+         OfSplit[N] && OfFound[N] && Port < Both->numOutputs(N); ++Port)
+      if (Both->batchAxis({N, Port}) >= 0)
+        return {};
+  }
+  return Found;
 }
 
 /// Of feeds that all begin with one element, for the one device, say, the rows
