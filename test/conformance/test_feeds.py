@@ -281,6 +281,23 @@ def test_numbers_of_another_network(model, shapes, split, replicas):
     assert any(name.startswith("lengths/split") for name in names) == split, sorted(names)
 
 
+def positions(b: Builder):
+    """Twelve sequences of a length that is not known, to which positions are added, as GPT-2 has them."""
+    x = tf1.placeholder(b.dtype, [BATCH, None, 4], "x")
+    at = tf.gather(tf.tanh(b.constant("table", [9, 4], 0.3)), tf.range(tf.shape(x)[1]))
+    for _ in range(20):
+        at = tf.sin(at)
+    h = tf.tanh(tf.tensordot(x + at, b.variable("w", [4, 3]), 1))
+    descend(b, b.loss(tf.reduce_mean(tf.square(h)) * b.per))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_sequences_with_positions(replicas):
+    path = compare.export(Spec("positions"), positions)
+    out = compare.same_steps(path, Options(replicas, extra=("--verify-output",)), with_shapes([7, 4]))
+    assert any(node.name.startswith("x/split") for node in harness.read_meta(out).graph_def.node)
+
+
 # --- Sizes in shapes, beside others that are not known. ---
 
 

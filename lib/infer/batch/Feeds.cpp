@@ -500,7 +500,8 @@ std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
   erase_if(Classes, [](const auto &Class) {
     return any_of(Class.second, [](const Feed *F) { return F->Axis >= 0; });
   });
-  if (Classes.empty())
+  // Without updates all is taken for training.
+  if (Classes.empty() || all_of(Training, [](bool Is) { return Is; }))
     return {};
   std::vector<Split> Found = mostWork(Order, Classes, Training, false), All;
   std::vector<bool> OfSplit(G.size()), OfFound(G.size());
@@ -557,7 +558,8 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
 
 /// Of feeds that begin with a number, as `[features, batch]` does, the one axis
 /// that is open, if all that train have one and it may be that of the batch.
-/// Not if the first axis, which is the batch more often, spreads as much.
+/// Not if the first axis, which is the batch more often, spreads nearly as
+/// much: along steps of time, positions are, too.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -581,7 +583,7 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
   if (Classes.size() > 1)
     First = mostWork(Order, Classes, Training, /*InVariables=*/false);
   auto Else = First.empty() ? std::nullopt : suppose(Order, First, Classes);
-  return Else && elementsOfBatch(*Else, Order, Training) >=
+  return Else && 2 * elementsOfBatch(*Else, Order, Training) >=
                      elementsOfBatch(*Supposed, Order, Training)
              ? std::vector<Split>()
              : Open;
