@@ -298,6 +298,26 @@ def test_sequences_with_positions(replicas):
     assert any(node.name.startswith("x/split") for node in harness.read_meta(out).graph_def.node)
 
 
+def dilated(b: Builder):
+    """Of a dilated convolution, as TensorFlow 1 writes it, the pixels that have a label: all sizes are numbers."""
+    x, y = tf1.placeholder(b.dtype, [BATCH, 6, 7, 2], "x"), tf1.placeholder(b.dtype, [BATCH, 6, 7], "y")
+    h = tf.nn.conv2d(x, b.variable("w", [3, 3, 2, 3]), 1, "SAME")
+    h = tf.space_to_batch(h, [2, 2], [[2, 2], [2, 3]])
+    h = tf.nn.conv2d(h, b.variable("v", [3, 3, 3, 1]), 1, "VALID")
+    pixels = tf.reshape(tf1.batch_to_space_nd(h, [2, 2], [[0, 0], [0, 1]]), [-1, 1])
+    labels = tf.reshape(y, [-1])
+    at = tf.squeeze(tf.where(labels > 0), 1)
+    error = tf.gather(pixels, at, name="picked")[:, 0] - tf.gather(labels, at)
+    descend(b, b.loss(tf.reduce_sum(tf.square(error)) * 1e-3))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_dilated_pixels_are_spread(replicas):
+    path = compare.export(Spec("dilated"), dilated)
+    out = compare.same_steps(path, Options(replicas, extra=("--verify-output",)), with_shapes([6, 7, 2], [6, 7]))
+    assert "replica_1/picked" in {node.name for node in harness.read_meta(out).graph_def.node}
+
+
 # --- Sizes in shapes, beside others that are not known. ---
 
 
