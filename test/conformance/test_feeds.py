@@ -249,6 +249,75 @@ def test_most_work_is_spread(replicas):
     assert not any(name.startswith("lengths/split") for name in names)
 
 
+def two_batches(b: Builder):
+    """A network over rows of unknown number, and one of its own over twelve: a generator, say, beside a critic."""
+    x, y = b.inputs([5], [])
+    z = tf1.placeholder(b.dtype, [BATCH, 4], "lengths")
+    error = tf.matmul(x, b.variable("w", [5, 1]))[:, 0] - y
+    made = tf.tanh(tf.matmul(tf.reshape(z, [BATCH, 2, 2])[:, 0], b.variable("v", [2, 3])))
+    descend(b, b.loss(b.total(tf.square(error)) + tf.reduce_mean(tf.square(made))))
+
+
+def weights_of_columns(b: Builder):
+    """They have a number that the replicas divide, and are no rows."""
+    x, y = b.inputs([6], [])
+    weights = tf1.placeholder(b.dtype, [6, 2], "lengths")
+    h = tf.matmul(x, weights * b.variable("u", [6, 2]))
+    descend(b, b.loss(b.total(tf.square(tf.matmul(h, b.variable("v", [2, 1]))[:, 0] - y))))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize(
+    "model,shapes,split", [(two_batches, ([5], [], [4]), True), (weights_of_columns, ([6], [], [2]), False)]
+)
+def test_numbers_of_another_network(model, shapes, split, replicas):
+    def data(rng, dtype):
+        rows = [BATCH, BATCH, BATCH if split else 6]
+        return tuple(rng.normal(size=[n, *s]).astype(dtype) for n, s in zip(rows, shapes))
+
+    path = compare.export(Spec(model.__name__), model)
+    out = compare.same_steps(path, Options(replicas, extra=("--verify-output",)), models_habits.batches(data, 3))
+    names = {node.name for node in harness.read_meta(out).graph_def.node}
+    assert any(name.startswith("lengths/split") for name in names) == split, sorted(names)
+
+
+def positions(b: Builder):
+    """Twelve sequences of a length that is not known, to which positions are added, as GPT-2 has them."""
+    x = tf1.placeholder(b.dtype, [BATCH, None, 4], "x")
+    at = tf.gather(tf.tanh(b.constant("table", [9, 4], 0.3)), tf.range(tf.shape(x)[1]))
+    for _ in range(20):
+        at = tf.sin(at)
+    h = tf.tanh(tf.tensordot(x + at, b.variable("w", [4, 3]), 1))
+    descend(b, b.loss(tf.reduce_mean(tf.square(h)) * b.per))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_sequences_with_positions(replicas):
+    path = compare.export(Spec("positions"), positions)
+    out = compare.same_steps(path, Options(replicas, extra=("--verify-output",)), with_shapes([7, 4]))
+    assert any(node.name.startswith("x/split") for node in harness.read_meta(out).graph_def.node)
+
+
+def dilated(b: Builder):
+    """Of a dilated convolution, as TensorFlow 1 writes it, the pixels that have a label: all sizes are numbers."""
+    x, y = tf1.placeholder(b.dtype, [BATCH, 6, 7, 2], "x"), tf1.placeholder(b.dtype, [BATCH, 6, 7], "y")
+    h = tf.nn.conv2d(x, b.variable("w", [3, 3, 2, 3]), 1, "SAME")
+    h = tf.space_to_batch(h, [2, 2], [[2, 2], [2, 3]])
+    h = tf.nn.conv2d(h, b.variable("v", [3, 3, 3, 1]), 1, "VALID")
+    pixels = tf.reshape(tf1.batch_to_space_nd(h, [2, 2], [[0, 0], [0, 1]]), [-1, 1])
+    labels = tf.reshape(y, [-1])
+    at = tf.squeeze(tf.where(labels > 0), 1)
+    error = tf.gather(pixels, at, name="picked")[:, 0] - tf.gather(labels, at)
+    descend(b, b.loss(tf.reduce_sum(tf.square(error)) * 1e-3))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_dilated_pixels_are_spread(replicas):
+    path = compare.export(Spec("dilated"), dilated)
+    out = compare.same_steps(path, Options(replicas, extra=("--verify-output",)), with_shapes([6, 7, 2], [6, 7]))
+    assert "replica_1/picked" in {node.name for node in harness.read_meta(out).graph_def.node}
+
+
 # --- Sizes in shapes, beside others that are not known. ---
 
 
@@ -418,6 +487,30 @@ def old_dropout(b: Builder):
     descend(b, b.loss(b.total(tf.square(error))))
 
 
+def training_dropout(b: Builder):
+    """The rate is read where one trains, as tf.layers.dropout does."""
+    x, y = b.inputs([5], [])
+    keep = tf1.placeholder(b.dtype, name="lengths")
+    training = tf1.placeholder_with_default(True, [])
+    h = tf.tanh(tf.matmul(x, b.variable("w", [5, 4])))
+    h = tf1.cond(training, lambda: tf1.nn.dropout(h, rate=1 - keep), lambda: tf.identity(h))
+    error = tf.matmul(h, b.variable("v", [4, 1]))[:, 0] - y
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def bounded(b: Builder):
+    """How often a loop turns."""
+    x, y = b.inputs([5], [])
+    turns = tf1.placeholder(b.dtype, name="lengths")
+    w = b.variable("w", [5, 5])
+
+    def turn(i, h):
+        return i + 1, tf.tanh(tf.matmul(h, w))
+
+    _, h = tf1.while_loop(lambda i, h: i < turns, turn, (tf.zeros([], b.dtype), x))
+    descend(b, b.loss(b.total(tf.square(tf.reduce_sum(h, axis=1) - y))))
+
+
 def weighted(b: Builder):
     """Rows with weights, or a weight of all: nothing tells."""
     x, y = b.inputs([5], [])
@@ -451,7 +544,7 @@ def same_but_for(path, options, batches, expected):
     return out
 
 
-@pytest.mark.parametrize("model", [dropout, old_dropout], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [dropout, old_dropout, training_dropout], ids=lambda model: model.__name__)
 @pytest.mark.parametrize("replicas", [2, 3])
 def test_rate_of_dropout(model, replicas):
     """It is a scalar, and nothing else can be fed; with a rate that keeps all, the steps are the same."""
@@ -467,6 +560,12 @@ def test_rate_of_dropout(model, replicas):
 def test_rate_of_learning():
     path = compare.export(Spec("of_a_rate"), of_a_rate)
     compare.same_steps(path, Options(2, extra=("--verify-output",)), with_number(0.1))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_number_of_turns(replicas):
+    path = compare.export(Spec("bounded"), bounded)
+    compare.same_steps(path, Options(replicas, extra=("--verify-output",)), with_number(2.0))
 
 
 def test_unknown_rank():

@@ -103,6 +103,12 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
         Work.push_back({U.User, 0});
         return;
       }
+      if (Op == op::Switch || Op == op::Merge) { // of a cond, or of a loop
+        for (uint32_t Port = 0; Port < (Op == op::Switch ? 2 : 1); ++Port)
+          if (!is_contained(Work, Endpoint{U.User, Port}))
+            Work.push_back({U.User, Port});
+        return;
+      }
       if (!Compares && !Broadcasts(Op)) {
         // A stack has what a gradient multiplies by.
         IsOther |= Op != op::Shape && Op != op::StackPushV2;
@@ -113,8 +119,7 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
         Work.push_back({U.User, 0});
         return;
       }
-      if (Broadcasts(Op))
-        Larger.push_back({U.User, 0});
+      Larger.push_back({U.User, 0});
       if ((Compares || Adds) && isDraw(G, Other))
         IsRate = true;
       else

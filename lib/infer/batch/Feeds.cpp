@@ -55,6 +55,8 @@ private:
                                      ArrayRef<Split> Set, const ByRows &Classes,
                                      bool InVariables = false) const;
   std::vector<Split> related(ArrayRef<NodeId> Order, const ByRows &Classes);
+  std::vector<Split> apart(ArrayRef<NodeId> Order, ByRows Classes,
+                           const std::vector<bool> &Training);
   std::vector<Split> behindOne(ArrayRef<NodeId> Order, const ByRows &Classes);
   std::vector<Split> openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training) const;
@@ -360,6 +362,8 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   if (SplitTrains) {
     for (auto [F, Axis] : related(Order, Classes))
       F->Axis = Axis;
+    for (auto [F, Axis] : apart(Order, Classes, Training))
+      F->Axis = Axis;
     return true;
   }
   if (!AnySplit)
@@ -487,6 +491,50 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
   return Good ? Found : std::vector<Split>();
 }
 
+/// Of \p Classes that are not split, those of another batch, with which most of
+/// what they lead to is spread: of the second network of a graph, say. Where
+/// what is split and they come together no tensor has rows of either.
+std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
+                                           ByRows Classes,
+                                           const std::vector<bool> &Training) {
+  erase_if(Classes, [](const auto &Class) {
+    return any_of(Class.second, [](const Feed *F) { return F->Axis >= 0; });
+  });
+  // Without updates all is taken for training.
+  if (Classes.empty() || all_of(Training, [](bool Is) { return Is; }))
+    return {};
+  std::vector<Split> Found = mostWork(Order, Classes, Training, false), All;
+  std::vector<bool> OfSplit(G.size()), OfFound(G.size());
+  for (Feed &F : Feeds)
+    if (F.Axis >= 0) {
+      All.push_back({&F, F.Axis});
+      OfSplit[F.At.Node] = true;
+    }
+  for (Split Of : Found) {
+    All.push_back(Of);
+    OfFound[Of.first->At.Node] = true;
+  }
+  bool Divides = all_of(Found, [&](Split Of) {
+    int64_t Rows = sourceShape(G, Of.first->At)->Dims[Of.second];
+    return Rows < 0 || Rows % Replicas == 0;
+  });
+  auto Both =
+      Found.empty() || !Divides ? std::nullopt : suppose(Order, All, Classes);
+  if (!Both)
+    return {};
+  for (NodeId N : Order) {
+    for (Endpoint E : G.dataInputs(N)) {
+      OfSplit[N] = OfSplit[N] || OfSplit[E.Node];
+      OfFound[N] = OfFound[N] || OfFound[E.Node];
+    }
+    for (uint32_t Port = 0;
+         OfSplit[N] && OfFound[N] && Port < Both->numOutputs(N); ++Port)
+      if (Both->batchAxis({N, Port}) >= 0)
+        return {};
+  }
+  return Found;
+}
+
 /// Of feeds that all begin with one element, for the one device, say, the rows
 /// behind it: equally many of all, which may be rows of the batch.
 std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
@@ -510,7 +558,8 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
 
 /// Of feeds that begin with a number, as `[features, batch]` does, the one axis
 /// that is open, if all that train have one and it may be that of the batch.
-/// Not if the first axis, which is the batch more often, spreads as much.
+/// Not if the first axis, which is the batch more often, spreads nearly as
+/// much: along steps of time, positions are, too.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -534,7 +583,7 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
   if (Classes.size() > 1)
     First = mostWork(Order, Classes, Training, /*InVariables=*/false);
   auto Else = First.empty() ? std::nullopt : suppose(Order, First, Classes);
-  return Else && elementsOfBatch(*Else, Order, Training) >=
+  return Else && 2 * elementsOfBatch(*Else, Order, Training) >=
                      elementsOfBatch(*Supposed, Order, Training)
              ? std::vector<Split>()
              : Open;

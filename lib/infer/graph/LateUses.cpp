@@ -175,7 +175,7 @@ bool Finder::copies(NodeId N) const {
 /// Whether the user of \p U passes on what it takes.
 bool Finder::isView(Use U) const {
   StringRef Op = G.opName(U.User);
-  if (!passesMemoryOn(Op) || copies(U.User))
+  if (!passesMemoryOn(G, U.User) || copies(U.User))
     return false;
   if (Op == op::Split)
     return U.Index == 1;

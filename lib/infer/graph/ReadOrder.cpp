@@ -154,7 +154,7 @@ void OpenReads::addReaders(NodeId Var) {
           Updates.push_back(U.User);
       } else if (isControlFlow(U.User)) {
         return;
-      } else if (passesMemoryOn(G.opName(U.User)) && U.Index == 0) {
+      } else if (passesMemoryOn(G, U.User) && U.Index == 0) {
         if (Views.insert(U.User).second)
           Work.push_back(U.User);
       } else {

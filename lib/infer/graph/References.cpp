@@ -12,7 +12,17 @@ using namespace llvm;
 
 namespace graft {
 
-bool passesMemoryOn(StringRef Op) {
+/// Whether the Transpose \p N leaves the axes as they are.
+static bool movesNoAxis(const Graph &G, NodeId N) {
+  auto Axes = constValue(G, G.input(N, 1).Node);
+  return Axes && Axes->HasInts && all_of(enumerate(Axes->Ints), [](auto Axis) {
+           return Axis.value() == static_cast<int64_t>(Axis.index());
+         });
+}
+
+bool passesMemoryOn(const Graph &G, NodeId N) {
+  if (G.isOp(N, op::Transpose))
+    return movesNoAxis(G, N);
   static constexpr StringLiteral Ops[] = {
       op::Identity,      op::IdentityN,     op::Switch,
       op::Merge,         op::Enter,         op::Exit,
@@ -21,7 +31,7 @@ bool passesMemoryOn(StringRef Op) {
       op::Bitcast,       op::CheckNumerics, op::EnsureShape,
       op::Slice,         op::StridedSlice,  op::Split,
       op::SplitV,        op::Unpack,        op::PlaceholderWithDefault};
-  return is_contained(Ops, Op);
+  return is_contained(Ops, G.opName(N));
 }
 
 void LateReads::add(NodeId Var) {
@@ -55,7 +65,7 @@ NodeId LateReads::lateView(NodeId Read,
     if (Late)
       return View;
     G.forEachUse(View, [&](Use U) {
-      if (G.isData(U) && !isLate(U.User) && passesMemoryOn(G.opName(U.User)) &&
+      if (G.isData(U) && !isLate(U.User) && passesMemoryOn(G, U.User) &&
           Seen.insert(U.User).second && !(Copies && Copies(U.User)))
         Views.push_back(U.User);
     });

@@ -18,8 +18,9 @@
 
 namespace graft {
 
-/// Whether \p Op may pass on the memory of its first input.
-bool passesMemoryOn(llvm::StringRef Op);
+/// Whether \p N may pass on the memory of its first input: a Transpose that
+/// moves no axis does, too.
+bool passesMemoryOn(const Graph &G, NodeId N);
 
 /// What runs after an update of some reference variables.
 class LateReads {

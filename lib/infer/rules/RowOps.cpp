@@ -40,9 +40,33 @@ static void blocks(SizeContext &C) {
   DimId Blocks = C.number(0, Count);
   List[0] = C.isOp(op::SpaceToBatchND) ? C.product(1, List[0], Blocks)
                                        : C.quotient(1, List[0], Blocks);
-  for (size_t I = 1; I <= Block->size(); ++I)
-    List[I] = C.slotFrom(1 + I, List[I]);
+  // What is added to both ends, or cut off: [block axes, 2].
+  auto Ends = constValue(C.G, C.G.input(C.N, 2).Node);
+  bool HasEnds =
+      Ends && Ends->HasInts && Ends->Ints.size() == 2 * Block->size();
+  bool Joins = C.isOp(op::BatchToSpaceND);
+  for (size_t I = 1; I <= Block->size(); ++I) {
+    int64_t Size = C.plainNumber(List[I]), Each = (*Block)[I - 1], To = 0;
+    if (HasEnds && Size > 0 && Size < INT32_MAX && Each < INT32_MAX) {
+      int64_t More = Ends->Ints[2 * I - 2] + Ends->Ints[2 * I - 1];
+      To = Joins ? Size * Each - More : Size + More;
+      if (!Joins)
+        To = To % Each == 0 ? To / Each : 0;
+    }
+    List[I] = To > 0 ? C.number(1 + I, To) : C.slotFrom(1 + I, List[I]);
+  }
   C.setShape(0, List);
+  // A number of rows that is found to be that of the batch in blocks is so
+  // before, too: it is in the shape that a gradient gets back.
+  auto Rows = C.Table.sym(C.out(0)->front());
+  if (!Rows || !Rows->isLocal() || C.Table.hasSym(X->front()) ||
+      C.Table.number(X->front()) == UnknownSize)
+    return;
+  if (Joins ? MulOverflow(Rows->C, Count, Rows->C) : Rows->C % Count != 0)
+    return;
+  if (!Joins)
+    Rows->C /= Count;
+  C.Table.assign(X->front(), *Rows);
 }
 
 /// A cell reads the input and the state before, [rows, units]. \p OverTime it
