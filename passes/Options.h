@@ -99,8 +99,8 @@ struct FuseReductionsOptions : PassOptions {
   Option<uint64_t> BucketBytes{
       *this, "bucket-bytes",
       "Reduce gradients in buckets of at most that many bytes, such as 64M, "
-      "which ipu-multi-worker takes if nothing is said; 0: by the groups of "
-      "variables only"};
+      "which workers with a graph each take if nothing is said; 0: by the "
+      "groups of variables only"};
 };
 
 struct InlineFunctionsOptions : PassOptions {

@@ -126,8 +126,9 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   if (!IsTpu && (!O.Builder || O.Assign.Compressor.isGiven()))
     P.add(createCompressReductionsPass());
   FuseReductionsOptions Fuse = O.Fuse;
-  // What a collective of processes costs are its messages.
-  if (Workers && !Fuse.BucketBytes.isGiven())
+  // What processes pay for are messages, and for large tensors, too, more than
+  // for a copy.
+  if ((Workers || (O.BetweenGraphs && !O.Async)) && !Fuse.BucketBytes.isGiven())
     Fuse.BucketBytes = WorkerBucketBytes;
   if (!IsTpu &&
       (!O.isPlain() || Fuse.BucketBytes != 0 || O.Assign.GroupSize.isGiven()))

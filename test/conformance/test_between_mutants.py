@@ -62,14 +62,10 @@ def count(metas):
 
 def not_sent(metas):
     """The worker does not run what it has to send."""
-    for name in nodes(metas[1], lambda n: n.attr["_graft_part"].s == b"name"):
-        kept = [i for i in name.input if not (i.startswith("^") and i.endswith("_to_0/put"))]
-        del name.input[:]
-        name.input.extend(kept)
-    for end in nodes(metas[1], lambda n: "/end_name_" in n.name):
-        kept = [i for i in end.input if not i.endswith("_to_0/put")]
-        del end.input[:]
-        end.input.extend(kept)
+    for node in nodes(metas[1], lambda n: any(i.endswith("_to_0/put") for i in n.input)):
+        kept = [i for i in node.input if not i.endswith("_to_0/put")]
+        del node.input[:]
+        node.input.extend(kept)
 
 
 def private(metas):

@@ -274,6 +274,53 @@ def test_when_a_session_may_be_prepared(tmp_path):
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+def crossing(meta, name):
+    """What a run of a name sends from task to task."""
+    nodes, seen, work, found = {n.name: n for n in meta.graph_def.node}, set(), [name], set()
+    task = lambda node: re.sub("/device:.*", "", node.device)
+    while work:
+        node = nodes[work.pop()]
+        if node.name in seen:
+            continue
+        seen.add(node.name)
+        for source in node.input:
+            origin = nodes[source.lstrip("^").split(":")[0]]
+            work.append(origin.name)
+            if task(origin) != task(node):
+                found.add((source, task(node)))
+    return found
+
+
+@pytest.mark.parametrize("model,to_chief", [("linear", 3), ("mlp_adam", 5)])
+def test_what_crosses_tasks(model, to_chief):
+    """A step of a worker with copies of variables is three tensors and ends to the chief's task and three from there,
+    however many variables there are: its gradients, the end of its updates and whether it was killed; the number of the
+    run, the sums, and the end. The powers of Adam's betas can be fetched alone, so that they end alone."""
+    meta = harness.read_meta(rewrite(harness.export(Spec(model, "resource")), 2, 0, "all-reduce")[1])
+    found = crossing(meta, "train_op")
+    assert collections.Counter(to for _, to in found) == {"/job:worker/task:0": to_chief, "/job:worker/task:1": 3}, found
+    # A runtime puts a Switch where its data is made, and removes an Identity between tasks.
+    nodes = {n.name: n for n in meta.graph_def.node}
+    for node in meta.graph_def.node:
+        if node.op == "Switch" and "/refresh" in node.name:
+            assert nodes[node.input[0].split(":")[0]].device == node.device
+
+
+def test_a_copy_is_read_when_it_is_right(tmp_path):
+    """That the chief has begun the run is not enough for a copy, which a run that was cut short may have written."""
+    path = harness.export(Spec("mlp_adam", "resource"))
+    files = rewrite(path, 2, 0, "all-reduce")
+    meta = harness.read_meta(files[1])
+    read = next(n for n in meta.graph_def.node if n.op == "ReadVariableOp" and "^between/refresh/either" in n.input)
+    kept = [i.replace("^between/refresh/either", "^between/joins") for i in read.input]
+    del read.input[:]
+    read.input.extend(kept)
+    early = tmp_path / "early.meta"
+    early.write_bytes(meta.SerializeToString())
+    ran = certify([files[0], str(early)], path)
+    assert ran.returncode == 1 and f"node '{read.name}'" in ran.stderr and "may read a variable before" in ran.stderr, ran.stderr
+
+
 def test_only_a_name_that_writes_copies_sets_them_right():
     """A loss that is fetched with the step would undo the step, where it takes a message of its own."""
     path = compare.export(Spec("loss_weighted"), models_habits.HABITS["loss_weighted"].build)

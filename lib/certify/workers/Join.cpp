@@ -103,11 +103,11 @@ std::pair<unsigned, NodeId> WorkersJoin::waitsFor(unsigned File,
       break;
     unsigned From = 0;
     NodeId Put = sender(*It, From).Node;
-    ArrayRef<Endpoint> Controls = Files[From].G.controlInputs(Put);
-    if (Index >= Controls.size())
+    std::vector<NodeId> Waits = Files[From].waitsOfPut(Put);
+    if (Index >= Waits.size())
       break;
     File = From;
-    N = Controls[Index].Node;
+    N = Waits[Index];
   }
   return {File, N};
 }
@@ -720,9 +720,9 @@ bool WorkersJoin::tellsEnd(unsigned File, NodeId Get, NodeId N) {
       find_if(Files[File].Gets, [&](const auto &M) { return M.Node == Get; });
   unsigned From = 0;
   NodeId Put = sender(*It, From).Node;
-  return any_of(Files[From].G.controlInputs(Put), [&](Endpoint E) {
+  return any_of(Files[From].waitsOfPut(Put), [&](NodeId Its) {
     std::vector<Endpoint> To;
-    return control(From, Put, E.Node, To) && !To.empty() &&
+    return control(From, Put, Its, To) && !To.empty() &&
            behindBranch(To.front()).Node == N;
   });
 }
@@ -762,8 +762,8 @@ bool WorkersJoin::checkName(unsigned File, NodeId N) {
   }
   // Of what has no value another worker is told that it has ended.
   if (Outputs == 0 && File != 0)
-    Runs = any_of(G.controlInputs(N), [&](Endpoint E) {
-      return F.is(E.Node, Role::Get) && tellsEnd(File, E.Node, It->second);
+    Runs = any_of(F.waitsOf(N), [&](NodeId Its) {
+      return F.is(Its, Role::Get) && tellsEnd(File, Its, It->second);
     });
   return Runs || error(File, N, "does not run the node that it stands for");
 }

@@ -177,7 +177,7 @@ public:
 
 private:
   Endpoint there(Endpoint E);
-  SmallVector<NodeId, 8> there(ArrayRef<Endpoint> Controls);
+  SmallVector<NodeId, 8> there(ArrayRef<NodeId> Controls);
   void send(Messages &Wire, const WorkerFile::Message &M,
             std::vector<bool> &IsSent);
   void write();
@@ -198,15 +198,16 @@ Endpoint WireChecker::there(Endpoint E) {
   NodeId N = Wanted.find(F.G.name(E.Node));
   if (N == NoNode) {
     N = Wanted.addNode(F.G.name(E.Node), F.G.opName(E.Node), {}, NoNode);
+    Wanted.setDevice(N, F.G.device(E.Node));
     Stubs[E.Node] = N;
   }
   return {N, E.Port};
 }
 
-SmallVector<NodeId, 8> WireChecker::there(ArrayRef<Endpoint> Controls) {
+SmallVector<NodeId, 8> WireChecker::there(ArrayRef<NodeId> Controls) {
   SmallVector<NodeId, 8> Nodes;
-  for (Endpoint E : Controls)
-    Nodes.push_back(there(E).Node);
+  for (NodeId N : Controls)
+    Nodes.push_back(there(Endpoint{N, ControlPort}).Node);
   return Nodes;
 }
 
@@ -216,15 +217,17 @@ void WireChecker::send(Messages &Wire, const WorkerFile::Message &M,
   if (IsSent[M.Node])
     return;
   IsSent[M.Node] = true;
-  ArrayRef<Endpoint> Controls = F.G.controlInputs(M.Node);
-  for (Endpoint E : Controls)
+  SmallVector<NodeId, 8> Ends, Before;
+  for (NodeId N : F.waitsOfPut(M.Node))
+    (F.is(N, Role::Put) ? Before : Ends).push_back(N);
+  for (NodeId N : Before)
     for (const WorkerFile::Message &Other : F.Puts)
-      if (Other.Node == E.Node)
+      if (Other.Node == N)
         send(Wire, Other, IsSent);
   SmallVector<Endpoint, 8> Values;
   for (Endpoint E : F.G.dataInputs(M.Node).drop_front(2))
     Values.push_back(there(E));
-  Wire.put(M.Queue, Values, there(Controls));
+  Wire.put(M.Queue, Values, there(Ends), there(Before));
 }
 
 /// Writes the exchange of what the file says that it sends and takes.
@@ -289,19 +292,18 @@ void WireChecker::write() {
     if (End == NoNode)
       continue;
     // What it adds itself comes after that.
-    SmallVector<Endpoint, 8> Controls;
-    for (Endpoint E : F.G.controlInputs(End))
-      if (F.is(E.Node, Role::Put) || F.is(E.Node, Role::Get) ||
-          F.G.name(E.Node).ends_with("/back") ||
-          F.G.name(E.Node).starts_with(F.Scope + "/same_"))
-        Controls.push_back(E);
+    SmallVector<NodeId, 8> Controls;
+    for (NodeId N : F.waitsOf(End))
+      if (F.is(N, Role::Put) || F.is(N, Role::Get) ||
+          F.G.name(N).ends_with("/back") ||
+          F.G.name(N).starts_with(F.Scope + "/same_"))
+        Controls.push_back(N);
     // A run is over when what it took for others is back.
     for (const WorkerFile::Message &M : F.Gets)
       if (NodeId Back = F.wire(M.Queue.Name + "/back");
-          Back != NoNode &&
-          is_contained(Controls, Endpoint{M.Node, ControlPort}) &&
-          !is_contained(Controls, Endpoint{Back, ControlPort}))
-        Controls.push_back({Back, ControlPort});
+          Back != NoNode && is_contained(Controls, M.Node) &&
+          !is_contained(Controls, Back))
+        Controls.push_back(Back);
     Wire.end(I, there(Controls), Copies("refresh_name_" + Of));
   }
   if (F.wire("close") != NoNode)

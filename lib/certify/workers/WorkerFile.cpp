@@ -12,7 +12,10 @@
 
 #include "tensorflow/core/framework/function.pb.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSwitch.h"
+
+#include <functional>
 
 using namespace llvm;
 
@@ -112,7 +115,7 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
   std::vector<NodeId> Work;
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && talks() &&
-        (is(N, Role::Name) || is(N, Role::Put) || is(N, Role::Get)))
+        (is(N, Role::Name) || is(N, Role::Put) || is(N, Role::Get) || isEnd(N)))
       Work.push_back(N);
   // Rows that are fetched keep their node, which waits for messages.
   for (size_t I = 0, End = Work.size(); I < End; ++I)
@@ -129,6 +132,46 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
     for (Endpoint E : G.inputs(N))
       Work.push_back(E.Node);
   }
+}
+
+bool WorkerFile::isEnd(NodeId N) const {
+  StringRef Name = G.name(N);
+  return is(N, Role::Wire) && Name.consume_front(Scope) &&
+         Name.starts_with("/end_name_");
+}
+
+std::vector<NodeId> WorkerFile::waitsOfPut(NodeId Put) const {
+  StringRef Queue = G.name(Put);
+  Queue.consume_back("/put");
+  NodeId Ends = G.find((Queue + "/ends").str());
+  std::vector<NodeId> Result;
+  for (Endpoint E : G.controlInputs(Put))
+    if (E.Node == Ends && is(Ends, Role::Wire) && G.isOp(Ends, op::NoOp))
+      for (Endpoint End : G.controlInputs(Ends))
+        Result.push_back(End.Node);
+    else
+      Result.push_back(E.Node);
+  return Result;
+}
+
+std::vector<NodeId> WorkerFile::waitsOf(NodeId N) const {
+  std::vector<NodeId> Result;
+  DenseSet<NodeId> Seen;
+  std::function<void(NodeId)> Add = [&](NodeId At) {
+    for (Endpoint E : G.controlInputs(At)) {
+      if (!Seen.insert(E.Node).second)
+        continue;
+      Result.push_back(E.Node);
+      StringRef Name = G.name(E.Node);
+      bool Only = is(E.Node, Role::Wire) && G.isOp(E.Node, op::NoOp) &&
+                  Name.consume_front(Scope) &&
+                  Name.starts_with("/all_of_name_");
+      if (Only || isEnd(E.Node))
+        Add(E.Node);
+    }
+  };
+  Add(N);
+  return Result;
 }
 
 const tensorflow::FunctionDef *WorkerFile::function(StringRef Name) const {

@@ -67,16 +67,30 @@ struct WorkerFile {
     return It == ByName.end() ? NoNode : It->second;
   }
   bool talks() const { return Number != NoNode; }
+  /// Whether \p N says that a run of a name is over.
+  bool isEnd(NodeId N) const;
   /// The node called \p Name of the exchange of messages, or NoNode.
   NodeId wire(const llvm::Twine &Name) const {
     return G.find((Scope + "/" + Name).str());
   }
+  /// The number of the run where what is kept about runs is, from which
+  /// Number is made when the copies of a worker are right.
+  NodeId run() const {
+    NodeId Joins = wire("joins");
+    return Joins == NoNode ? Number : Joins;
+  }
   /// Whether \p N is the number of the run, here or in another task.
   bool isNumber(NodeId N) const {
-    return N == Number ||
+    return N == Number || (talks() && N == run()) ||
            (is(N, Role::Wire) && G.isOp(N, op::Identity) &&
-            G.node(N).NumData == 1 && G.input(N, 0) == Endpoint{Number, 0});
+            G.node(N).NumData == 1 && G.input(N, 0) == Endpoint{run(), 0});
   }
+  /// Of a message, the nodes whose ends \p Put sends, in order, and what is
+  /// sent before it.
+  std::vector<NodeId> waitsOfPut(NodeId Put) const;
+  /// All that \p N waits for by control edges, also by what of the exchange of
+  /// messages only waits.
+  std::vector<NodeId> waitsOf(NodeId N) const;
   /// What reads \p N: the input by which it reads a variable, or -1.
   int readsVariable(NodeId N) const;
 

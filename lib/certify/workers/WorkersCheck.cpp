@@ -136,10 +136,8 @@ bool WorkersChecker::checkNames() {
       Runs.push_back(cone(F, N));
       // A name waits for all that it sends and takes, and for nothing else.
       bool Ends = false, Talks = false;
-      auto Waits = [&](NodeId For) {
-        return is_contained(File.G.controlInputs(N),
-                            Endpoint{For, ControlPort});
-      };
+      std::vector<NodeId> All = File.waitsOf(N);
+      auto Waits = [&](NodeId For) { return is_contained(All, For); };
       for (const auto &M : File.Puts)
         if (Runs.back()[M.Node]) {
           Sent[M.Queue.Name] = F;
@@ -159,15 +157,14 @@ bool WorkersChecker::checkNames() {
                              "'");
         }
       for (Endpoint E : File.G.controlInputs(N)) {
-        StringRef End = File.G.name(E.Node);
-        Ends |= File.is(E.Node, Role::Wire) &&
-                End.consume_front(File.Scope + "/end_name_") &&
-                all_of(File.G.controlInputs(N), [&](Endpoint Other) {
-                  bool IsMessage = File.is(Other.Node, Role::Put) ||
-                                   File.is(Other.Node, Role::Get);
-                  return !IsMessage ||
-                         is_contained(File.G.controlInputs(E.Node), Other);
-                });
+        if (!File.isEnd(E.Node))
+          continue;
+        std::vector<NodeId> Before = File.waitsOf(E.Node);
+        Ends |= all_of(All, [&](NodeId Other) {
+          bool IsMessage =
+              File.is(Other, Role::Put) || File.is(Other, Role::Get);
+          return !IsMessage || is_contained(Before, Other);
+        });
       }
       if (Talks && !Ends)
         Good = error(F, N, "does not say when its messages are through");
@@ -248,8 +245,7 @@ bool WorkersChecker::checkNumbers(StringRef Name,
       continue;
     NodeId Same = Files[0].wire("same_" + Twine(Number) + "_" + Twine(From));
     std::vector<Endpoint> Are = sameNumbers(Files[0], Number, From);
-    if (!is_contained(Files[0].G.controlInputs(Run),
-                      Endpoint{Same, ControlPort}) ||
+    if (!is_contained(Files[0].waitsOf(Run), Same) ||
         any_of(Keys, [&](Endpoint E) { return !is_contained(Are, E); }))
       Good = error(0, Run,
                    "takes messages of worker " + Twine(From) +
@@ -382,22 +378,36 @@ bool WorkersChecker::checkBegun() {
     const WorkerFile &File = Files[F];
     if (!File.talks())
       continue;
-    std::vector<bool> Begun(File.G.size());
-    std::vector<NodeId> Work{File.Number};
-    while (!Work.empty()) {
-      NodeId N = Work.back();
-      Work.pop_back();
-      if (Begun[N])
+    auto AllAfter = [&](NodeId First) {
+      std::vector<bool> Result(File.G.size());
+      std::vector<NodeId> Work{First};
+      while (!Work.empty()) {
+        NodeId N = Work.back();
+        Work.pop_back();
+        if (Result[N])
+          continue;
+        Result[N] = true;
+        File.G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
+      }
+      return Result;
+    };
+    // Its own variables are right when the number says so.
+    std::vector<bool> Begun = AllAfter(File.run()),
+                      Right = AllAfter(File.Number);
+    auto Own = jobAndTask(File.Own);
+    for (NodeId N = 0; N < File.G.size(); ++N) {
+      int Input =
+          File.InRun[N] && !File.is(N, Role::Wire) ? File.readsVariable(N) : -1;
+      if (Input < 0)
         continue;
-      Begun[N] = true;
-      File.G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
-    }
-    for (NodeId N = 0; N < File.G.size(); ++N)
-      if (File.InRun[N] && !Begun[N] && !File.is(N, Role::Wire) &&
-          File.readsVariable(N) >= 0)
+      NodeId Var =
+          File.Vars.variableOf(File.G.input(N, static_cast<unsigned>(Input)));
+      auto Task = Var == NoNode ? std::nullopt : jobAndTask(File.G.device(Var));
+      if (!(Task && Task != Own ? Begun : Right)[N])
         Good = error(F, N,
                      "may read a variable before the chief has begun the "
                      "run");
+    }
   }
   return Good;
 }

@@ -229,8 +229,7 @@ void Cutter::send(unsigned M, ArrayRef<NodeId> After) {
       Ends.push_back(Channels[C].From.Node);
     else
       Values.push_back(Channels[C].From);
-  Ends.append(After.begin(), After.end());
-  Sent[M] = Wire->put(All[M].Queue, Values, Ends);
+  Sent[M] = Wire->put(All[M].Queue, Values, Ends, After);
 }
 
 void Cutter::receive(unsigned M) {

@@ -147,7 +147,7 @@ void Cutter::writeName(unsigned Number) {
       else
         Sends.push_back(E);
     for (unsigned M : R.Values)
-      Sent[M] = Wire->put(All[M].Queue, Sends, End);
+      Sent[M] = Wire->put(All[M].Queue, Sends, End, {});
   }
   for (unsigned M : R.Messages) {
     if (All[M].Target == Mine) {
@@ -168,7 +168,7 @@ void Cutter::writeName(unsigned Number) {
   }
   erase(Waits, NoNode);
   if (!Waits.empty()) {
-    Waits.push_back(Wire->end(Number, Waits, writtenBy(N)));
+    Waits = {Wire->end(Number, Waits, writtenBy(N))};
     if (NodeId Here = Wire->here(); Here != NoNode)
       Waits.push_back(Here);
   }

@@ -464,8 +464,7 @@ Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
 
 /// The number of the run that the chief has begun. A worker whose last run did
 /// not end takes part in that of the chief once more, unless that is closed.
-Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked,
-                                ArrayRef<OwnCopy> Copies) {
+Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
   MessageQueue Q = beginQueue(P.Mine);
@@ -490,6 +489,7 @@ Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked,
   CutShort = {of("is_again", op::Greater,
                  inputsOf({{Was, 0}, {OwnZero, 0}}, Opened), P.Own),
               0};
+  OwnOpen = {Was, 0};
   NodeId Choice = of("choice", op::Switch, {{Before, 0}, CutShort}, P.Home);
   Endpoint Old{of("taken_part", op::Identity, Endpoint{Choice, 1}, P.Home), 0};
   NodeId Two = ints("two", 2, P.Home);
@@ -521,19 +521,25 @@ Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked,
     Done.push_back(mark(M, {Below, 0}));
   NodeId All = of("all_told", op::Identity, inputsOf(Old, Done), P.Home);
   Started.push_back(merge("either", {Choice, 0}, {All, 0}, P.Home));
-  return refresh("refresh", Result, CutShort, {}, Copies);
+  return Result;
 }
 
 void Messages::begin(unsigned Names, ArrayRef<MessageQueue> Marked,
                      ArrayRef<OwnCopy> Copies) {
   if (P.Mine == 0) {
-    Number = Low = chiefBegins(Names, Marked);
+    Number = Run = Low = chiefBegins(Names, Marked);
   } else {
-    Number = workerBegins(Marked, Copies);
+    Number = Run = workerBegins(Marked);
     NodeId Space = ints("spacing", Spacing, P.Home);
-    NodeId Part = of("part", op::FloorMod, {Number, {Space, 0}}, P.Home);
-    Low = {of("number_begin", op::Sub, {Number, {Part, 0}}, P.Home), 0};
+    // First goes out what all else on this worker waits for.
+    NodeId Part = of("part", op::FloorMod,
+                     inputsOf({Run, {Space, 0}}, Started.back()), P.Home);
+    Low = {of("number_begin", op::Sub, {Run, {Part, 0}}, P.Home), 0};
   }
+  // A runtime has a Switch where its data is made, and no Identity to bring it
+  // elsewhere.
+  if (!Copies.empty())
+    Number = refresh("refresh", OwnOpen, CutShort, {Run.Node}, Copies);
   G.setStringAttr(Number.Node, PartAttr, part::Number);
   G.setIntAttr(Number.Node, WorkerAttr, P.Mine);
   G.setIntAttr(Number.Node, WorkersAttr, P.Workers);
@@ -553,7 +559,7 @@ static std::string onDevice(StringRef Name, StringRef Device) {
 Endpoint Messages::on(StringRef Device, Endpoint Which) {
   if (Device == G.device(Which.Node))
     return Which;
-  bool IsNumber = Which == Number;
+  bool IsNumber = Which == Run;
   std::string Name = onDevice(IsNumber ? "number" : "number_begin", Device);
   auto [It, New] = Known.try_emplace(Name);
   if (New) {
@@ -579,10 +585,35 @@ Endpoint Messages::highOn(StringRef Device) {
 
 NodeId Messages::numberNear(StringRef Device) const {
   auto Task = jobAndTask(Device);
+  if (Number != Run && (!Task || Task == jobAndTask(P.Own)))
+    return Number.Node;
   for (NodeId N : Brought)
     if (Task && jobAndTask(G.device(N)) == Task)
       return N;
-  return Number.Node;
+  return Run.Node;
+}
+
+/// \p Nodes that something on \p Device waits for, with one in the place of
+/// several that are in the same other task.
+SmallVector<NodeId, 8> Messages::together(const Twine &Name,
+                                          ArrayRef<NodeId> Nodes,
+                                          StringRef Device) {
+  SmallVector<NodeId, 8> Here;
+  std::map<std::string, SmallVector<NodeId, 8>> There; // By task.
+  for (NodeId N : Nodes) {
+    auto Task = jobAndTask(G.device(N));
+    if (!Task || Task == jobAndTask(Device))
+      Here.push_back(N);
+    else if (!is_contained(There[*Task], N))
+      There[*Task].push_back(N);
+  }
+  for (const auto &[Task, Its] : There) {
+    StringRef On = G.device(Its.front());
+    Here.push_back(Its.size() == 1 ? Its.front()
+                                   : add(onDevice(Name.str(), On), op::NoOp,
+                                         inputsOf({}, Its), {}, On.str()));
+  }
+  return Here;
 }
 
 NodeId Messages::end(unsigned Name, ArrayRef<NodeId> After,
@@ -593,11 +624,13 @@ NodeId Messages::end(unsigned Name, ArrayRef<NodeId> After,
     All.push_back(insert("begin_name_" + Of, state(),
                          ints("begun_" + Of, keyBegun(Name), P.Home), Number,
                          {}, P.Home));
+    All = together("all_of_name_" + Of, All, P.Home);
     return insert("end_name_" + Of, state(),
                   ints("ended_" + Of, keyEnded(Name), P.Home), Number, All,
                   P.Home);
   }
   All.append(Started.begin(), Started.end());
+  All = together("all_of_name_" + Of, All, P.Own);
   Endpoint Refreshed =
       refresh("refresh_name_" + Of, Number, CutShort, All, Copies);
   if (!Copies.empty())
@@ -633,10 +666,17 @@ NodeId Messages::close() {
 //===----------------------------------------------------------------------===//
 
 NodeId Messages::put(const MessageQueue &Q, ArrayRef<Endpoint> Values,
-                     ArrayRef<NodeId> After) {
-  SmallVector<Endpoint, 8> All{on(Q.Device, Number)};
+                     ArrayRef<NodeId> Ends, ArrayRef<NodeId> After) {
+  SmallVector<Endpoint, 8> All{on(Q.Device, Run)};
   All.append(Values.begin(), Values.end());
-  NodeId Put = enqueue("put", Q, All, After);
+  SmallVector<NodeId, 8> Waits(Ends);
+  auto Own = jobAndTask(P.Own);
+  if (Own != jobAndTask(Q.Device) && count_if(Ends, [&](NodeId N) {
+                                       return jobAndTask(G.device(N)) == Own;
+                                     }) > 1)
+    Waits = {add(Q.Name + "/ends", op::NoOp, inputsOf({}, Ends), {}, P.Own)};
+  Waits.append(After.begin(), After.end());
+  NodeId Put = enqueue("put", Q, All, Waits);
   G.setStringAttr(Put, PartAttr, part::Put);
   return Put;
 }

@@ -36,6 +36,10 @@
 // if the chief had ended that run already, its updates are in them. A function
 // reads there, too: edges between tasks are messages in runs that need none.
 //
+// What crosses from one task to another costs as much as a small message does:
+// the ends of several nodes go together, and what is there already is not sent
+// again.
+//
 // Who writes such messages and who checks that a file has them write them with
 // this class, and compare. All nodes are in one scope.
 //
@@ -91,13 +95,14 @@ public:
   /// each worker. \p Copies are variables of the worker.
   void begin(unsigned Names, llvm::ArrayRef<MessageQueue> Marked,
              llvm::ArrayRef<OwnCopy> Copies = {});
-  /// What waits for it runs after the chief has begun the run: the number, in
-  /// the task of \p Device if it is there.
+  /// What waits for it runs after the chief has begun the run, and on this
+  /// worker when its copies are right: the number, in the task of \p Device if
+  /// it is there.
   NodeId numberNear(llvm::StringRef Device) const;
 
-  /// Sends \p Values after \p After.
+  /// Sends \p Values and the ends of \p Ends after \p After.
   NodeId put(const MessageQueue &Q, llvm::ArrayRef<Endpoint> Values,
-             llvm::ArrayRef<NodeId> After);
+             llvm::ArrayRef<NodeId> Ends, llvm::ArrayRef<NodeId> After);
 
   struct Received {
     NodeId Get = NoNode; ///< Its outputs are the values.
@@ -179,8 +184,10 @@ private:
                    llvm::ArrayRef<NodeId> After,
                    llvm::ArrayRef<OwnCopy> Copies);
   Endpoint chiefBegins(unsigned Names, llvm::ArrayRef<MessageQueue> Marked);
-  Endpoint workerBegins(llvm::ArrayRef<MessageQueue> Marked,
-                        llvm::ArrayRef<OwnCopy> Copies);
+  Endpoint workerBegins(llvm::ArrayRef<MessageQueue> Marked);
+  llvm::SmallVector<NodeId, 8> together(const llvm::Twine &Name,
+                                        llvm::ArrayRef<NodeId> Nodes,
+                                        llvm::StringRef Device);
   MessageQueue beginQueue(unsigned Worker) const;
   Endpoint on(llvm::StringRef Device, Endpoint Which);
   Endpoint highOn(llvm::StringRef Device);
@@ -189,11 +196,16 @@ private:
   Place P;
   NodeId After;
   llvm::StringMap<NodeId> Known; ///< Queues, tables and constants.
-  Endpoint Number, Low, High;
+  Endpoint Run; ///< The number of the run, where what is kept about runs is.
+  /// Likewise, but on a worker with copies a number that is there when the run
+  /// has begun and they are right.
+  Endpoint Number;
+  Endpoint Low, High;
   std::vector<NodeId> Brought; ///< The number on other devices.
   NodeId Here = NoNode;
   std::map<std::string, std::string> Functions;
   Endpoint CutShort; ///< Of a worker: whether the run before this one was.
+  Endpoint OwnOpen;  ///< Likewise, as a number.
   std::vector<NodeId> Started; ///< To be run by every run.
 };
 
