@@ -55,6 +55,7 @@ private:
                                      ArrayRef<Split> Set, const ByRows &Classes,
                                      bool InVariables = false) const;
   std::vector<Split> related(ArrayRef<NodeId> Order, const ByRows &Classes);
+  bool canSplit(ArrayRef<Split> Found) const;
   std::vector<Split> apart(ArrayRef<NodeId> Order, ByRows Classes,
                            const std::vector<bool> &Training);
   std::vector<Split> behindOne(ArrayRef<NodeId> Order, const ByRows &Classes);
@@ -491,6 +492,14 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
   return Good ? Found : std::vector<Split>();
 }
 
+/// Whether there are as many rows of \p Found for each replica.
+bool Chooser::canSplit(ArrayRef<Split> Found) const {
+  return all_of(Found, [&](Split Of) {
+    int64_t Rows = sourceShape(G, Of.first->At)->Dims[Of.second];
+    return Rows < 0 || Rows % Replicas == 0;
+  });
+}
+
 /// Of \p Classes that are not split, those of another batch, with which most of
 /// what they lead to is spread: of the second network of a graph, say. Where
 /// what is split and they come together no tensor has rows of either.
@@ -514,12 +523,8 @@ std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
     All.push_back(Of);
     OfFound[Of.first->At.Node] = true;
   }
-  bool Divides = all_of(Found, [&](Split Of) {
-    int64_t Rows = sourceShape(G, Of.first->At)->Dims[Of.second];
-    return Rows < 0 || Rows % Replicas == 0;
-  });
-  auto Both =
-      Found.empty() || !Divides ? std::nullopt : suppose(Order, All, Classes);
+  auto Both = Found.empty() || !canSplit(Found) ? std::nullopt
+                                                : suppose(Order, All, Classes);
   if (!Both)
     return {};
   for (NodeId N : Order) {
@@ -558,8 +563,9 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
 
 /// Of feeds that begin with a number, as `[features, batch]` does, the one axis
 /// that is open, if all that train have one and it may be that of the batch.
-/// Not if the first axis, which is the batch more often, spreads nearly as
-/// much: along steps of time, positions are, too.
+/// Not if the first axis, which is the batch more often, spreads as much, or
+/// nearly as much where it can be split: along steps of time, positions are,
+/// too.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -583,10 +589,12 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
   if (Classes.size() > 1)
     First = mostWork(Order, Classes, Training, /*InVariables=*/false);
   auto Else = First.empty() ? std::nullopt : suppose(Order, First, Classes);
-  return Else && 2 * elementsOfBatch(*Else, Order, Training) >=
-                     elementsOfBatch(*Supposed, Order, Training)
-             ? std::vector<Split>()
-             : Open;
+  if (!Else)
+    return Open;
+  int64_t ByFirst = elementsOfBatch(*Else, Order, Training),
+          ByOpen = elementsOfBatch(*Supposed, Order, Training);
+  bool IsNear = canSplit(First) && 2 * ByFirst >= ByOpen;
+  return IsNear || ByFirst >= ByOpen ? std::vector<Split>() : Open;
 }
 
 /// Where a loop takes what is fed row by row, those of unknown number may be

@@ -577,15 +577,25 @@ bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
   return C.D.mayBeOneRow((*Shape)[Axis]);
 }
 
-/// The product of sizes, if it is known.
-std::optional<Sym> productOf(const TypeContext &C, ArrayRef<DimId> Dims) {
-  Sym Product;
+/// A product of sizes: of those that are known, and which others, in order.
+struct Product {
+  Sym Known;
+  SmallVector<DimId, 4> Others;
+  bool operator==(const Product &O) const = default;
+};
+
+/// The product of sizes, if it can be compared.
+std::optional<Product> productOf(const TypeContext &C, ArrayRef<DimId> Dims) {
+  Product Result;
   for (DimId Dim : Dims) {
     auto S = C.D.table().sym(Dim);
-    if (!S || !Product.multiply(*S))
+    if (!S)
+      Result.Others.push_back(C.D.table().find(Dim));
+    else if (!Result.Known.multiply(*S))
       return std::nullopt;
   }
-  return Product;
+  sort(Result.Others);
+  return Result;
 }
 
 /// Whether axes \p In and \p Out of two shapes have equally much before them.
@@ -621,16 +631,53 @@ std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
     // What is joined already is known by its own rows only.
     if (X.isJoined() && !(All && *All == Each))
       return std::nullopt;
-    uint32_t Order = X.Order == ReplicationType::AnyOrder
-                         ? ReplicationType::InOrder
-                         : X.Order;
     ReplicationType Type = ReplicationType::sharded(Axis, X.K);
     Type.Zero = X.Zero;
-    Type.Order =
-        C.orderOf(TypeAnalysis::OrderedParts(*Blocks, {Order, 0, Each}));
+    Type.Order = *C.orderBehind(In.slice(First - 1, X.Axis - (First - 1)), Each,
+                                X.Order);
     return Type;
   }
   return std::nullopt;
+}
+
+/// The same of a number of steps that is not known.
+///
+///     [t, b, k] → [t * b, k]
+std::optional<ReplicationType> joinsSteps(TypeContext &C, ReplicationType X,
+                                          ArrayRef<DimId> In,
+                                          ArrayRef<DimId> Out) {
+  auto Each = C.D.table().sym(In[X.Axis]);
+  auto Behind = productOf(C, In.drop_front(X.Axis + 1));
+  if (X.Axis != 1 || X.isJoined() || C.D.batchAxis(C.out()) != 0 || !Each ||
+      !Each->isLocal() || Each->Ragged != 0 || !Behind ||
+      Behind != productOf(C, Out.drop_front(1)))
+    return std::nullopt;
+  auto Order = C.orderBehind(In.take_front(1), *Each, X.Order);
+  if (!Order)
+    return std::nullopt;
+  ReplicationType Type = ReplicationType::sharded(0, X.K);
+  Type.Zero = X.Zero;
+  Type.Order = *Order;
+  return Type;
+}
+
+/// A Reshape that takes such steps apart again.
+std::optional<ReplicationType> splitsSteps(TypeContext &C, ReplicationType X,
+                                           ArrayRef<DimId> In,
+                                           ArrayRef<DimId> Out) {
+  ArrayRef Parts = C.partsOf(X);
+  const DimTable &Table = C.D.table();
+  if (Parts.size() != 1 || Parts[0].Size == 0 || X.Axis != 0 ||
+      Out.size() < 2 || Table.find(Out[0]) != Parts[0].Size ||
+      Table.sym(Out[1]) != Parts[0].Rows)
+    return std::nullopt;
+  auto Behind = productOf(C, In.drop_front(1));
+  if (!Behind || Behind != productOf(C, Out.drop_front(2)))
+    return std::nullopt;
+  ReplicationType Type = ReplicationType::sharded(1, X.K);
+  Type.Zero = X.Zero;
+  Type.Order = Parts[0].Order;
+  return Type;
 }
 
 /// A Reshape that takes blocks apart again.
@@ -713,9 +760,12 @@ ReplicationType relayoutType(TypeContext &C) {
       return C.varying("reshapes concatenated rows");
     return Rows;
   };
-  if (C.isOp(op::Reshape) && X.isJoined())
+  if (C.isOp(op::Reshape) && X.isJoined()) {
     if (auto Type = splitsBlocks(C, X, *In, *Out))
       return *Type;
+    if (auto Type = splitsSteps(C, X, *In, *Out))
+      return *Type;
+  }
   if (Axis >= 0 &&
       haveEqualLeads(C, In->take_front(X.Axis), Out->take_front(Axis)))
     return Regrouped(Axis);
@@ -723,6 +773,8 @@ ReplicationType relayoutType(TypeContext &C) {
     if (mergesRows(C, *In, *Out, X.Axis))
       return Regrouped(X.Axis);
     if (auto Type = joinsBlocks(C, X, *In, *Out))
+      return *Type;
+    if (auto Type = joinsSteps(C, X, *In, *Out))
       return *Type;
   }
   return C.varying(

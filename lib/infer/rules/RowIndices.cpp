@@ -95,10 +95,10 @@ std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
   if (!Shape || X.Axis >= Shape->size())
     return std::nullopt;
   auto Each = C.D.table().sym((*Shape)[X.Axis]);
-  auto Blocks = C.blocksOf(Shape->take_front(X.Axis));
-  if (!Each || !Blocks || *Blocks == 1)
-    return std::nullopt;
-  return C.orderOf(TypeAnalysis::OrderedParts(*Blocks, {X.Order, 0, *Each}));
+  auto Order = Each ? C.orderBehind(Shape->take_front(X.Axis), *Each, X.Order)
+                    : std::nullopt;
+  // Behind axes of one element only it is their column that has the rows.
+  return Order == X.Order ? std::nullopt : Order;
 }
 
 /// Along which axis of what Where lists the rows are that \p Numbers number.

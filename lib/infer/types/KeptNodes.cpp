@@ -472,7 +472,8 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     if (D.numOutputs(Node) != 1)
       return false;
     ReplicationType X = T.natural({Node, 0});
-    return X.isOfEntries() || (X.isJoined() && partsOf(X).size() == 1);
+    return X.isOfEntries() ||
+           (X.isJoined() && partsOf(X).size() == 1 && partsOf(X)[0].Size == 0);
   };
   for (NodeId Node : Order)
     if (!G.hasUses(Node) && !IsGivenUp(Node))

@@ -338,6 +338,22 @@ std::optional<int64_t> TypeContext::blocksOf(ArrayRef<DimId> Before) const {
   return Blocks;
 }
 
+std::optional<uint32_t> TypeContext::orderBehind(ArrayRef<DimId> Before,
+                                                 const Sym &Each,
+                                                 uint32_t Order) {
+  if (Order == ReplicationType::AnyOrder)
+    Order = ReplicationType::InOrder;
+  if (auto Blocks = blocksOf(Before))
+    return *Blocks == 1
+               ? Order
+               : orderOf(TypeAnalysis::OrderedParts(*Blocks, {Order, 0, Each}));
+  // As many as there are steps, which is one size.
+  if (Before.size() != 1 || !D.table().isSame(Before[0]) ||
+      D.table().hasSym(Before[0]))
+    return std::nullopt;
+  return orderOf({{Order, D.table().find(Before[0]), Each}});
+}
+
 NodeId TypeContext::partedBy(Endpoint E) const {
   auto Shape = D.shape(E);
   if (Shape)

@@ -151,6 +151,10 @@ public:
   /// How many blocks of rows are those after axes of these sizes; none if that
   /// is not known, or they are very many.
   std::optional<int64_t> blocksOf(llvm::ArrayRef<DimId> Before) const;
+  /// The order of rows, \p Each of a replica in order \p Order, that became one
+  /// axis with axes of these sizes before them; none if that is not known.
+  std::optional<uint32_t> orderBehind(llvm::ArrayRef<DimId> Before,
+                                      const Sym &Each, uint32_t Order);
   /// The op that sends rows to parts and so counts the rows of \p E.
   NodeId partedBy(Endpoint E) const;
 

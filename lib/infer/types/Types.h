@@ -356,7 +356,8 @@ public:
   /// One of the parts that an order of rows is made of: its own order, and how
   /// many rows it has (a symbol, or a size that is only known to be one size).
   /// A single part is of those of its order that a Where, which counts them,
-  /// selects.
+  /// selects; or, with both, as many parts as the size says, each with so many
+  /// rows.
   struct OrderedPart {
     uint32_t Order;
     DimId Size;
