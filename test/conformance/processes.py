@@ -15,15 +15,16 @@ LIMIT_SECONDS = 90
 
 
 class Process:
-    """A task that serves, or, with a graph, makes `steps` steps and says after each how many it has made."""
+    """A task that serves, or, with a graph, makes `steps` steps and says after each how many it has made. Its session sees
+    the `places`, or else parameter servers, the chief and itself."""
 
-    def __init__(self, jobs, job, index, path=None, steps=0, feeds=None):
+    def __init__(self, jobs, job, index, path=None, steps=0, feeds=None, places=None):
         command = [sys.executable, "-u", __file__, json.dumps(jobs), job, str(index)]
         if path:
             file = tempfile.NamedTemporaryFile(suffix=".npz", dir=harness.workdir(), delete=False)
             np.savez(file, **{name.split(":")[0]: value for name, value in feeds.items()})
             file.close()
-            command += [path, str(steps), file.name]
+            command += [path, str(steps), file.name, *(places or ())]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.timer = threading.Timer(LIMIT_SECONDS, self.process.kill)
         self.timer.start()
@@ -51,7 +52,7 @@ class Process:
         self.process.stdout.close()
 
 
-def main(jobs, job, index, path=None, steps=0, feeds=None):
+def main(jobs, job, index, path=None, steps=0, feeds=None, *places):
     import time
 
     from models import tf1
@@ -62,7 +63,8 @@ def main(jobs, job, index, path=None, steps=0, feeds=None):
         server.join()
     feed = {f"{name}:0": value for name, value in np.load(feeds).items()}
     tf1.train.import_meta_graph(path)
-    config = tf1.ConfigProto(device_filters=["/job:ps", "/job:worker/task:0", f"/job:{job}/task:{index}"])
+    places = places or ("ps", "worker/task:0", f"{job}/task:{index}")
+    config = tf1.ConfigProto(device_filters=[f"/job:{place}" for place in places])
     with tf1.Session(server.target, config=config) as session:
         for i in range(int(steps)):
             session.run("train_op", feed)

@@ -42,7 +42,8 @@ def after(path, steps, spec=SPEC):
 class Chief:
     """The chief, in this process, which makes steps until it is told to stop."""
 
-    def __init__(self, path, server, places=("ps", "worker/task:0")):
+    def __init__(self, path, server, places=("ps", "worker/task:0"), workers=2):
+        self.workers = workers
         self.graph, self.made, self.stop = tf.Graph(), 0, threading.Event()
         with self.graph.as_default():
             tf1.train.import_meta_graph(path)
@@ -57,7 +58,7 @@ class Chief:
 
     def work(self):
         while not self.stop.is_set():
-            self.session.run("train_op", rows(0), options=tf1.RunOptions(timeout_in_ms=TIMEOUT_MS))
+            self.session.run("train_op", rows(0, self.workers), options=tf1.RunOptions(timeout_in_ms=TIMEOUT_MS))
             self.made += 1
 
     def begin(self):
@@ -131,6 +132,26 @@ def test_killed_worker_with_copies(strategy):
             worker.until(0)
             chief = Chief(paths[0], tf1.train.Server(jobs, job_name="worker", task_index=0), ("ps", "worker"))
         outlives(path, jobs, paths, chief)
+
+
+def test_killed_worker_of_three_with_copies():
+    """A worker has the copies of all others in its file: with two others it must see them, and makes no step with them."""
+    path, jobs, places = harness.export(SPEC), jobs_of(3, 0), ("worker",)
+    paths = written(path, jobs, "all-reduce")
+    with Process(jobs, "worker", 1) as first, Process(jobs, "worker", 2, paths[2], 1000, rows(2, 3), places) as other:
+        first.until(0)
+        other.until(0)
+        chief = Chief(paths[0], tf1.train.Server(jobs, job_name="worker", task_index=0), places, 3)
+        first.kill()
+        chief.begin()
+        for i in range(2):
+            with Process(jobs, "worker", 1, paths[1], 1000, rows(1, 3), places) as worker:
+                worker.until(7)
+                other.until(7 * (i + 1))
+            assert chief.waits()
+        with Process(jobs, "worker", 1, paths[1], 1000, rows(1, 3), places) as worker:
+            worker.until(7)
+            check(chief, path)
 
 
 def test_killed_worker(started):
