@@ -265,7 +265,9 @@ ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   auto Type = ReplicationType::varying(Numbers.Cause);
   auto Rows = ReplicationType::sharded(Numbers.Axis);
   // One row after the other is what a Range numbers, in whatever order.
-  bool CountsAll = !C.is(Numbers.Cause, trait::FindsRows);
+  bool CountsAll =
+      C.G.isOp(Numbers.Cause, op::Range) &&
+      C.isSameSize(C.input(0), Numbers.Axis, {Numbers.Cause, 0}, 0);
   if (CountsAll)
     Rows.Order = ReplicationType::AnyOrder;
   ReplicationType All = C.suppose(Rows, joinType);

@@ -89,16 +89,16 @@ bool isRowsOf(const ReplicationType &X, int Axis, uint32_t Order) {
 /// after row of the first axis. None if that is not known.
 std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
                                     const ReplicationType &X) {
-  if (X.Axis == 0 || X.Order == ReplicationType::AnyOrder)
+  if (X.Axis == 0)
     return X.isJoined() ? X.Order : ReplicationType::InOrder;
   auto Shape = C.D.shape(E);
-  if (!Shape || X.Axis >= Shape->size())
+  if (!Shape || X.Axis >= Shape->size() || !C.Types.natural(E).isSharded())
     return std::nullopt;
   auto Each = C.D.table().sym((*Shape)[X.Axis]);
   auto Order = Each ? C.orderBehind(Shape->take_front(X.Axis), *Each, X.Order)
                     : std::nullopt;
   // Behind axes of one element only it is their column that has the rows.
-  return Order == X.Order ? std::nullopt : Order;
+  return Order == ReplicationType::InOrder ? std::nullopt : Order;
 }
 
 /// Along which axis of what Where lists the rows are that \p Numbers number.
@@ -120,8 +120,10 @@ uint32_t orderSelected(TypeContext &C, const ReplicationType &Numbers) {
 
 /// The order along numberedAxis(): that of what was listed.
 uint32_t orderIndexed(const TypeContext &C, const ReplicationType &Numbers) {
-  return numberedAxis(C, Numbers) == 0 ? Numbers.Order
-                                       : ReplicationType::InOrder;
+  if (numberedAxis(C, Numbers) == 0)
+    return Numbers.Order;
+  ReplicationType Of = C.Types.natural(types::rowsNumbered(C, Numbers.Cause));
+  return Of.isJoined() ? Of.Order : ReplicationType::InOrder;
 }
 
 /// \p Type with its rows in order \p Order.
