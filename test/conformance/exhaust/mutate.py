@@ -100,7 +100,7 @@ MUTATIONS = [
     ),
     Mutation(
         "row numbers of one feed are those of another", "Gather GatherV2", "RowIndices.cpp",
-        "if (C.isSameSize(E, Axis, Numbered, 0) ||", "if ((S && Of && S->B == Of->B) ||",
+        "if (C.isSameSize(E, Axis, Numbered, At) ||", "if ((S && Of && S->B == Of->B) ||",
     ),
     Mutation(
         "zeros of a size that is fed have the rows of all replicas", "Neg Abs Mul AddV2", "ShapeOps.cpp",
