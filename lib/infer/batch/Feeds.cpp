@@ -591,8 +591,8 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
   auto Else = First.empty() ? std::nullopt : suppose(Order, First, Classes);
   if (!Else)
     return Open;
-  int64_t ByFirst = elementsOfBatch(*Else, Order, Training),
-          ByOpen = elementsOfBatch(*Supposed, Order, Training);
+  double ByFirst = elementsOfBatch(*Else, Order, Training),
+         ByOpen = elementsOfBatch(*Supposed, Order, Training);
   bool IsNear = canSplit(First) && 2 * ByFirst >= ByOpen;
   return IsNear || ByFirst >= ByOpen ? std::vector<Split>() : Open;
 }

@@ -67,9 +67,9 @@ static void gather(SizeContext &C) {
 
 /// The last axis of the indices says which element, the others where it goes.
 static void gatherNd(SizeContext &C) {
-  if (Dims X = C.in(0))
-    likeListed(C, 1, *X);
   Dims X = C.in(0), Index = C.in(1);
+  if (X)
+    likeListed(C, 1, *X);
   if (!X || !Index || Index->empty())
     return;
   int64_t Depth = C.Table.number(Index->back());

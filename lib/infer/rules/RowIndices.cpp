@@ -75,12 +75,9 @@ Endpoint types::rowsNumbered(const TypeContext &C, NodeId N) {
 
 namespace {
 
-bool isRows(const ReplicationType &X, int Axis) {
-  return X.isSharded() && !X.isJoined() && X.Axis == Axis;
-}
-
 /// Whether \p X has rows in order \p Order along \p Axis.
-bool isRowsOf(const ReplicationType &X, int Axis, uint32_t Order) {
+bool isRows(const ReplicationType &X, int Axis,
+            uint32_t Order = ReplicationType::InOrder) {
   return X.isSharded() && X.Axis == Axis &&
          (X.Order == Order || X.Order == ReplicationType::AnyOrder);
 }
@@ -273,7 +270,7 @@ bool gatherIndices(TypeContext &C) {
     C.setAll(Table, Table.Indices);
     return true;
   }
-  return isRowsOf(Table, static_cast<int>(Axis), Index.Order) &&
+  return isRows(Table, static_cast<int>(Axis), Index.Order) &&
          useNumbers(
              C, Index, C.input(0), Table.Axis,
              inOrder(ReplicationType::sharded(Table.Axis + Index.Axis, Table.K),
@@ -286,7 +283,7 @@ bool gatherNdIndices(TypeContext &C) {
   if (Axis < 0)
     return false;
   unsigned At = numberedAxis(C, Index);
-  return isRowsOf(Table, At, orderIndexed(C, Index)) &&
+  return isRows(Table, At, orderIndexed(C, Index)) &&
          useNumbers(C, Index, C.input(0), At,
                     inOrder(ReplicationType::sharded(Axis, Table.K),
                             orderSelected(C, Index)));
@@ -298,7 +295,7 @@ bool scatterNdIndices(TypeContext &C) {
   if (Axis < 0)
     return false;
   unsigned At = numberedAxis(C, Index);
-  return isRowsOf(X, Axis, orderSelected(C, Index)) && C.isSize(2) &&
+  return isRows(X, Axis, orderSelected(C, Index)) && C.isSize(2) &&
          C.localAxis(C.out()) == static_cast<int>(At) &&
          useNumbers(C, Index, C.out(), At,
                     inOrder(ReplicationType::sharded(At, X.K),
@@ -310,7 +307,7 @@ bool unsortedSegmentSumIndices(TypeContext &C) {
   if (Ids.isDistinct())
     return sumsOfDistinct(C);
   return Ids.Indices == LocalIndices::RowNumbers &&
-         isRowsOf(X, Ids.Axis, orderSelected(C, Ids)) && C.isSize(2) &&
+         isRows(X, Ids.Axis, orderSelected(C, Ids)) && C.isSize(2) &&
          C.localAxis(C.out()) == 0 &&
          useNumbers(C, Ids, C.out(), 0,
                     inOrder(ReplicationType::sharded(0, X.K), Ids.Order));

@@ -43,7 +43,8 @@ static void blocks(SizeContext &C) {
   // What is added to both ends, or cut off: [block axes, 2].
   auto Ends = constValue(C.G, C.G.input(C.N, 2).Node);
   bool HasEnds =
-      Ends && Ends->HasInts && Ends->Ints.size() == 2 * Block->size();
+      Ends && Ends->HasInts && Ends->Ints.size() == 2 * Block->size() &&
+      all_of(Ends->Ints, [](int64_t E) { return E >= 0 && E < INT32_MAX; });
   bool Joins = C.isOp(op::BatchToSpaceND);
   for (size_t I = 1; I <= Block->size(); ++I) {
     int64_t Size = C.plainNumber(List[I]), Each = (*Block)[I - 1], To = 0;
