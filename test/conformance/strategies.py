@@ -6,10 +6,10 @@ A variable may be in parts, in copies or on another device; it is read by the na
 
 import functools
 import os
-import socket
 import tempfile
 from typing import Dict, List, Optional, Sequence
 
+import addresses
 import harness
 import models
 import tensorflow.compat.v2 as tf
@@ -48,12 +48,7 @@ def resources(layout: str) -> str:
 @functools.lru_cache(maxsize=None)
 def servers(layout: str) -> List[tf1.train.Server]:
     """A TensorFlow server for each machine, on the loopback."""
-    sockets = [socket.socket() for _ in NODES[layout]]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    jobs = {"worker": [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]}
-    for s in sockets:
-        s.close()
+    jobs = {"worker": addresses.free(len(NODES[layout]))}
     return [
         tf1.train.Server(
             jobs,

@@ -8,10 +8,10 @@ own: what they know of groups and variables outlives a session.
 import concurrent.futures
 import json
 import os
-import socket
 import subprocess
 import tempfile
 
+import addresses
 import compare
 import harness
 import models
@@ -29,14 +29,7 @@ LEADER = "/job:worker/replica:0/task:0"
 
 
 def cluster(workers):
-    """Addresses that nobody uses."""
-    sockets = [socket.socket() for _ in range(workers)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    found = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
-    for s in sockets:
-        s.close()
-    return {"worker": found}
+    return {"worker": addresses.free(workers)}
 
 
 def start(jobs, leader):
