@@ -225,6 +225,10 @@ struct ReplicateOptions : PassOptions {
                         "Split a feed behind what only prepares it, which may "
                         "be fed in its place",
                         true};
+  Option<bool> Defaults{*this, "defaults",
+                        "Split a feed that is made of another by default, and "
+                        "not the one that only makes it",
+                        true};
   Option<BatchSource> Batch{*this, "batch",
                             "What a queue or an iterator gives: global, the "
                             "batch of the step, or per-replica, that of one "

@@ -572,7 +572,8 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Changed;
   declareRanks(*G, D);
   auto Chosen =
-      chooseFeeds(*G, *Options.Feed, static_cast<unsigned>(Devices.size()), D);
+      chooseFeeds(*G, *Options.Feed, static_cast<unsigned>(Devices.size()),
+                  *Options.Defaults, D);
   if (!Chosen)
     return PassResult::Failure;
   Feeds = std::move(*Chosen);

@@ -61,9 +61,11 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
 static ReplicateOptions replicateOptions(const StrategyOptions &O,
                                          bool OnGpus) {
   ReplicateOptions R = O.Replicate;
-  // A worker is fed its rows, and prepares them.
+  // A worker is fed its rows, prepares them, and makes defaults of them.
   if (O.To != Lowering::Replicas || O.BetweenGraphs)
     R.Prepared = false;
+  if (O.To == Lowering::Workers || O.BetweenGraphs)
+    R.Defaults = false;
   for (const std::string &Name : O.WholeFeeds)
     R.Feed.add(Name + "=copy");
   if (!O.Tasks.empty()) {

@@ -509,6 +509,24 @@ def named_steps(b: Builder):
     descend(b, b.loss(b.total(tf.reduce_mean(tf.reshape(costs, [3, -1]), axis=0))))
 
 
+def labelled_steps(b: Builder):
+    """A label for each step of as many as there are, time first: only what is asserted of sizes says that logits and labels
+    have equally many steps."""
+    x, y = b.inputs([None, 5], [None], y_dtype=tf.int32)
+    h = tf.tanh(tf.transpose(x * b.variable("w", [5]), [1, 0, 2]))
+    logits = tf.tensordot(h, b.variable("v", [5, 4]), [[2], [0]])
+    costs = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.transpose(y), logits=logits)
+    descend(b, b.loss(b.total(tf.reduce_sum(costs, axis=0))))
+
+
+def fed_behind(b: Builder):
+    """What is made of rows, or fed in their place."""
+    x, y = b.inputs([5], [1])
+    ready = tf1.placeholder_with_default(tf.cumsum(x, axis=1), [None, 5], name="ready")
+    h = tf.tanh(tf.matmul(ready, b.variable("w", [5, 4])))
+    descend(b, b.loss(b.total(tf.reduce_sum(tf.square(tf.matmul(h, b.variable("v", [4, 1])) - y), axis=1))))
+
+
 def ellipsis(b: Builder):
     """Einsum with an ellipsis: of a static batch its gradient adds up along axes of which there are none."""
     x, y = b.inputs([3, 5], [], y_dtype=tf.int32)
@@ -771,6 +789,12 @@ HABITS: Dict[str, Habit] = {
         fetches=("loss:0", "predicted:0", "class:0"),
         flags=("--min-spread=90",),
     ),
+    "labelled_steps": Habit(
+        labelled_steps,
+        lambda rng, dtype: (models.ramp(rng, (3, 5)).astype(dtype), rng.integers(0, 4, (models.BATCH, 3)).astype(np.int32)),
+        flags=("--min-spread=90",),
+    ),
+    "fed_behind": Habit(fed_behind, ROWS),
     "ellipsis": Habit(ellipsis, models.classification((3, 5), 2), flags=("--min-spread=90",)),
     "gram": Habit(gram, ROWS, fetches=("loss:0", "sizes:0")),
     "attention": Habit(attention, models.classification((4, 6), 3)),

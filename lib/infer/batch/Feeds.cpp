@@ -33,7 +33,7 @@ public:
   Chooser(const Graph &G, unsigned Replicas, DiagnosticEngine &Diags)
       : G(G), Replicas(Replicas), Diags(Diags) {}
 
-  bool run(ArrayRef<std::string> Rules);
+  bool run(ArrayRef<std::string> Rules, bool Defaults);
 
   std::vector<Feed> Feeds;
 
@@ -62,6 +62,7 @@ private:
   std::vector<Split> openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training) const;
   void behindTime();
+  void beforeDefaults();
   std::vector<Split> mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training,
                               bool InVariables) const;
@@ -638,6 +639,39 @@ void Chooser::behindTime() {
       F->Axis = Axis;
 }
 
+/// Where the step can be fed behind a feed, at what is made of it by default,
+/// the batch is what is fed there; what only makes the default is not split.
+void Chooser::beforeDefaults() {
+  std::vector<bool> IsCut(G.size());
+  bool AnyMade = false;
+  for (const Feed &F : Feeds)
+    if (F.Axis >= 0 && G.isOp(F.At.Node, op::PlaceholderWithDefault)) {
+      IsCut[F.At.Node] = true;
+      AnyMade |= !G.isOp(G.input(F.At.Node, 0).Node, op::Const);
+    }
+  if (!AnyMade)
+    return;
+  // What goes on to where nothing is made of it, around them.
+  std::vector<bool> GoesOn(G.size());
+  SmallVector<NodeId, 32> Work;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && (!G.hasUses(N) || IsCut[N])) {
+      GoesOn[N] = true;
+      Work.push_back(N);
+    }
+  while (!Work.empty()) {
+    NodeId N = Work.pop_back_val();
+    for (Endpoint E : IsCut[N] ? ArrayRef<Endpoint>() : G.dataInputs(N))
+      if (!GoesOn[E.Node]) {
+        GoesOn[E.Node] = true;
+        Work.push_back(E.Node);
+      }
+  }
+  for (Feed &F : Feeds)
+    if (!F.Named && !GoesOn[F.At.Node])
+      F.Axis = -1;
+}
+
 /// Of feeds of which \p Classes have one first dimension, those that hold the
 /// batch: those that begin with one number are supposed to, as far as that
 /// goes, and those are taken with which most of what leads to an update is
@@ -701,7 +735,7 @@ std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
   return Best;
 }
 
-bool Chooser::run(ArrayRef<std::string> Rules) {
+bool Chooser::run(ArrayRef<std::string> Rules, bool Defaults) {
   collect();
   if (!named(Rules))
     return false;
@@ -732,6 +766,8 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
   behindTime();
   if (!Static.empty() && !fromStatic(Static))
     return false;
+  if (Defaults)
+    beforeDefaults();
   // A graph whose examples are constants has nothing to split, and still its
   // variables can be placed.
   if (all_of(Feeds, [&](const Feed &F) {
@@ -768,10 +804,10 @@ void warnOfRanks(const Graph &G, ArrayRef<Feed> Feeds,
 
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
                                              ArrayRef<std::string> Rules,
-                                             unsigned Replicas,
+                                             unsigned Replicas, bool Defaults,
                                              DiagnosticEngine &Diags) {
   Chooser C(G, Replicas, Diags);
-  if (!C.run(Rules)) {
+  if (!C.run(Rules, Defaults)) {
     warnOfRanks(G, C.Feeds, Diags);
     return std::nullopt;
   }

@@ -37,13 +37,15 @@ struct Feed {
 /// split whose axis 0 is unknown, or has rows where those that are split have
 /// some; when all that lead to an update are static, those with which most of
 /// the step is spread. Beside those, static ones are split whose rows a reshape
-/// or an op relates to theirs, if \p Replicas divides them. A feed of which not
-/// even the rank is known is taken for a scalar. Nothing after an error: no
-/// such tensor, or it is not clear which dimension it is. Who called is to warn
-/// of ranks (warnOfRanks) unless there is an error that makes them irrelevant.
+/// or an op relates to theirs, if \p Replicas divides them. With \p Defaults, a
+/// feed that only makes the default of another, which is split, is not. A feed
+/// of which not even the rank is known is taken for a scalar. Nothing after an
+/// error: no such tensor, or it is not clear which dimension it is. Who called
+/// is to warn of ranks (warnOfRanks) unless there is an error that makes them
+/// irrelevant.
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
                                              llvm::ArrayRef<std::string> Rules,
-                                             unsigned Replicas,
+                                             unsigned Replicas, bool Defaults,
                                              DiagnosticEngine &Diags);
 
 /// Warns of those of \p Feeds that are only taken for scalars.

@@ -51,7 +51,8 @@ static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
   return (*Shapes)[I];
 }
 
-std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E) {
+/// What the op says.
+static std::optional<ShapeValue> declaredShape(const Graph &G, Endpoint E) {
   StringRef Op = G.opName(E.Node);
   if (Op.starts_with(op::Placeholder))
     return G.shapeAttr(E.Node, "shape");
@@ -74,6 +75,14 @@ std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E) {
       Rows = Value->Ints[0];
   Shape->Dims.insert(Shape->Dims.begin(), Rows);
   return Shape;
+}
+
+std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E) {
+  auto Shape = declaredShape(G, E);
+  if (!Shape || !Shape->UnknownRank)
+    return Shape;
+  auto Hints = G.shapeListAttr(E.Node, "_output_shapes");
+  return Hints && E.Port < Hints->size() ? (*Hints)[E.Port] : *Shape;
 }
 
 std::string feedName(const Graph &G, Endpoint E) {

@@ -353,6 +353,22 @@ static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
   return true;
 }
 
+/// [steps * rows, ...] to [-1, 8, ...], as the gradient of a reshape has it of
+/// which only the number of steps is not known: where there are 8 rows, 8 is
+/// their number. Read as a number it would ask for groups of 8 on each replica;
+/// the value is the same, and the types say whether rows are where it says.
+static void matchSteps(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
+                       int Wild) {
+  if (Wild != 0 || List.size() < 2 || X.empty())
+    return;
+  DimList Of = C.factorsOf(X.front());
+  int64_t Rows = C.Table.number(Of.back());
+  if (Of.size() > 1 && C.Table.hasSym(Of.back()) &&
+      !C.Table.hasSymAny(ArrayRef(Of).drop_back()) && Rows != UnknownSize &&
+      Rows == C.Table.number(List[1]))
+    C.same(List[1], Of.back());
+}
+
 static void reshape(SizeContext &C) {
   Dims V = C.val(1);
   if (!V)
@@ -373,6 +389,7 @@ static void reshape(SizeContext &C) {
       matchGroups(C, *X, List);
     } else {
       DimList Mine(*X), Its(List);
+      matchSteps(C, Mine, Its, Wild);
       matchEnds(C, Mine, Its);
     }
     DimId All = C.One, Rest = C.One;

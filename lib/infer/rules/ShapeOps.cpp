@@ -49,6 +49,30 @@ static void rank(SizeContext &C) {
     C.setValue(0, C.number(0, int64_t(X->size())));
 }
 
+/// Where the step goes on, sizes are equal that it asserts to be so
+/// (tf.debugging.assert_equal, which losses of sparse labels have): of an
+/// Assert that something waits for, since what nobody waits for is not run.
+static void assertion(SizeContext &C) {
+  if (C.numData() == 0 || !C.G.hasUses(C.N))
+    return;
+  Endpoint E = C.Inputs[0];
+  // Made only where the condition is false: the other way, it is true.
+  while (C.G.isOp(E.Node, op::Switch) &&
+         C.G.input(E.Node, 0) == C.G.input(E.Node, 1))
+    E = C.G.input(E.Node, 0);
+  if (C.G.isOp(E.Node, op::All))
+    E = C.G.input(E.Node, 0);
+  if (!C.G.isOp(E.Node, op::Equal))
+    return;
+  Dims X = C.Known.value(C.G.input(E.Node, 0)),
+       Y = C.Known.value(C.G.input(E.Node, 1));
+  if (!X || !Y || X->size() != Y->size())
+    return;
+  for (auto [Mine, Its] : zip(*X, *Y)) {
+    C.sameCounts(Mine, Its);
+  }
+}
+
 /// Axes along which a broadcast operand's gradient is summed
 /// (tensorflow/core/util/bcast.h).
 static void broadcastGradientArgs(SizeContext &C) {
@@ -361,6 +385,7 @@ ArrayRef<OpRule> families::shapeOps() {
             {.Sizes = sizes::rank,
              .Is = ReadsSizes,
              .Elements = ElementsOf::Nothing}),
+      {.Op = op::Assert, .Sizes = sizes::assertion},
       entry(op::BroadcastGradientArgs, ShapeOf,
             {.Sizes = sizes::broadcastGradientArgs,
              .Type = types::comparedSizes,

@@ -156,6 +156,8 @@ public:
   /// The sizes that became better known since the last call: the fixpoint is
   /// reached when there are none.
   std::vector<DimId> takeChanged() { return std::exchange(Changed, {}); }
+  /// Has those read again that have the size \p D.
+  void touch(DimId D) { Changed.push_back(find(D)); }
   /// Likewise which rows, by Sym::Rows, were found to be those of others.
   std::vector<bool> takeMoved();
   /// Whether the size counts rows that are in \p Of.

@@ -269,6 +269,44 @@ void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
     Table.unify(It->second, D);
 }
 
+/// Where two products are one size, what is left of them without the factors
+/// that both have is one, too: an op that wants as many steps * rows as another
+/// wants as many steps.
+void SizeContext::cancelFactors() {
+  auto IsPositive = [&](DimId D) {
+    auto S = Table.sym(D);
+    return S && S->C > 0 && S->Ragged == 0;
+  };
+  DenseMap<DimId, const DimList *> First;
+  SmallVector<std::pair<DimId, DimId>> Equal;
+  for (const auto &[Of, D] : Products) {
+    auto [It, New] = First.try_emplace(Table.find(D), &Of);
+    if (New)
+      continue;
+    DimList Mine(Of), Its(*It->second);
+    erase_if(Mine, [&](DimId F) {
+      auto Same = find_if(Its, [&](DimId O) { return Table.isEqual(F, O); });
+      bool Shared = Same != Its.end() && IsPositive(F);
+      if (Shared)
+        Its.erase(Same);
+      return Shared;
+    });
+    if (Mine.size() == 1 && Its.size() == 1)
+      Equal.push_back({Mine.front(), Its.front()});
+  }
+  for (auto [X, Y] : Equal)
+    sameCounts(X, Y);
+}
+
+void SizeContext::sameCounts(DimId X, DimId Y) {
+  bool AreRows = Table.hasSym(X) && Table.hasSym(Y);
+  bool AreSame = !Table.isKnown(X) && !Table.isKnown(Y) && Table.isSame(X) &&
+                 Table.isSame(Y);
+  if (Table.find(X) != Table.find(Y) && (AreRows || AreSame) &&
+      Table.unify(X, Y))
+    Table.touch(X);
+}
+
 void SizeContext::markBlocks(DimId D, int64_t Count) {
   auto [It, New] = Blocks.insert({Table.find(D), Count});
   if (!New && It->second != Count)

@@ -105,6 +105,9 @@ public:
   void sameRows(DimId X, DimId Y);
   /// The same of the first \p Count axes, as far as both have them.
   void sameRows(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y, size_t Count);
+  /// Sizes that are equal without being numbers: of rows, or such as are the
+  /// same on all replicas. Of others nothing is said.
+  void sameCounts(DimId X, DimId Y);
 
   /// Two sizes that must be equal are not.
   void report(DimId X, DimId Y) { A.Conflicts.push_back({N, X, Y}); }
@@ -143,6 +146,7 @@ public:
   /// \p List with what sizes that are not known are products of in their place.
   DimList factorsOf(llvm::ArrayRef<DimId> List) const;
   void unifyProducts(DimId D, llvm::ArrayRef<DimId> Of);
+  void cancelFactors();
   /// Says that size \p D is of \p Count blocks one after the other, each with
   /// rows of the batch. All that is so large is ordered alike.
   void markBlocks(DimId D, int64_t Count);

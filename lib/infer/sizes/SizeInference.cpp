@@ -137,6 +137,7 @@ void SizeInference::run(const VariantDims &V) {
   TurnLimit Limit("sizes", 16 + 4 * uint64_t(Table.size()));
   for (unsigned Round = 1;; ++Round) {
     bool Whole = Round > 4 || !A.Conflicts.empty();
+    cancelFactors();
     std::vector<DimId> Changed = Table.takeChanged();
     std::vector<bool> Moved = Table.takeMoved();
     if (Changed.empty() && Moved.empty() && !(Loops && is_contained(Due, true)))
@@ -206,8 +207,11 @@ void SizeInference::visit(NodeId Node) {
       U.Kind != UpdateKind::StridedSliceAssign && numData() > unsigned(U.Grad))
     if (Dims Var = in(0), Value = in(U.Grad); Var && Value)
       sameShapes(*Var, *Value);
-  if (A.numOutputs(N) == 0)
+  if (A.numOutputs(N) == 0) {
+    if (Op.Rule.Sizes)
+      Op.Rule.Sizes(*this);
     return;
+  }
   if (auto It = Like.find(N); It != Like.end())
     passShape(0, A.shapeRun(It->second));
   else if (Op.Rule.Sizes)
