@@ -37,6 +37,19 @@ static void rowsThenSize(SizeContext &C) {
 
 } // namespace sizes
 
+/// Rows that are drawn are alike, so they are in the order of those that they
+/// are drawn for: of the tensor whose sizes they have.
+static uint32_t orderDrawn(const TypeContext &C, int Sizes, int Axis) {
+  if (Sizes < 0)
+    return ReplicationType::InOrder;
+  NodeId N = C.input(Sizes).Node;
+  if (!C.G.isOp(N, op::Shape))
+    return ReplicationType::InOrder;
+  ReplicationType Like = C.Types.natural(C.G.input(N, 0));
+  return Like.isJoined() && Like.Axis == Axis ? Like.Order
+                                              : ReplicationType::InOrder;
+}
+
 static ReplicationType drawType(TypeContext &C) {
   DrawOperands Of = drawOperands(C.opName());
   int Axis = C.D.batchAxis(C.out());
@@ -90,7 +103,9 @@ static ReplicationType drawType(TypeContext &C) {
   if (!OwnSeed)
     return C.varying("draws the same numbers for the rows of every replica");
   C.assume(AssumesRandomDraw);
-  return ReplicationType::sharded(Axis);
+  ReplicationType Rows = ReplicationType::sharded(Axis);
+  Rows.Order = orderDrawn(C, Of.Sizes, Axis);
+  return Rows;
 }
 
 void types::random(TypeContext &C) { C.setAll(drawType(C)); }
