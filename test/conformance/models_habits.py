@@ -527,6 +527,17 @@ def fed_behind(b: Builder):
     descend(b, b.loss(b.total(tf.reduce_sum(tf.square(tf.matmul(h, b.variable("v", [4, 1])) - y), axis=1))))
 
 
+def heads_in_a_branch(b: Builder):
+    """Heads in front of rows, whose weights go through a branch: the gradient that leaves it is a result that nothing reads."""
+    x, y = b.inputs([3, 4], [1])
+    heads = tf.concat(tf.split(tf.tanh(tf.einsum("bij,jk->bik", x, b.variable("w", [4, 10]))), 5, axis=2), 0)
+    weights = tf.nn.softmax(tf.matmul(heads, heads, transpose_b=True))
+    train = tf1.placeholder_with_default(True, [], name="train")
+    mixed = tf.matmul(tf1.cond(train, lambda: weights * 0.9, lambda: weights), heads)
+    rows = tf.concat(tf.split(mixed, 5, axis=0), 2)
+    descend(b, b.loss(b.total(tf.square(tf.reduce_sum(rows, axis=[1, 2]) - y[:, 0]))))
+
+
 def ellipsis(b: Builder):
     """Einsum with an ellipsis: of a static batch its gradient adds up along axes of which there are none."""
     x, y = b.inputs([3, 5], [], y_dtype=tf.int32)
@@ -793,6 +804,10 @@ HABITS: Dict[str, Habit] = {
         labelled_steps,
         lambda rng, dtype: (models.ramp(rng, (3, 5)).astype(dtype), rng.integers(0, 4, (models.BATCH, 3)).astype(np.int32)),
         flags=("--min-spread=90",),
+    ),
+    "heads_in_a_branch": Habit(
+        heads_in_a_branch,
+        lambda rng, dtype: (models.ramp(rng, (3, 4)).astype(dtype), rng.standard_normal((models.BATCH, 1)).astype(dtype)),
     ),
     "fed_behind": Habit(fed_behind, ROWS),
     "ellipsis": Habit(ellipsis, models.classification((3, 5), 2), flags=("--min-spread=90",)),

@@ -213,10 +213,15 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
   std::vector<NodeId> Dropped;
   auto IsResult = [&](NodeId N) {
     const Node &This = G.node(N);
+    bool Makes = This.Kind == Inserted::Merge || This.Kind == Inserted::Scale ||
+                 This.Kind == Inserted::Blocks || G.isOp(N, op::IdentityN);
     return This.Count == Copies::Once && !This.isDead() && !G.hasUses(N) &&
-           This.NumInputs > 0 &&
-           (This.Kind == Inserted::Merge || This.Kind == Inserted::Scale ||
-            G.isOp(N, op::IdentityN));
+           This.NumInputs > 0 && Makes;
+  };
+  // What cuts rows into blocks is only there to put these in order.
+  auto IsLeft = [&](NodeId N) {
+    return IsResult(N) || (G.node(N).Kind == Inserted::Blocks && G.isLive(N) &&
+                           !G.hasUses(N));
   };
   std::optional<Conditions> Branches;
   if (Conditions::any(G))
@@ -240,18 +245,15 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
                 "those that are wanted with --fetch=NAME",
                 Dropped.size() - 1)
             .str());
-  for (NodeId N : Dropped)
-    for (NodeId Last = N; IsResult(Last);) {
-      NodeId Source = G.input(Last, 0).Node;
-      SmallVector<NodeId, 4> Others;
-      for (Endpoint E : G.dataInputs(Last))
-        Others.push_back(E.Node);
-      G.remove(Last);
-      for (NodeId Other : Others)
-        if (Other != Source && IsResult(Other))
-          G.remove(Other);
-      Last = Source;
-    }
+  while (!Dropped.empty()) {
+    NodeId N = Dropped.back();
+    Dropped.pop_back();
+    if (!IsLeft(N))
+      continue;
+    for (Endpoint E : G.dataInputs(N))
+      Dropped.push_back(E.Node);
+    G.remove(N);
+  }
 }
 
 bool lowerStepToTpu(Module &M, const TpuComputation &Options,
