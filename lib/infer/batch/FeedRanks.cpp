@@ -194,11 +194,14 @@ static unsigned axesSliced(const Graph &G, Use U) {
   return static_cast<unsigned>(Axes);
 }
 
+bool takesElement(const Graph &G, Use U) {
+  return axesSliced(G, U) == 1 &&
+         G.intAttr(U.User, "shrink_axis_mask").value_or(0) == 1;
+}
+
 /// Whether \p U takes an element of a list: a scalar, as it is used.
 static bool takesScalar(const Graph &G, Use U) {
-  return axesSliced(G, U) == 1 &&
-         G.intAttr(U.User, "shrink_axis_mask").value_or(0) == 1 &&
-         isScalarFeed(G, {U.User, 0});
+  return takesElement(G, U) && isScalarFeed(G, {U.User, 0});
 }
 
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {

@@ -28,6 +28,9 @@ bool isScalarFeed(const Graph &G, Endpoint Feed);
 /// of scalars. Nothing if that is not said, or in more than one way.
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed);
 
+/// Whether \p U takes one element of a vector, the same in every step.
+bool takesElement(const Graph &G, Use U);
+
 /// Says of the placeholders of \p G without a rank how many axes they have, as
 /// far as that is known. Labels have as many as the logits of a loss. Scalars
 /// are left as they are.

@@ -758,7 +758,11 @@ bool Chooser::run(ArrayRef<std::string> Rules, bool Defaults) {
                   (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
                    isBatchRead(G.opName(F.At.Node)));
     } else if (Shape->Dims[0] < 0) {
-      F.Axis = 0;
+      // A list of rates, of which each is read for itself, is no batch.
+      bool IsList = Shape->Dims.size() == 1 && isOnlyFor(F.At, [&](NodeId N) {
+                      return takesElement(G, {N, 0});
+                    });
+      F.Axis = IsList ? -1 : 0;
     } else {
       Static.push_back(&F);
     }
