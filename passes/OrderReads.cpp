@@ -14,6 +14,10 @@
 //     dw = MatMul(x, dy)             →    dw = MatMul(x, dy)
 //     ApplyGradientDescent(w, lr, dw)     ApplyGradientDescent(w, lr, dw, ^dx)
 //
+// So may another part of the step, whose loss gives the weights no gradient, as
+// where the slope of a critic is penalised that has a bias: the update waits
+// for it where whoever waits for the update runs that part anyway.
+//
 // Which comes first on one device depends on its executor; of replicas, one may
 // read before the update and another after it, which is no step of the input.
 // Reading first is: it is the gradient that the author asked for. So this is a
@@ -50,7 +54,9 @@ public:
   static constexpr PassInfo Info = {
       "order-reads", "Settle what is read before an update and what after it",
       "An update of a reference variable waits for the readers of the same\n"
-      "step that nothing orders with it, where it needs all that they need.\n"
+      "step that nothing orders with it, where it needs all that they need, "
+      "or\n"
+      "all that waits for it needs them.\n"
       "What uses a read after an update of the variable reads it again."};
 
   Effect effect() const override { return Effect::Normalises; }

@@ -344,11 +344,25 @@ size_t Fetches::addValues(NodeId N) {
   return New;
 }
 
+/// The sizes of an example of \p E, if they are numbers, and more than one.
+std::vector<int64_t> Fetches::exampleSizes(Endpoint E) const {
+  auto Shape = Facts.Dims.shape(E);
+  if (!Shape || Shape->size() < 3)
+    return {};
+  std::vector<int64_t> Sizes;
+  for (DimId D : Shape->drop_front())
+    Sizes.push_back(Facts.Dims.table().number(D));
+  return all_of(Sizes, [](int64_t Size) { return Size > 0; })
+             ? Sizes
+             : std::vector<int64_t>();
+}
+
 /// Whether \p N has a vector for each example, as the state of a recurrence,
-/// an embedding or the output of a layer.
+/// an embedding or the output of a layer; or examples as large as such as are
+/// fed, as a picture that a generator makes.
 bool Fetches::mayBeState(NodeId N) const {
   auto Shape = Facts.Dims.shape({N, 0});
-  return Shape && Shape->size() <= 2;
+  return Shape && (Shape->size() <= 2 || FedSizes.count(exampleSizes({N, 0})));
 }
 
 /// Whether only a gradient has \p Op: that of the input of a convolution is
@@ -372,6 +386,10 @@ static BitVector madeOfGradients(const Graph &G, ArrayRef<NodeId> Order,
 }
 
 void Fetches::addForward() {
+  for (NodeId N : Facts.Order)
+    if (G.node(N).Kind == Inserted::Split)
+      if (auto Sizes = exampleSizes({N, 0}); !Sizes.empty())
+        FedSizes.insert(std::move(Sizes));
   BitVector OfGradients = madeOfGradients(
       G, Facts.Order,
       PerOp(G, [](StringRef Op, const OpDef *) { return isGradientOp(Op); }));

@@ -19,6 +19,8 @@
 #include "llvm/ADT/BitVector.h"
 
 #include <map>
+#include <set>
+#include <vector>
 
 namespace graft {
 
@@ -49,10 +51,10 @@ public:
   /// A loss is what sums up the batch in a scalar, or the errors of each
   /// example that a gradient begins at. All that is computed after the last
   /// variable has its name (predictions, errors of each example); of what comes
-  /// before, what is a vector for each example and next to a loss, as much as
-  /// lets the output grow little. What only has the size of the batch (the zero
-  /// state of a recurrent network) is fed as often as it is fetched, and nobody
-  /// reads a merged value: it has no name.
+  /// before, what is a vector for each example, or as large as what is fed, and
+  /// next to a loss, as much as lets the output grow little. What only has the
+  /// size of the batch (the zero state of a recurrent network) is fed as often
+  /// as it is fetched, and nobody reads a merged value: it has no name.
   void addForward();
 
   /// Nodes that \p Names names, and results that nothing reads, which have no
@@ -88,6 +90,7 @@ private:
   bool isLossOfRows(Endpoint E) const;
   bool hasValue(Endpoint E) const;
   size_t addValues(NodeId N);
+  std::vector<int64_t> exampleSizes(Endpoint E) const;
   bool mayBeState(NodeId N) const;
 
   const Graph &G;
@@ -97,6 +100,7 @@ private:
   std::unique_ptr<LoopInfo> Loops; ///< Null without.
   std::map<std::pair<NodeId, uint32_t>, bool> Found;
   std::vector<NodeId> Lost;
+  std::set<std::vector<int64_t>> FedSizes; ///< Of an example.
 };
 
 } // namespace graft

@@ -36,7 +36,9 @@ private:
   void addReads(NodeId Update, ArrayRef<NodeId> Readers);
   using NodeList = SmallVector<NodeId, 2>;
   NodeList othersOf(NodeId Reader, NodeId Update) const;
+  bool mayRunWith(NodeId Reader, NodeId Update) const;
   std::vector<OpenRead> open() const;
+  void addOfOtherParts(std::vector<OpenRead> &Open) const;
   /// Whether it does so each time it runs, and nothing else.
   bool readsElements(NodeId N) const {
     const OpDef *Def = G.opDef(N);
@@ -47,8 +49,19 @@ private:
   /// Whether it counts, by a number: nothing behind it is of another step.
   bool isCounter(NodeId N) const {
     return Vars.isUpdate(G, N) && G.node(N).NumData > 1 &&
-           all_of(G.dataInputs(N).drop_front(),
-                  [&](Endpoint E) { return G.isOp(E.Node, op::Const); });
+           all_of(G.dataInputs(N).drop_front(), [&](Endpoint E) {
+             return G.isOp(E.Node, op::Const) || countsOn(E.Node);
+           });
+  }
+  /// Whether it is a sum of a variable and a number.
+  bool countsOn(NodeId N) const {
+    if ((!G.isOp(N, op::Add) && !G.isOp(N, op::AddV2)) ||
+        !G.isOp(G.input(N, 1).Node, op::Const))
+      return false;
+    Endpoint E = G.input(N, 0);
+    while (G.isOp(E.Node, op::Identity))
+      E = G.input(E.Node, 0);
+    return Vars.variableOf(E) != NoNode;
   }
   bool isControlFlow(NodeId N) const {
     StringRef Op = G.opName(N);
@@ -70,8 +83,9 @@ private:
   const Graph &G;
   VariableIndex Vars;
   std::vector<NodeId> Order;
-  size_t Looks;             ///< How many are left.
-  std::vector<bool> IsLate; ///< It runs after an update that is no counter.
+  size_t Looks;                 ///< How many are left.
+  std::vector<bool> IsLate;     ///< It runs after an update that is no counter.
+  std::vector<bool> IsInBranch; ///< Of a conditional or loop, or behind one.
   /// The update that a node leads to; NoNode for none, Several for more.
   static constexpr NodeId Several = NoNode - 1;
   std::vector<NodeId> LeadsTo;
@@ -81,15 +95,22 @@ private:
     NodeList Others; ///< What the reader takes, too.
   };
   std::vector<Pair> Found;
+  std::vector<OpenRead> OfOthers; ///< Readers that no gradient above takes.
 };
 
 void OpenReads::findUpdates() {
   IsLate.resize(G.size());
+  IsInBranch.resize(G.size());
   LeadsTo.assign(G.size(), NoNode);
-  for (NodeId N : Order)
-    for (Endpoint E : G.inputs(N))
+  for (NodeId N : Order) {
+    IsInBranch[N] = isControlFlow(N);
+    for (Endpoint E : G.inputs(N)) {
       if (IsLate[E.Node] || (Vars.isUpdate(G, E.Node) && !isCounter(E.Node)))
         IsLate[N] = true;
+      if (IsInBranch[E.Node])
+        IsInBranch[N] = true;
+    }
+  }
   for (NodeId N : reverse(Order)) {
     NodeId To = Vars.isUpdate(G, N) ? N : LeadsTo[N];
     if (To == NoNode)
@@ -121,6 +142,14 @@ OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   return Others;
 }
 
+/// Whether \p Reader is of another part of the step, which leads to other
+/// updates, and runs whenever what it takes is computed.
+bool OpenReads::mayRunWith(NodeId Reader, NodeId Update) const {
+  return readsElements(Reader) && !IsLate[Reader] && !IsInBranch[Reader] &&
+         !IsInBranch[Update] && !Above.contains(Reader) &&
+         LeadsTo[Reader] != NoNode && LeadsTo[Reader] != Update;
+}
+
 void OpenReads::addReads(NodeId Update, ArrayRef<NodeId> Readers) {
   Above.clear();
   SmallVector<NodeId, MostAbove> Work{Update};
@@ -138,6 +167,8 @@ void OpenReads::addReads(NodeId Update, ArrayRef<NodeId> Readers) {
     --Looks;
     if (NodeList Others = othersOf(Reader, Update); !Others.empty())
       Found.push_back({{Reader, Update}, std::move(Others)});
+    else if (OfOthers.size() < MostPairs && mayRunWith(Reader, Update))
+      OfOthers.push_back({Reader, Update});
   }
 }
 
@@ -204,12 +235,52 @@ std::vector<OpenRead> OpenReads::open() const {
   return Open;
 }
 
+/// Adds the readers of other parts of a step, as of a second loss with the same
+/// weights, that nothing orders with the update although no run has the one
+/// without the other: all that waits for the update needs the reader, too. Then
+/// the update may wait for it.
+void OpenReads::addOfOtherParts(std::vector<OpenRead> &Open) const {
+  constexpr size_t Bits = 64;
+  using Set = std::array<uint64_t, Words>;
+  std::vector<Set> OfReader, OfUpdate;
+  for (size_t Begin = 0; Begin < OfOthers.size(); Begin += InSweep) {
+    ArrayRef<OpenRead> Now = ArrayRef(OfOthers).slice(
+        Begin, std::min(InSweep, OfOthers.size() - Begin));
+    OfReader.assign(G.size(), {});
+    OfUpdate.assign(G.size(), {});
+    for (auto [I, P] : enumerate(Now)) {
+      OfReader[P.Reader][I / Bits] |= uint64_t(1) << I % Bits;
+      OfUpdate[P.Update][I / Bits] |= uint64_t(1) << I % Bits;
+    }
+    Set Both = {}, Alone = {};
+    for (NodeId N : Order) {
+      Set Own = OfUpdate[N]; // Of the update itself.
+      for (Endpoint E : G.inputs(N))
+        for (unsigned W = 0; W < Words; ++W) {
+          OfReader[N][W] |= OfReader[E.Node][W];
+          OfUpdate[N][W] |= OfUpdate[E.Node][W];
+        }
+      for (unsigned W = 0; W < Words; ++W) {
+        Both[W] |= OfUpdate[N][W] & OfReader[N][W];
+        Alone[W] |= OfUpdate[N][W] & ~Own[W] & ~OfReader[N][W];
+        // What is ordered already.
+        Alone[W] |= Own[W] & OfReader[N][W];
+      }
+    }
+    for (auto [I, P] : enumerate(Now))
+      if ((Both[I / Bits] & ~Alone[I / Bits]) >> I % Bits & 1)
+        Open.push_back(P);
+  }
+}
+
 std::vector<OpenRead> OpenReads::find() {
   findUpdates();
   for (NodeId Var : Vars.variables())
     if (!G.isOp(Var, op::VarHandleOp))
       addReaders(Var);
-  return Found.empty() ? std::vector<OpenRead>() : open();
+  std::vector<OpenRead> Open = open();
+  addOfOtherParts(Open);
+  return Open;
 }
 
 } // namespace

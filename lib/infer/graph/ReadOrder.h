@@ -15,9 +15,10 @@ namespace graft {
 /// in the same step: what `tf.gradients` makes, which unlike
 /// `Optimizer.compute_gradients` has no barrier behind the gradients of an op.
 /// Such a reader leads to the update of another variable, needs nothing to run
-/// that this update does not need, and takes what was made of the variable.
-/// Which of the two comes first is open in the input. At most some thousand are
-/// looked at, in a few sweeps over the graph.
+/// that this update does not need, and takes what was made of the variable; or
+/// it is of another part of the step, in no branch, and needed by all that
+/// waits for the update. Which of the two comes first is open in the input. At
+/// most some thousand are looked at, in a few sweeps over the graph.
 std::vector<OpenRead> findOpenReads(const Graph &G);
 
 } // namespace graft

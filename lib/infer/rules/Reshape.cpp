@@ -384,6 +384,16 @@ static void reshape(SizeContext &C) {
       List.push_back((*V)[I]);
     }
   }
+  // What has no elements says nothing of how many there are of anything.
+  if (X && any_of(*X, [&](DimId D) {
+        return C.Table.number(D) == 0 && !C.Table.hasSym(D);
+      })) {
+    if (Wild >= 0 &&
+        none_of(List, [&](DimId D) { return C.Table.number(D) == 0; }))
+      C.Table.assignNumber(List[Wild], 0);
+    C.setShape(0, List);
+    return;
+  }
   if (Wild >= 0 && X) {
     if (fillNumber(C, *X, List, Wild)) {
       matchGroups(C, *X, List);

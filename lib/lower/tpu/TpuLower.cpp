@@ -220,8 +220,8 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
   };
   // What cuts rows into blocks is only there to put these in order.
   auto IsLeft = [&](NodeId N) {
-    return IsResult(N) || (G.node(N).Kind == Inserted::Blocks && G.isLive(N) &&
-                           !G.hasUses(N));
+    return IsResult(N) ||
+           (G.node(N).Kind == Inserted::Blocks && G.isLive(N) && !G.hasUses(N));
   };
   std::optional<Conditions> Branches;
   if (Conditions::any(G))
