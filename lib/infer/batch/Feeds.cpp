@@ -421,6 +421,9 @@ std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
   for (const auto &[Dim, Members] : Classes)
     for (Feed *F : Members)
       Mixes |= count_if(*Supposed.shape(F->At), Follows) > 1;
+  for (auto [F, Axis] : Set)
+    if (auto Shape = Supposed.shape(F->At))
+      Mixes |= count_if(*Shape, Follows) > 1;
   if (Mixes || !Supposed.conflicts().empty())
     return std::nullopt;
   return Supposed;
