@@ -30,9 +30,10 @@ std::optional<llvm::SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G,
 bool fillsPipeline(llvm::StringRef Op);
 
 /// The shape that the graph declares for the placeholder, or the output of a
-/// queue's or iterator's read, \p E. Nothing for another tensor, or if none is
-/// declared. The axis that QueueDequeueMany adds is known when its number is a
-/// constant.
+/// queue's or iterator's read, \p E; where that has no rank, the one that
+/// set_shape gave it (`_output_shapes`, which an export writes). Nothing for
+/// another tensor, or if none is declared. The axis that QueueDequeueMany adds
+/// is known when its number is a constant.
 std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E);
 
 /// The first output of the ParseExample \p N that is a dense feature. It has a

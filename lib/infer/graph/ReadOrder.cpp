@@ -6,6 +6,7 @@
 
 #include "lib/infer/graph/ReadOrder.h"
 
+#include "lib/graph/PerOp.h"
 #include "lib/infer/graph/References.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/graph/Variables.h"
@@ -22,10 +23,17 @@ using namespace llvm;
 namespace graft {
 namespace {
 
+bool isFlowOp(StringRef Op) {
+  Op.consume_front("Ref");
+  return Op == op::Switch || Op == op::Merge || Op == op::Enter ||
+         Op == op::Exit || Op == op::NextIteration;
+}
+
 class OpenReads {
 public:
   explicit OpenReads(const Graph &G)
       : G(G), Vars(G), Order(topologicalOrder(G)),
+        IsFlow(G, [](StringRef Op, const OpDef *) { return isFlowOp(Op); }),
         Looks(LooksForNode * G.size()) {}
 
   std::vector<OpenRead> find();
@@ -63,12 +71,7 @@ private:
       E = G.input(E.Node, 0);
     return Vars.variableOf(E) != NoNode;
   }
-  bool isControlFlow(NodeId N) const {
-    StringRef Op = G.opName(N);
-    Op.consume_front("Ref");
-    return Op == op::Switch || Op == op::Merge || Op == op::Enter ||
-           Op == op::Exit || Op == op::NextIteration;
-  }
+  bool isControlFlow(NodeId N) const { return IsFlow[G.node(N)]; }
 
   /// How many nodes above an update are looked at for what a reader takes: the
   /// gradient is made near it.
@@ -83,6 +86,7 @@ private:
   const Graph &G;
   VariableIndex Vars;
   std::vector<NodeId> Order;
+  PerOp IsFlow;
   size_t Looks;                 ///< How many are left.
   std::vector<bool> IsLate;     ///< It runs after an update that is no counter.
   std::vector<bool> IsInBranch; ///< Of a conditional or loop, or behind one.

@@ -57,7 +57,7 @@ static void assertion(SizeContext &C) {
     return;
   Endpoint E = C.Inputs[0];
   // Made only where the condition is false: the other way, it is true.
-  while (C.G.isOp(E.Node, op::Switch) &&
+  while (C.G.isOp(E.Node, op::Switch) && E.Port == 0 &&
          C.G.input(E.Node, 0) == C.G.input(E.Node, 1))
     E = C.G.input(E.Node, 0);
   if (C.G.isOp(E.Node, op::All))
@@ -68,9 +68,8 @@ static void assertion(SizeContext &C) {
        Y = C.Known.value(C.G.input(E.Node, 1));
   if (!X || !Y || X->size() != Y->size())
     return;
-  for (auto [Mine, Its] : zip(*X, *Y)) {
+  for (auto [Mine, Its] : zip(*X, *Y))
     C.sameCounts(Mine, Its);
-  }
 }
 
 /// Axes along which a broadcast operand's gradient is summed
