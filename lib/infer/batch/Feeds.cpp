@@ -30,16 +30,19 @@ namespace {
 
 class Chooser {
 public:
-  Chooser(const Graph &G, unsigned Replicas, DiagnosticEngine &Diags)
-      : G(G), Replicas(Replicas), Diags(Diags) {}
+  Chooser(const Graph &G, unsigned Replicas, bool Defaults,
+          DiagnosticEngine &Diags)
+      : G(G), Replicas(Replicas), Defaults(Defaults), Diags(Diags) {}
 
-  bool run(ArrayRef<std::string> Rules, bool Defaults);
+  bool run(ArrayRef<std::string> Rules);
 
   std::vector<Feed> Feeds;
 
 private:
   void collect();
-  std::vector<bool> reaching(function_ref<bool(NodeId)> Is) const;
+  std::vector<bool> reaching(
+      function_ref<bool(NodeId)> Is,
+      function_ref<bool(NodeId)> IsCut = [](NodeId) { return false; }) const;
   std::vector<bool> training() const;
   Feed *find(StringRef Name);
   bool named(ArrayRef<std::string> Rules);
@@ -69,6 +72,7 @@ private:
 
   const Graph &G;
   unsigned Replicas;
+  bool Defaults; ///< What only makes the default of a feed is not split.
   DiagnosticEngine &Diags;
 };
 
@@ -116,8 +120,10 @@ void Chooser::collect() {
   }
 }
 
-/// The nodes from which data goes to a node that \p Is is true of.
-std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is) const {
+/// The nodes from which data goes to a node that \p Is is true of, and not only
+/// through those of \p IsCut.
+std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is,
+                                    function_ref<bool(NodeId)> IsCut) const {
   std::vector<bool> Result(G.size());
   std::vector<NodeId> Work;
   for (NodeId N = 0; N < G.size(); ++N)
@@ -126,6 +132,8 @@ std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is) const {
   while (!Work.empty()) {
     NodeId N = Work.back();
     Work.pop_back();
+    if (IsCut(N))
+      continue;
     for (Endpoint E : G.dataInputs(N))
       if (!Result[E.Node]) {
         Result[E.Node] = true;
@@ -418,12 +426,14 @@ std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
   bool Mixes = !InVariables && any_of(Order, [&](NodeId N) {
     return isVariableOp(G.opName(N)) && Supposed.batchAxis({N, 0}) >= 0;
   });
+  auto FollowsTwice = [&](const Feed *F) {
+    auto Shape = Supposed.shape(F->At);
+    return Shape && count_if(*Shape, Follows) > 1;
+  };
   for (const auto &[Dim, Members] : Classes)
-    for (Feed *F : Members)
-      Mixes |= count_if(*Supposed.shape(F->At), Follows) > 1;
+    Mixes |= any_of(Members, FollowsTwice);
   for (auto [F, Axis] : Set)
-    if (auto Shape = Supposed.shape(F->At))
-      Mixes |= count_if(*Shape, Follows) > 1;
+    Mixes |= FollowsTwice(F);
   if (Mixes || !Supposed.conflicts().empty())
     return std::nullopt;
   return Supposed;
@@ -654,22 +664,8 @@ void Chooser::beforeDefaults() {
     }
   if (!AnyMade)
     return;
-  // What goes on to where nothing is made of it, around them.
-  std::vector<bool> GoesOn(G.size());
-  SmallVector<NodeId, 32> Work;
-  for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && (!G.hasUses(N) || IsCut[N])) {
-      GoesOn[N] = true;
-      Work.push_back(N);
-    }
-  while (!Work.empty()) {
-    NodeId N = Work.pop_back_val();
-    for (Endpoint E : IsCut[N] ? ArrayRef<Endpoint>() : G.dataInputs(N))
-      if (!GoesOn[E.Node]) {
-        GoesOn[E.Node] = true;
-        Work.push_back(E.Node);
-      }
-  }
+  std::vector<bool> GoesOn = reaching([&](NodeId N) { return !G.hasUses(N); },
+                                      [&](NodeId N) { return IsCut[N]; });
   for (Feed &F : Feeds)
     if (!F.Named && !GoesOn[F.At.Node])
       F.Axis = -1;
@@ -738,7 +734,7 @@ std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
   return Best;
 }
 
-bool Chooser::run(ArrayRef<std::string> Rules, bool Defaults) {
+bool Chooser::run(ArrayRef<std::string> Rules) {
   collect();
   if (!named(Rules))
     return false;
@@ -813,8 +809,8 @@ std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
                                              ArrayRef<std::string> Rules,
                                              unsigned Replicas, bool Defaults,
                                              DiagnosticEngine &Diags) {
-  Chooser C(G, Replicas, Diags);
-  if (!C.run(Rules, Defaults)) {
+  Chooser C(G, Replicas, Defaults, Diags);
+  if (!C.run(Rules)) {
     warnOfRanks(G, C.Feeds, Diags);
     return std::nullopt;
   }

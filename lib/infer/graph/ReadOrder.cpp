@@ -29,6 +29,37 @@ bool isFlowOp(StringRef Op) {
          Op == op::Exit || Op == op::NextIteration;
 }
 
+/// Pairs of a reader and an update that are told apart in one sweep.
+constexpr size_t Words = 4, InSweep = 64 * Words;
+
+/// By node, for which pairs of a sweep it is marked, or made of what is.
+class Marks {
+public:
+  using Set = std::array<uint64_t, Words>;
+
+  explicit Marks(const Graph &G) : G(G), Sets(G.size()) {}
+
+  void mark(NodeId N, size_t I) { Sets[N][I / Bits] |= bit(I); }
+  void unmark(NodeId N, size_t I) { Sets[N][I / Bits] &= ~bit(I); }
+  void spread(ArrayRef<NodeId> Order) {
+    for (NodeId N : Order)
+      for (Endpoint E : G.inputs(N))
+        for (unsigned W = 0; W < Words; ++W)
+          Sets[N][W] |= Sets[E.Node][W];
+  }
+
+  const Set &operator[](NodeId N) const { return Sets[N]; }
+  bool has(NodeId N, size_t I) const { return has(Sets[N], I); }
+  static bool has(const Set &In, size_t I) { return In[I / Bits] & bit(I); }
+
+private:
+  static constexpr size_t Bits = 64;
+  static uint64_t bit(size_t I) { return uint64_t(1) << I % Bits; }
+
+  const Graph &G;
+  std::vector<Set> Sets;
+};
+
 class OpenReads {
 public:
   explicit OpenReads(const Graph &G)
@@ -76,10 +107,8 @@ private:
   /// How many nodes above an update are looked at for what a reader takes: the
   /// gradient is made near it.
   static constexpr unsigned MostAbove = 64;
-  /// Pairs of a reader and an update that are told apart in one sweep, and in
-  /// all.
-  static constexpr size_t Words = 4, InSweep = 64 * Words,
-                          MostPairs = 16 * InSweep;
+  /// Pairs of a reader and an update, in all.
+  static constexpr size_t MostPairs = 16 * InSweep;
   /// For each node of the graph, pairs that are looked at.
   static constexpr size_t LooksForNode = 64;
 
@@ -207,33 +236,21 @@ void OpenReads::addReaders(NodeId Var) {
 /// readers are of another part of the step, of which all would have to be
 /// first.
 std::vector<OpenRead> OpenReads::open() const {
-  constexpr size_t Bits = 64;
   std::vector<OpenRead> Open;
-  using Set = std::array<uint64_t, Words>;
-  std::vector<Set> OfReader, OfVariable;
-  auto Has = [](const Set &In, size_t I) {
-    return In[I / Bits] >> I % Bits & 1;
-  };
   for (size_t Begin = 0; Begin < Found.size(); Begin += InSweep) {
     ArrayRef<Pair> Now =
         ArrayRef(Found).slice(Begin, std::min(InSweep, Found.size() - Begin));
-    OfReader.assign(G.size(), {});
-    OfVariable.assign(G.size(), {});
+    Marks OfReader(G), OfVariable(G);
     for (auto [I, P] : enumerate(Now)) {
-      uint64_t Bit = uint64_t(1) << I % Bits;
-      OfReader[P.Read.Reader][I / Bits] |= Bit;
-      OfVariable[Vars.variableOf(G.input(P.Read.Update, 0))][I / Bits] |= Bit;
+      OfReader.mark(P.Read.Reader, I);
+      OfVariable.mark(Vars.variableOf(G.input(P.Read.Update, 0)), I);
     }
-    for (NodeId N : Order)
-      for (Endpoint E : G.inputs(N))
-        for (unsigned W = 0; W < Words; ++W) {
-          OfReader[N][W] |= OfReader[E.Node][W];
-          OfVariable[N][W] |= OfVariable[E.Node][W];
-        }
+    OfReader.spread(Order);
+    OfVariable.spread(Order);
     for (auto [I, P] : enumerate(Now))
-      if (!Has(OfReader[P.Read.Update], I) &&
+      if (!OfReader.has(P.Read.Update, I) &&
           any_of(P.Others,
-                 [&, I = I](NodeId N) { return Has(OfVariable[N], I); }))
+                 [&, I = I](NodeId N) { return OfVariable.has(N, I); }))
         Open.push_back(P.Read);
   }
   return Open;
@@ -244,35 +261,27 @@ std::vector<OpenRead> OpenReads::open() const {
 /// without the other: all that waits for the update needs the reader, too. Then
 /// the update may wait for it.
 void OpenReads::addOfOtherParts(std::vector<OpenRead> &Open) const {
-  constexpr size_t Bits = 64;
-  using Set = std::array<uint64_t, Words>;
-  std::vector<Set> OfReader, OfUpdate;
   for (size_t Begin = 0; Begin < OfOthers.size(); Begin += InSweep) {
     ArrayRef<OpenRead> Now = ArrayRef(OfOthers).slice(
         Begin, std::min(InSweep, OfOthers.size() - Begin));
-    OfReader.assign(G.size(), {});
-    OfUpdate.assign(G.size(), {});
+    Marks OfReader(G), AfterUpdate(G);
     for (auto [I, P] : enumerate(Now)) {
-      OfReader[P.Reader][I / Bits] |= uint64_t(1) << I % Bits;
-      OfUpdate[P.Update][I / Bits] |= uint64_t(1) << I % Bits;
+      OfReader.mark(P.Reader, I);
+      AfterUpdate.mark(P.Update, I);
     }
-    Set Both = {}, Alone = {};
-    for (NodeId N : Order) {
-      Set Own = OfUpdate[N]; // Of the update itself.
-      for (Endpoint E : G.inputs(N))
-        for (unsigned W = 0; W < Words; ++W) {
-          OfReader[N][W] |= OfReader[E.Node][W];
-          OfUpdate[N][W] |= OfUpdate[E.Node][W];
-        }
-      for (unsigned W = 0; W < Words; ++W) {
-        Both[W] |= OfUpdate[N][W] & OfReader[N][W];
-        Alone[W] |= OfUpdate[N][W] & ~Own[W] & ~OfReader[N][W];
-        // What is ordered already.
-        Alone[W] |= Own[W] & OfReader[N][W];
-      }
-    }
+    OfReader.spread(Order);
+    AfterUpdate.spread(Order);
     for (auto [I, P] : enumerate(Now))
-      if ((Both[I / Bits] & ~Alone[I / Bits]) >> I % Bits & 1)
+      AfterUpdate.unmark(P.Update, I);
+    Marks::Set With = {}, Without = {};
+    for (NodeId N : Order)
+      for (unsigned W = 0; W < Words; ++W) {
+        With[W] |= AfterUpdate[N][W] & OfReader[N][W];
+        Without[W] |= AfterUpdate[N][W] & ~OfReader[N][W];
+      }
+    for (auto [I, P] : enumerate(Now))
+      if (!OfReader.has(P.Update, I) && Marks::has(With, I) &&
+          !Marks::has(Without, I))
         Open.push_back(P);
   }
 }
