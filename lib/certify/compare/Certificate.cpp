@@ -9,6 +9,7 @@
 #include "lib/certify/compare/LoopCheck.h"
 #include "lib/certify/compare/NodeChecks.h"
 #include "lib/certify/compare/RunsApart.h"
+#include "lib/certify/compare/SizeFactCheck.h"
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/FileWalk.h"
@@ -474,6 +475,8 @@ bool Checker::run() {
                return ownBatchAxes(G, N).has_value();
              });
   checkDemands(Facts);
+  checkSizeFacts(G, Facts.Order, Facts.sizeUses(),
+                 [&](NodeId N, const Twine &Text) { error(N, Text); });
   for (auto &[P, Key] : ElementShapes)
     if (!isLocalElementShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
                              G.attr(P, Key), Replicas))

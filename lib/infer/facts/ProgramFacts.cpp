@@ -21,7 +21,8 @@ DimOptions optionsOf(const Graph &G) {
 
 /// Analyses again while sizes take for granted what types deny: that nodes
 /// select among the rows of one replica (readers of every other one can use
-/// what they find there), or that an integer is that of the single-device step.
+/// what they find there), or that an integer is that of the single-device step;
+/// and while a node relies on a fact that may not hold where it runs.
 std::unique_ptr<ProgramFacts::Analyses>
 ProgramFacts::settled(const Graph &G, ArrayRef<NodeId> Order,
                       const VariableIndex &Vars, DimOptions Options) {
@@ -34,6 +35,9 @@ ProgramFacts::settled(const Graph &G, ArrayRef<NodeId> Order,
     llvm::sort(Options.Differing);
     append_range(Options.Whole, Found->Types.unusableNumbers());
     append_range(Denied, Found->Types.unusableNumbers());
+    append_range(Options.Denied, Found->Uses.Unfounded);
+    llvm::sort(Options.Denied);
+    append_range(Denied, Found->Uses.Unfounded);
     if (Denied.empty())
       return Found;
     Limit.turn([&] { return G.name(Denied.front()).str(); });

@@ -7,6 +7,7 @@
 #ifndef GRAFT_LIB_INFER_FACTS_PROGRAMFACTS_H
 #define GRAFT_LIB_INFER_FACTS_PROGRAMFACTS_H
 
+#include "lib/infer/facts/SizeUses.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/types/Types.h"
 #include "lib/io/Module.h"
@@ -38,9 +39,11 @@ private:
   struct Analyses {
     Analyses(const Graph &G, llvm::ArrayRef<NodeId> Order,
              const VariableIndex &Vars, const DimOptions &Options)
-        : Dims(G, Order, Options), Types(G, Order, Dims, Vars) {}
+        : Dims(G, Order, Options), Types(G, Order, Dims, Vars),
+          Uses(findSizeUses(G, Order, Dims, Types)) {}
     DimAnalysis Dims;
     TypeAnalysis Types;
+    SizeUses Uses;
   };
   static std::unique_ptr<Analyses> settled(const Graph &G,
                                            llvm::ArrayRef<NodeId> Order,
@@ -51,6 +54,8 @@ private:
 public:
   DimAnalysis &Dims;
   TypeAnalysis &Types;
+  /// The facts of sizes that Dims and Types rest on.
+  llvm::ArrayRef<SizeUse> sizeUses() const { return Of->Uses.Founded; }
 };
 
 /// The facts of \p M's program, inferred unless they are known.

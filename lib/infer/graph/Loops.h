@@ -43,6 +43,11 @@ public:
     uint32_t F = frameOf(N);
     return F != 0 && !(IsExit[N] && Frames[F].Parent == 0);
   }
+  /// The innermost loop that \p N is in, with its Exit; 0: none.
+  uint32_t frame(NodeId N) const { return frameOf(N); }
+  /// The loop around loop \p Frame; 0: none.
+  uint32_t around(uint32_t Frame) const { return Frames[Frame].Parent; }
+  size_t numFrames() const { return Frames.size(); }
   /// All nodes of the outermost loop that \p N is in, which share one fate.
   llvm::ArrayRef<NodeId> nest(NodeId N) const {
     uint32_t F = frameOf(N);

@@ -43,6 +43,7 @@ static void loopMerge(SizeContext &C) {
     for (unsigned D = 0; D < List.size(); ++D)
       if (DimId Mine = List[D], Its = (*C.in(I))[D];
           !C.isVariant(D) && C.Table.number(Mine) != UnknownSize &&
+          C.Table.find(Mine) != C.Table.find(Its) &&
           C.Table.number(Mine) == C.Table.number(Its))
         C.same(Mine, Its);
   }
@@ -82,9 +83,12 @@ static void merge(SizeContext &C) {
               (C.options().Unpatched ||
                C.Table.hasSym(X) == C.Table.hasSym(Y)));
     });
+    // Two numbers are one size; other sizes that are one already are so since
+    // an op says it, not this one.
     for (Endpoint E : Sides)
-      if (Same)
-        C.same(X, (*C.Known.shape(E))[D]);
+      if (DimId Y = (*C.Known.shape(E))[D];
+          Same && C.Table.find(X) != C.Table.find(Y))
+        C.same(X, Y);
     List.push_back(Same ? X : C.slot(D));
   }
   C.setShape(0, List);

@@ -103,8 +103,15 @@ static void compare(SizeContext &C) {
   if (C.G.boolAttr(C.N, "incompatible_shape_error").value_or(true))
     return broadcast(C);
   Dims X = C.in(0), Y = C.in(1);
-  if (X && Y && mustFit(C.Table, *X, *Y))
-    broadcast(C);
+  if (!X || !Y || !mustFit(C.Table, *X, *Y))
+    return;
+  if (X->size() < Y->size())
+    std::swap(X, Y);
+  DimList List(X->begin(), X->end());
+  for (auto [Mine, Its] : zip(reverse(List), reverse(*Y)))
+    if (C.Table.isOne(Mine))
+      Mine = Its;
+  C.setShape(0, List);
 }
 
 void select(SizeContext &C) {

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shape of a tensor array or a stack is that of its elements, which have
-// one shape; it is kept at the node that makes it. Loop counters have no
-// tracked value: they are another number each time.
+// The shape of a tensor array or a stack is that of its elements; it is kept at
+// the node that makes it. Where elements may have several sizes, each reader
+// has one of its own. Loop counters have no tracked value: they are another
+// number each time.
 //
 // What is in them is the type of their elements
 // (lib/infer/types/LoopTypes.cpp); the flow of an array says whether all
@@ -25,10 +26,25 @@ static NodeId handle(SizeContext &C) {
   return C.numData() > 0 ? C.Loops->handleOf(C.Inputs[0]) : NoNode;
 }
 
-/// The sizes of its elements.
-static Dims element(SizeContext &C) {
-  NodeId Of = handle(C);
-  return Of == NoNode ? std::nullopt : C.Known.shape({Of, 0});
+static void setElement(SizeContext &C, NodeId Of, ArrayRef<DimId> List) {
+  // The gradient of an array declares what the array does.
+  NodeId Made = Of, Next = Of;
+  for (; Next != NoNode && !C.G.isOp(Made, op::TensorArrayV3);
+       Next = C.G.node(Made).NumData > 0 ? C.Loops->handleOf(C.G.input(Made, 0))
+                                         : NoNode)
+    Made = Next;
+  using Sharing = SizeContext::Sharing;
+  bool IsDeclared =
+      C.G.boolAttr(Made, "identical_element_shapes").value_or(false);
+  C.setElement(Of, List,
+               IsDeclared                  ? Sharing::Declared
+               : C.G.isOp(Of, op::StackV2) ? Sharing::Turns
+                                           : Sharing::None);
+}
+
+/// The sizes of the element that the node reads.
+static std::optional<DimList> element(SizeContext &C) {
+  return C.element(handle(C));
 }
 
 /// The elements' sizes, after one that is \p First.
@@ -44,7 +60,7 @@ static void makeArray(SizeContext &C) {
     C.hold(C.N, 0);
   DimList List;
   if (C.sizesFrom("element_shape", List))
-    C.setElement(C.N, List);
+    setElement(C, C.N, List);
 }
 
 static void gradArray(SizeContext &C) {
@@ -53,8 +69,8 @@ static void gradArray(SizeContext &C) {
   if (Of == NoNode || Mine == NoNode)
     return;
   C.holdLike(Mine, Of);
-  if (Dims E = element(C); E && !C.isOp(op::TensorArrayGradWithShape))
-    C.setElement(Mine, *E);
+  if (auto E = element(C); E && !C.isOp(op::TensorArrayGradWithShape))
+    setElement(C, Mine, *E);
 }
 
 static void push(SizeContext &C) {
@@ -63,7 +79,7 @@ static void push(SizeContext &C) {
   if (Of == NoNode)
     return;
   if (Dims X = C.in(1))
-    C.setElement(Of, *X);
+    setElement(C, Of, *X);
   // More than one push: not the same integers each time.
   auto Pushes = count_if(C.Loops->usersOf(Of), [&](NodeId User) {
     return C.G.isOp(User, op::StackPushV2);
@@ -83,7 +99,7 @@ static void setHeld(SizeContext &C) {
 }
 
 static void pop(SizeContext &C) {
-  if (Dims E = element(C))
+  if (auto E = element(C))
     C.setShape(0, *E);
   setHeld(C);
 }
@@ -98,7 +114,7 @@ static void arraySize(SizeContext &C) {
 }
 
 static void arrayRead(SizeContext &C) {
-  if (Dims E = element(C))
+  if (auto E = element(C))
     C.setShape(0, *E);
 }
 
@@ -106,11 +122,12 @@ static void arrayWrite(SizeContext &C) {
   C.setShape(0, {});
   NodeId Of = handle(C);
   if (Dims X = C.in(2); X && Of != NoNode)
-    C.setElement(Of, *X);
+    setElement(C, Of, *X);
 }
 
 static void arrayGather(SizeContext &C) {
-  Dims E = element(C), Rows = C.in(1);
+  auto E = element(C);
+  Dims Rows = C.in(1);
   if (E)
     setRows(C, Rows && Rows->size() == 1 ? (*Rows)[0] : C.slot(0), *E);
 }
@@ -121,7 +138,7 @@ static void arrayScatter(SizeContext &C) {
   if (Dims X = C.in(2); X && !X->empty() && Of != NoNode) {
     if (Dims Rows = C.in(1); Rows && Rows->size() == 1)
       C.same((*Rows)[0], (*X)[0]);
-    C.setElement(Of, C.in(2)->drop_front());
+    setElement(C, Of, C.in(2)->drop_front());
   }
 }
 
@@ -131,14 +148,14 @@ static void arraySplit(SizeContext &C) {
   if (Dims X = C.in(1); X && !X->empty() && Of != NoNode) {
     DimList List{C.slot(0)};
     List.append(X->begin() + 1, X->end());
-    C.setElement(Of, List);
+    setElement(C, Of, List);
   }
 }
 
 static void arrayConcat(SizeContext &C) {
   C.setShape(1, C.slot(1));
-  if (Dims E = element(C); E && !E->empty())
-    setRows(C, C.slot(0), E->drop_front());
+  if (auto E = element(C); E && !E->empty())
+    setRows(C, C.slot(0), ArrayRef(*E).drop_front());
 }
 
 } // namespace sizes

@@ -42,11 +42,11 @@ static void toReplicas(SizeContext &C) {
     // The numbers of the replicas are no rows.
     int64_t Replicas = C.options().Unpatched ? 1 : C.options().Replicas;
     if (Number != UnknownSize && Number % Replicas == 0)
-      C.Table.assignNumber(New, Number / Replicas);
+      C.assignNumber(New, Number / Replicas);
   } else {
-    C.Table.assignNumber(New, Number);
+    C.assignNumber(New, Number);
     if (auto All = C.Table.sym(Old); All && All->B > 0 && All->R > 0)
-      C.Table.assign(New, {All->C, All->B, int8_t(All->R - 1), All->Rows});
+      C.assign(New, {All->C, All->B, int8_t(All->R - 1), All->Rows});
     C.splitRows(New, 0, Input, /*Own=*/false);
     // The user says which feeds have equally many rows.
     auto S = C.Table.sym(New);
@@ -55,7 +55,7 @@ static void toReplicas(SizeContext &C) {
                          : std::nullopt)
       C.sayRows(*Batch, *S);
     if (auto Own = C.Table.sym(New); Own && Own->B > 0)
-      C.Table.assign(Old, {Own->C, Own->B, int8_t(Own->R + 1), Own->Rows});
+      C.assign(Old, {Own->C, Own->B, int8_t(Own->R + 1), Own->Rows});
   }
   List[*Axis] = New;
   C.setShape(0, List);
@@ -76,9 +76,9 @@ static void gatherReplicas(SizeContext &C) {
   bool IsOfAll =
       C.options().Unpatched || (S && S->isLocal() && !C.hasOwnRows());
   if (S)
-    C.Table.assign(New, {S->C, S->B, int8_t(S->R + 1), S->Rows, S->Ragged});
+    C.assign(New, {S->C, S->B, int8_t(S->R + 1), S->Rows, S->Ragged});
   if (Number != UnknownSize)
-    C.Table.assignNumber(New, Number * (IsOfAll ? 1 : C.options().Replicas));
+    C.assignNumber(New, Number * (IsOfAll ? 1 : C.options().Replicas));
   List[*Axis] = New;
   C.setShape(0, List);
 }
@@ -101,7 +101,7 @@ static void share(SizeContext &C, DimId Old, DimId New) {
   auto Own = C.Table.hasSym(New) ? C.Table.sym(New) : std::nullopt;
   if (Own && Own->B == 1 && Own->R == 0 && Own->Ragged == 0 &&
       C.Table.isOfSplit(*Own))
-    C.Table.assign(Old, {Own->C, 1, 1, Own->Rows});
+    C.assign(Old, {Own->C, 1, 1, Own->Rows});
 }
 
 /// Sizes of one replica become those of all: their numbers, which are those of
@@ -119,13 +119,13 @@ static void scaledSizes(SizeContext &C) {
       continue;
     DimId New = C.slot(I);
     if (auto S = C.Table.sym(List[I]); S && C.Table.hasSym(List[I]))
-      C.Table.assign(New, {S->C, S->B, static_cast<int8_t>(S->R + Power),
-                           S->Rows, S->Ragged});
+      C.assign(New, {S->C, S->B, static_cast<int8_t>(S->R + Power), S->Rows,
+                     S->Ragged});
     else if (Power == 1 && C.Table.followsRows(List[I]))
       C.Table.markSame(New);
     else if (Power == -1)
       share(C, List[I], New);
-    C.Table.assignNumber(New, C.Table.number(List[I]));
+    C.assignNumber(New, C.Table.number(List[I]));
     List[I] = New;
   }
   C.setValue(0, List);

@@ -92,7 +92,7 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
     Total.R -= S->R;
   }
   if (Total.B >= 0 && Total.R >= 0)
-    C.Table.assign(To[*Batch], Total);
+    C.assign(To[*Batch], Total);
 }
 
 /// False if the dimensions are all known and their products differ, whatever
@@ -257,7 +257,7 @@ static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     return;
   auto Mine = C.elementsOf(X), Its = C.elementsOf(Y);
   if (Mine && Its)
-    C.Table.relate(*Mine, *Its);
+    C.relate(*Mine, *Its);
 }
 
 /// By which power of N what is left for the size at \p Wild of \p List is
@@ -349,7 +349,7 @@ static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
       return false;
   if (All % Rest != 0)
     return false;
-  C.Table.assignNumber(List[Wild], All / Rest);
+  C.assignNumber(List[Wild], All / Rest);
   return true;
 }
 
@@ -390,7 +390,7 @@ static void reshape(SizeContext &C) {
       })) {
     if (Wild >= 0 &&
         none_of(List, [&](DimId D) { return C.Table.number(D) == 0; }))
-      C.Table.assignNumber(List[Wild], 0);
+      C.assignNumber(List[Wild], 0);
     C.setShape(0, List);
     return;
   }
@@ -422,7 +422,7 @@ static void reshape(SizeContext &C) {
     bool OfRows = C.Table.hasSymAny(*C.in(0)) || C.Table.hasSymAny(List);
     if (!OfRows || C.options().Unpatched || C.Table.isSame(Size) ||
         C.Table.isKnown(Size))
-      C.Table.unify(List[Wild], Size);
+      C.unify(List[Wild], Size);
     List[Wild] = Size;
   }
   C.setShape(0, List);
@@ -505,7 +505,7 @@ static void tile(SizeContext &C) {
     if (Rows > 1 && All && All->isLocal() && !C.Table.hasSym(Times) &&
         All->Ragged == 0 && All->C % Rows == 0) {
       All->C /= Rows;
-      C.Table.assign(Times, *All);
+      C.assign(Times, *All);
     }
   }
 }

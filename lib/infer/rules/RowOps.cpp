@@ -67,7 +67,7 @@ static void blocks(SizeContext &C) {
     return;
   if (!Joins)
     Rows->C /= Count;
-  C.Table.assign(X->front(), *Rows);
+  C.assign(X->front(), *Rows);
 }
 
 /// A cell reads the input and the state before, [rows, units]. \p OverTime it

@@ -73,8 +73,8 @@ static DimId partOfRows(SizeContext &C, DimId Whole, DimId Count) {
       Number == UnknownSize || Parts <= 0 || Number % Parts != 0)
     return Part;
   if (auto S = C.rowsAt(1, {C.N, 0}))
-    C.Table.assign(Part, {1, 1, Rows->R, S->Rows});
-  C.Table.assignNumber(Part, Number / Parts);
+    C.assign(Part, {1, 1, Rows->R, S->Rows});
+  C.assignNumber(Part, Number / Parts);
   return Part;
 }
 
@@ -142,8 +142,8 @@ static std::optional<DimId> restOf(SizeContext &C, unsigned Slot, DimId Whole,
     return std::nullopt;
   Rest.C = All->C - Before->C;
   DimId D = C.slot(Slot);
-  C.Table.assign(D, Rest);
-  C.Table.assignNumber(D, Number - Begin);
+  C.assign(D, Rest);
+  C.assignNumber(D, Number - Begin);
   return D;
 }
 

@@ -14,6 +14,17 @@ namespace graft {
 
 namespace sizes {
 
+/// A variable that gets values of several shapes declares none.
+static void variable(SizeContext &C) {
+  DimList List;
+  if (C.isVariant(SizeContext::AnyAxis) || !C.sizesFrom("shape", List))
+    return;
+  for (unsigned I = 0; I < List.size(); ++I)
+    if (C.isVariant(I))
+      List[I] = C.slot(SizeContext::ElementSlot + I);
+  C.setShape(0, List);
+}
+
 static void variableShape(SizeContext &C) {
   if (Dims X = C.in(0)) {
     C.setShape(0, C.number(0, int64_t(X->size())));
@@ -43,8 +54,8 @@ constexpr OpRule ReadVariable = {.Type = types::readVariable,
 
 ArrayRef<OpRule> families::variables() {
   static const OpRule Rules[] = {
-      {.Op = op::VariableV2, .Sizes = sizes::fromAttr},
-      {.Op = op::Variable, .Sizes = sizes::fromAttr},
+      {.Op = op::VariableV2, .Sizes = sizes::variable},
+      {.Op = op::Variable, .Sizes = sizes::variable},
       {.Op = op::VarHandleOp, .Sizes = sizes::fromAttr},
       entry(op::ReadVariableOp, ReadVariable,
             {.Sizes = sizes::same, .Is = ReadsVariable}),

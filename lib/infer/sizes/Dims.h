@@ -30,6 +30,7 @@
 #define GRAFT_LIB_INFER_SIZES_DIMS_H
 
 #include "lib/graph/Graph.h"
+#include "lib/infer/sizes/SizeOrigins.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -65,7 +66,6 @@ struct Sym {
 };
 static_assert(sizeof(Sym) == 16);
 
-using DimId = uint32_t;
 inline constexpr int64_t UnknownSize = INT64_MIN;
 
 /// Union-find over sizes. Eight bytes each: nearly all sizes are unknown or
@@ -260,6 +260,9 @@ struct DimOptions {
   /// Nodes whose tensor has the sizes of another, which comes before, whatever
   /// their op says.
   std::vector<std::pair<NodeId, Endpoint>> Like;
+  /// Nodes in order whose statements about sizes are no facts: somebody would
+  /// rely on them who runs where they do not (SizeUses).
+  std::vector<NodeId> Denied;
 };
 
 /// Shapes and integer values of all tensors of a program. The shape of a
@@ -269,6 +272,7 @@ public:
   DimAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order, DimOptions Options);
 
   const DimTable &table() const { return Dims; }
+  const SizeOrigins &origins() const { return Origins; }
   unsigned replicas() const { return Options.Replicas; }
 
   /// Sizes of the dimensions of \p E; nothing if its rank is not known.
@@ -387,6 +391,7 @@ private:
   const Graph &G;
   DimOptions Options;
   DimTable Dims;
+  SizeOrigins Origins; ///< Of the sizes in Dims.
   std::vector<uint32_t> FirstOutput;
   std::vector<DimRun> Shapes; ///< By output.
   std::vector<DimRun> Values; ///< By output.

@@ -24,6 +24,8 @@ SizeContext::SizeContext(DimAnalysis &A, const LoopInfo *Loops)
     : NodeView{A.G}, Known(A), Table(A.Dims), Loops(Loops), One(A.Dims.make(1)),
       A(A), FirstMade(A.G.size()), Due(A.G.size()) {
   Makers.push_back({NoNode, 0});
+  A.Origins.make(NoNode);
+  A.Origins.defineNumber(One, 1);
   for (auto [E, Axis] : A.Options.Suppose)
     Supposed[E.Node].push_back({E.Port, Axis});
 }
@@ -105,6 +107,7 @@ DimId SizeContext::bareSlot(unsigned Slot) {
     It->second = static_cast<DimId>(Table.size());
   }
   Makers.push_back({FirstRound ? N : NoNode, Slot});
+  A.Origins.make(N);
   return Table.make();
 }
 
@@ -145,6 +148,7 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
     if (!S)
       return;
     Table.assign(Rows, *S);
+    A.Origins.define(Rows, *S);
   }
   // Where two that are split have numbers of rows, those say how the rows of a
   // replica are related.
@@ -161,17 +165,18 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
   int64_t Common = std::gcd(Known, Number);
   Sym Times = First;
   if (!MulOverflow(S->C, Known / Common, S->C) &&
-      !MulOverflow(Times.C, Number / Common, Times.C))
-    Table.relate(Times, *S);
+      !MulOverflow(Times.C, Number / Common, Times.C) &&
+      Table.relate(Times, *S))
+    A.Origins.joinRows(Times.Rows, S->Rows);
 }
 
 DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
   DimId D = bareSlot(Slot);
-  Table.assignNumber(D, Was);
+  assignNumber(D, Was);
   if (Was != Now && Now > 0 && !Table.hasSym(D) &&
       Was % A.Options.Replicas == 0 && Was / A.Options.Replicas == Now)
     if (auto S = rowsAt(Slot, {N, 0}, /*Claimed=*/true))
-      Table.assign(D, *S);
+      assign(D, *S);
   return D;
 }
 
@@ -213,12 +218,12 @@ DimId SizeContext::total(unsigned Slot, ArrayRef<DimId> Parts) {
   }
   // Rows of one feed and of another are rows, too.
   if (OneRows)
-    Table.assign(D, Sum);
+    assign(D, Sum);
   else if (Sum.B != 1 || Sum.Ragged != 0)
     return D;
   else if (auto S = Table.hasSym(D) ? std::nullopt : rowsAt(Slot, {N, 0}))
-    Table.assign(D, {1, 1, Sum.R, S->Rows});
-  Table.assignNumber(D, Number);
+    assign(D, {1, 1, Sum.R, S->Rows});
+  assignNumber(D, Number);
   return D;
 }
 
@@ -226,7 +231,7 @@ DimId SizeContext::number(unsigned Slot, int64_t Value) {
   if (Value == 1)
     return One;
   DimId D = bareSlot(Slot);
-  Table.assignNumber(D, Value);
+  assignNumber(D, Value);
   return D;
 }
 
@@ -238,11 +243,11 @@ DimId SizeContext::product(unsigned Slot, DimId X, DimId Y) {
   DimId D = slot(Slot);
   int64_t NX = Table.number(X), NY = Table.number(Y), Result;
   if (NX != UnknownSize && NY != UnknownSize && !MulOverflow(NX, NY, Result))
-    Table.assignNumber(D, Result);
+    assignNumber(D, Result);
   auto SX = Table.sym(X), SY = Table.sym(Y);
   if (SX && SY && SX->multiply(*SY)) {
     // What is made of numbers alone is no number of a replica's rows.
-    if (!Table.assign(D, *SX) && SX->isNumber() && !A.Options.Unpatched)
+    if (!assign(D, *SX) && SX->isNumber() && !A.Options.Unpatched)
       conflict(D, X);
   } else if (Table.isSame(X) && Table.isSame(Y)) {
     Table.markSame(D);
@@ -260,13 +265,22 @@ DimId SizeContext::product(unsigned Slot, DimId X, DimId Y) {
 
 /// Two products of the same factors are one size.
 void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
-  DimList Key(Of.begin(), Of.end());
+  DimList Sorted(Of);
+  llvm::sort(Sorted, [&](DimId X, DimId Y) {
+    return std::pair(Table.find(X), X) < std::pair(Table.find(Y), Y);
+  });
+  DimList Key(Sorted);
   for (DimId &Factor : Key)
     Factor = Table.find(Factor);
-  sort(Key);
-  auto [It, New] = Products.try_emplace(std::move(Key), D);
-  if (!New)
-    Table.unify(It->second, D);
+  auto [It, New] =
+      Products.try_emplace(std::move(Key), Product{D, std::move(Sorted)});
+  if (New)
+    return;
+  Table.unify(It->second.Size, D);
+  SmallVector<std::pair<DimId, DimId>> Factors;
+  for (auto [Mine, Its] : zip(Sorted, It->second.Of))
+    Factors.push_back({Mine, Its});
+  A.Origins.derive(It->second.Size, D, Factors);
 }
 
 /// Where two products are one size, what is left of them without the factors
@@ -277,33 +291,52 @@ void SizeContext::cancelFactors() {
     auto S = Table.sym(D);
     return S && S->C > 0 && S->Ragged == 0;
   };
-  DenseMap<DimId, const DimList *> First;
-  SmallVector<std::pair<DimId, DimId>> Equal;
-  for (const auto &[Of, D] : Products) {
-    auto [It, New] = First.try_emplace(Table.find(D), &Of);
+  DenseMap<DimId, const Product *> First;
+  struct Rest {
+    DimId X, Y;
+    SmallVector<std::pair<DimId, DimId>> Because;
+  };
+  SmallVector<Rest> Equal;
+  for (const auto &[Key, P] : Products) {
+    auto [It, New] = First.try_emplace(Table.find(P.Size), &P);
     if (New)
       continue;
-    DimList Mine(Of), Its(*It->second);
+    DimList Mine(P.Of), Its(It->second->Of);
+    Rest R{0, 0, {{P.Size, It->second->Size}}};
     erase_if(Mine, [&](DimId F) {
       auto Same = find_if(Its, [&](DimId O) { return Table.isEqual(F, O); });
       bool Shared = Same != Its.end() && IsPositive(F);
-      if (Shared)
+      if (Shared) {
+        R.Because.push_back({F, *Same});
         Its.erase(Same);
+      }
       return Shared;
     });
-    if (Mine.size() == 1 && Its.size() == 1)
-      Equal.push_back({Mine.front(), Its.front()});
+    if (Mine.size() != 1 || Its.size() != 1)
+      continue;
+    R.X = Mine.front();
+    R.Y = Its.front();
+    Equal.push_back(std::move(R));
   }
-  for (auto [X, Y] : Equal)
-    sameCounts(X, Y);
+  for (const Rest &R : Equal)
+    if (areCounts(R.X, R.Y) && Table.unify(R.X, R.Y)) {
+      Table.touch(R.X);
+      A.Origins.derive(R.X, R.Y, R.Because);
+    }
 }
 
-void SizeContext::sameCounts(DimId X, DimId Y) {
+bool SizeContext::areCounts(DimId X, DimId Y) const {
   bool AreRows = Table.hasSym(X) && Table.hasSym(Y);
   bool AreSame = !Table.isKnown(X) && !Table.isKnown(Y) && Table.isSame(X) &&
                  Table.isSame(Y);
-  if (Table.find(X) != Table.find(Y) && (AreRows || AreSame) &&
-      Table.unify(X, Y))
+  return Table.find(X) != Table.find(Y) && (AreRows || AreSame);
+}
+
+void SizeContext::sameCounts(DimId X, DimId Y) {
+  bool IsNew = areCounts(X, Y);
+  if (IsNew || Table.find(X) == Table.find(Y))
+    unify(X, Y);
+  if (IsNew && Table.find(X) == Table.find(Y))
     Table.touch(X);
 }
 
@@ -399,10 +432,10 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
   }
   int64_t NX = Table.number(X), NY = Table.number(Y);
   if (NX != UnknownSize && NY != UnknownSize && NY > 0 && NX >= 0)
-    Table.assignNumber(D, NX / NY);
+    assignNumber(D, NX / NY);
   if (Exact)
-    Table.assign(D, {SX->C / SY->C, int8_t(SX->B - SY->B),
-                     int8_t(SX->R - SY->R), SX->Rows, SX->Ragged});
+    assign(D, {SX->C / SY->C, int8_t(SX->B - SY->B), int8_t(SX->R - SY->R),
+               SX->Rows, SX->Ragged});
   return D;
 }
 
@@ -443,10 +476,71 @@ bool SizeContext::sizesFrom(StringRef Key, DimList &List) {
   return true;
 }
 
-void SizeContext::same(DimId X, DimId Y) {
-  if (Table.unify(X, Y))
+/// Returns true if the node, or what was inserted, says what \p D is by
+/// definition.
+bool SizeContext::defines(DimId D) const {
+  return A.Origins.owner(D) == N || G.node(N).Kind != Inserted::No;
+}
+
+bool SizeContext::unify(DimId X, DimId Y) {
+  SizeOrigins &O = A.Origins;
+  if (O.root(X) == O.root(Y))
+    return true;
+  // Two numbers of the graph are equal wherever the node runs.
+  bool IsDefinition =
+      G.node(N).Kind != Inserted::No || (O.isFixed(X) && O.isFixed(Y)) ||
+      (O.isOpen(X) && defines(X)) || (O.isOpen(Y) && defines(Y));
+  if (!IsDefinition && Denied)
+    return true;
+  auto Mine = O.of(X), Its = O.of(Y);
+  if (!Table.unify(X, Y))
+    return false;
+  if (IsDefinition)
+    O.join(X, Y);
+  else
+    O.state(Mine, Its, N);
+  return true;
+}
+
+bool SizeContext::assign(DimId D, Sym S) {
+  SizeOrigins &O = A.Origins;
+  bool IsDefinition = defines(D), HadSym = Table.hasSym(D);
+  if (!IsDefinition && Denied)
+    return true;
+  // A later round says it again in terms of what was found since.
+  auto Was = Table.sym(D);
+  bool IsNew = !HadSym || !(Was == S);
+  if (!Table.assign(D, S))
+    return false;
+  if (IsDefinition)
+    O.define(D, S);
+  if (IsNew && (!IsDefinition || HadSym))
+    O.state(O.of(D), O.settled(O.originOf(S)), N);
+  return true;
+}
+
+void SizeContext::assignNumber(DimId D, int64_t Number) {
+  if (Number == UnknownSize)
     return;
-  conflict(X, Y);
+  if (defines(D)) {
+    Table.assignNumber(D, Number);
+    A.Origins.defineNumber(D, Number);
+  } else if (!Denied && Table.number(D) == UnknownSize) {
+    Table.assignNumber(D, Number);
+    A.Origins.state(A.Origins.of(D), SizeOrigins::number(Number), N);
+  }
+}
+
+void SizeContext::relate(const Sym &X, const Sym &Y) {
+  if (Denied || X == Y || !Table.relate(X, Y) || X.B == 0 || Y.B == 0)
+    return;
+  SizeOrigins &O = A.Origins;
+  O.state(O.settled(O.originOf(X)), O.settled(O.originOf(Y)), N);
+}
+
+void SizeContext::same(DimId X, DimId Y) {
+  if (!unify(X, Y))
+    conflict(X, Y);
 }
 
 void SizeContext::sameShapes(ArrayRef<DimId> X, ArrayRef<DimId> Y) {
@@ -487,11 +581,13 @@ DimId SizeContext::broadcast(DimId X, DimId Y) {
     return Y;
   if (Table.isOne(Y))
     return X;
-  if (Table.find(X) == Table.find(Y))
+  if (X == Y)
     return X;
   bool KnowsX = isNeverOne(X), KnowsY = isNeverOne(Y);
   if (KnowsX && KnowsY)
     same(X, Y);
+  if (Table.find(X) == Table.find(Y))
+    return X;
   // Of two unknown sizes, what comes out is that of all replicas only if both
   // are.
   if (!KnowsX && !KnowsY)
@@ -524,7 +620,7 @@ bool SizeContext::countsLocally(ArrayRef<DimId> X) const {
 }
 
 void SizeContext::countRows(DimId Rows, Endpoint By) {
-  Table.assign(Rows, {1, 1, 0, 0, A.outputIndex(By) + 1});
+  assign(Rows, {1, 1, 0, 0, A.outputIndex(By) + 1});
 }
 
 void SizeContext::setShared() {
@@ -540,15 +636,73 @@ void SizeContext::setShared() {
   setValue(0, Value);
 }
 
-void SizeContext::setElement(NodeId Handle, ArrayRef<DimId> List) {
+/// Returns true if \p D is made in a loop, so that it may be another size in
+/// each turn.
+bool SizeContext::isOfOneTurn(DimId D) const {
+  auto Is = A.Origins.of(D).Is;
+  NodeId Owner = A.Origins.owner(D);
+  return Owner != NoNode && Loops->givesInside(Owner) &&
+         (Is == SizeOrigins::Kind::Open || Is == SizeOrigins::Kind::Counted);
+}
+
+void SizeContext::setElement(NodeId Handle, ArrayRef<DimId> List, Sharing By) {
+  SizeOrigins &O = A.Origins;
   DimRun &Mine = A.Shapes[A.outputIndex({Handle, 0})];
-  if (Mine.Known) {
-    sameShapes(*A.list(Mine), List);
+  bool IsFirst = !Mine.Known;
+  if (IsFirst) {
+    Mine = store(List);
+    for (NodeId User : Loops->usersOf(Handle))
+      Due[User] = true;
+  }
+  if (Mine.Count != List.size()) {
+    Mixed.insert({Handle, AnyAxis});
     return;
   }
-  Mine = store(List);
-  for (NodeId User : Loops->usersOf(Handle))
-    Due[User] = true;
+  for (unsigned I = 0; I < List.size(); ++I) {
+    DimId Its = (*A.list(Mine))[I];
+    if (isVariant(Handle, I))
+      continue;
+    if (By == Sharing::None && isOfOneTurn(List[I])) {
+      Mixed.insert({Handle, I});
+    } else if (IsFirst || O.root(Its) == O.root(List[I])) {
+      continue;
+    } else if (O.owner(Its) == Handle && O.isOpen(Its)) {
+      if (Table.unify(Its, List[I]))
+        O.join(Its, List[I]);
+    } else if (By == Sharing::Declared || O.of(Its) == O.of(List[I]) ||
+               (O.isFixed(Its) && O.isFixed(List[I]))) {
+      O.alsoHolds(Handle, List[I]);
+      same(Its, List[I]);
+    } else {
+      Mixed.insert({Handle, I});
+    }
+  }
+}
+
+std::optional<DimList> SizeContext::element(NodeId Handle) {
+  if (Handle == NoNode || isVariant(Handle, AnyAxis))
+    return std::nullopt;
+  Dims E = Known.shape({Handle, 0});
+  if (!E)
+    return std::nullopt;
+  DimList List(E->begin(), E->end());
+  for (unsigned I = 0; I < List.size(); ++I)
+    if (isVariant(Handle, I))
+      List[I] = slot(ElementSlot + I);
+  return List;
+}
+
+/// The node gives a variable of shape \p Var a value of shape \p Value, which
+/// may be another one.
+void SizeContext::reshapeVariable(ArrayRef<DimId> Var, ArrayRef<DimId> Value) {
+  NodeId Of = Inputs[0].Node;
+  if (Var.size() != Value.size()) {
+    Mixed.insert({Of, AnyAxis});
+    return;
+  }
+  for (unsigned I = 0; I < Var.size(); ++I)
+    if (A.Origins.isFixed(Var[I]) && !A.Origins.isFixed(Value[I]))
+      Mixed.insert({Of, I});
 }
 
 void SizeContext::hold(NodeId Handle, DimRun Run) {
@@ -562,7 +716,8 @@ void SizeContext::hold(NodeId Handle, DimRun Run) {
 
 void SizeContext::sayRows(int64_t Batch, const Sym &S) {
   if (auto [It, First] = RowsBySaying.try_emplace(Batch, S); !First)
-    Table.relate(It->second, S);
+    if (Table.relate(It->second, S))
+      A.Origins.joinRows(It->second.Rows, S.Rows);
 }
 
 } // namespace graft

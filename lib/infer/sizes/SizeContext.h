@@ -98,6 +98,14 @@ public:
 
   /// Sizes that are one.
   void same(DimId X, DimId Y);
+  /// Likewise; returns false if they contradict, which is not reported.
+  bool unify(DimId X, DimId Y);
+  /// Says that \p D is \p S, or has that number; assign returns false if it is
+  /// another size.
+  bool assign(DimId D, Sym S);
+  void assignNumber(DimId D, int64_t Number);
+  /// Says that the rows of \p X and \p Y are related so that they are equal.
+  void relate(const Sym &X, const Sym &Y);
   void sameShapes(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
   /// Numbers of rows that an op wants to be equal. A size that is not known
   /// says nothing: it may be that of all replicas where the other is that of
@@ -108,6 +116,7 @@ public:
   /// Sizes that are equal without being numbers: of rows, or such as are the
   /// same on all replicas. Of others nothing is said.
   void sameCounts(DimId X, DimId Y);
+  bool areCounts(DimId X, DimId Y) const;
 
   /// Two sizes that must be equal are not.
   void report(DimId X, DimId Y) { A.Conflicts.push_back({N, X, Y}); }
@@ -124,6 +133,9 @@ public:
   static constexpr unsigned OpaqueSlot = 0x4000;
   /// Of the number among the factors that a quotient leaves.
   static constexpr unsigned RestSlot = 0x2000;
+
+  /// Of sizes of an element that a reader does not share with others.
+  static constexpr unsigned ElementSlot = 0x1000;
 
   /// Of values that are longer no elements are kept.
   static constexpr unsigned MaxElements = 64;
@@ -199,7 +211,10 @@ public:
   /// and are not: (Merge, axis), or AnyAxis if not even the rank is.
   using VariantDims = std::set<std::pair<NodeId, unsigned>>;
   static constexpr unsigned AnyAxis = ~0u;
-  bool isVariant(unsigned Axis) const { return Variant->count({N, Axis}) != 0; }
+  bool isVariant(unsigned Axis) const { return isVariant(N, Axis); }
+  bool isVariant(NodeId Of, unsigned Axis) const {
+    return Variant->count({Of, Axis}) != 0;
+  }
   /// The node is a feed of an integer that may be a size, unless that was
   /// found to be a number of rows (isVariant).
   void setFed(DimId Value) {
@@ -213,8 +228,15 @@ public:
   /// it (TypeAnalysis::differing).
   void setShared();
 
-  /// All elements of \p Handle, an array or stack, have the shape \p List.
-  void setElement(NodeId Handle, llvm::ArrayRef<DimId> List);
+  /// Why elements of an array or a stack have one size: the array declares it;
+  /// a turn of a loop pops what the same turn pushed; nothing.
+  enum class Sharing : uint8_t { Declared, Turns, None };
+  /// An element of \p Handle, an array or stack, has the shape \p List. Others
+  /// have that, too, if the array declares so or the definitions of their sizes
+  /// do; an axis of which neither holds has another size for each reader.
+  void setElement(NodeId Handle, llvm::ArrayRef<DimId> List, Sharing By);
+  /// The shape of an element that the node reads from \p Handle.
+  std::optional<DimList> element(NodeId Handle);
   /// Of an array: its size. Of a stack: the integers that are pushed.
   Dims held(NodeId Handle) const { return A.list(HeldValues.lookup(Handle)); }
   /// Says so: elements of operand \p I, or what another one holds, or nothing.
@@ -231,6 +253,9 @@ protected:
   /// Like slot, for a size that is a number.
   DimId bareSlot(unsigned Slot);
   bool isSingle() const;
+  bool defines(DimId D) const;
+  bool isOfOneTurn(DimId D) const;
+  void reshapeVariable(llvm::ArrayRef<DimId> Var, llvm::ArrayRef<DimId> Value);
   void conflict(DimId X, DimId Y);
   std::optional<DimList> factorsLeft(unsigned Slot, DimId X, DimId Y);
   DimRun store(llvm::ArrayRef<DimId> List);
@@ -247,7 +272,10 @@ protected:
   llvm::DenseMap<uint64_t, DimId> Later;
   std::vector<bool> Due; ///< By node: visited in this round or the next.
   bool FirstRound = true;
-  bool Moved = false; ///< The node has a shape or a value that is new.
+  bool Moved = false;  ///< The node has a shape or a value that is new.
+  bool Denied = false; ///< The node is one of DimOptions::Denied.
+  /// Axes of elements, or of a variable, that have several sizes.
+  VariantDims Mixed;
   const VariantDims *Variant = nullptr;
   /// By array or stack.
   llvm::DenseMap<NodeId, DimRun> HeldValues;
@@ -257,7 +285,11 @@ protected:
   /// By size that is not known: the sizes that it is the product of.
   llvm::DenseMap<DimId, DimList> Factors;
   /// By their factors, in order, as far as they are known to be equal.
-  std::map<DimList, DimId> Products;
+  struct Product {
+    DimId Size;
+    DimList Of; ///< The factors as they were found.
+  };
+  std::map<DimList, Product> Products;
   /// Likewise that it is the sum of.
   llvm::DenseMap<DimId, DimList> Summands;
   /// By size: of how many blocks of rows it is; -1 where two orders met.

@@ -100,6 +100,7 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
       break;
     Limit.turn([&] { return G.name(Variant.begin()->first).str(); });
     Dims = DimTable();
+    Origins = SizeOrigins();
     Pool.clear();
     Conflicts.clear();
     Shared.clear();
@@ -202,11 +203,17 @@ void SizeInference::visit(NodeId Node) {
   if (FirstRound)
     FirstMade[N] = static_cast<DimId>(Table.size());
   const OpInfo &Op = Ops[G.node(N).Op];
+  Denied =
+      std::binary_search(options().Denied.begin(), options().Denied.end(), N);
   const UpdateDef &U = Op.Update;
   if (U.Kind != UpdateKind::None && U.Grad > 0 && U.Indices < 0 &&
       U.Kind != UpdateKind::StridedSliceAssign && numData() > unsigned(U.Grad))
-    if (Dims Var = in(0), Value = in(U.Grad); Var && Value)
-      sameShapes(*Var, *Value);
+    if (Dims Var = in(0), Value = in(U.Grad); Var && Value) {
+      if (!isOp(op::Assign) || G.boolAttr(N, "validate_shape").value_or(true))
+        sameShapes(*Var, *Value);
+      else
+        reshapeVariable(*Var, *Value);
+    }
   if (A.numOutputs(N) == 0) {
     if (Op.Rule.Sizes)
       Op.Rule.Sizes(*this);
@@ -284,6 +291,7 @@ bool SizeInference::findVariant(VariantDims &Found) const {
           Found.insert({Merge, D});
     }
   }
+  Found.insert(Mixed.begin(), Mixed.end());
   // Dimensions that vary already do not count again.
   return Found.size() != Before;
 }

@@ -1,0 +1,164 @@
+//===- lib/certify/compare/SizeFactCheck.cpp - facts of sizes -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// For each op that states a fact there are two walks: forwards, to all that
+// cannot run without it; and backwards, from the ends of the step that are not
+// among these, to all that may run without it. A user of the fact is none of
+// the latter, runs under each predicate of the op, and is in each loop of it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/compare/SizeFactCheck.h"
+
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/ops/Ops.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class FactCheck {
+public:
+  FactCheck(const Graph &G, ArrayRef<NodeId> Order,
+            function_ref<void(NodeId, const Twine &)> Error)
+      : G(G), Loops(LoopInfo::find(G, Order)), Error(Error) {
+    if (Conditions::any(G))
+      When.emplace(G, Order);
+  }
+
+  void check(NodeId Says, ArrayRef<NodeId> Users);
+
+private:
+  bool compares(NodeId Says) const;
+  std::vector<bool> mayRunWithout(NodeId Says) const;
+  bool isUnderAll(NodeId User, NodeId Says);
+  bool isInLoopOf(NodeId User, NodeId Says) const;
+
+  const Graph &G;
+  std::unique_ptr<LoopInfo> Loops;
+  std::optional<Conditions> When;
+  function_ref<void(NodeId, const Twine &)> Error;
+};
+
+/// Only an op of the input with two tensors, or an assertion, compares sizes:
+/// a node that has one operand, or that picks one, says nothing of another.
+bool FactCheck::compares(NodeId Says) const {
+  const Node &This = G.node(Says);
+  StringRef Op = G.opName(Says);
+  return This.Kind == Inserted::No && This.NumData > 0 &&
+         (This.NumData > 1 || Op == op::Assert) && Op != op::Merge &&
+         Op != op::RefMerge && Op != op::Switch && Op != op::RefSwitch;
+}
+
+std::vector<bool> FactCheck::mayRunWithout(NodeId Says) const {
+  std::vector<bool> Needs(G.size());
+  SmallVector<NodeId> Todo{Says};
+  Needs[Says] = true;
+  auto Go = [&](std::vector<bool> &Seen, NodeId N) {
+    if (!Seen[N]) {
+      Seen[N] = true;
+      Todo.push_back(N);
+    }
+  };
+  while (!Todo.empty()) {
+    NodeId N = Todo.pop_back_val();
+    G.forEachUse(N, [&](Use U) { Go(Needs, U.User); });
+    // A pop waits for a push.
+    if (Loops && G.isOp(N, op::StackPushV2))
+      for (NodeId Handle : Loops->handlesUsedBy(G, N))
+        for (NodeId User : Loops->usersOf(Handle))
+          if (G.isOp(User, op::StackPopV2))
+            Go(Needs, User);
+  }
+  // The ends are the nodes of the input that no node of the input reads, also
+  // through what was inserted.
+  std::vector<bool> IsRead(G.size()), Without(G.size());
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Kind == Inserted::No)
+      for (Endpoint E : G.inputs(N))
+        Go(IsRead, E.Node);
+  while (!Todo.empty()) {
+    NodeId N = Todo.pop_back_val();
+    if (G.node(N).Kind != Inserted::No)
+      for (Endpoint E : G.inputs(N))
+        Go(IsRead, E.Node);
+  }
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Kind == Inserted::No && !IsRead[N] &&
+        !Needs[N])
+      Go(Without, N);
+  while (!Todo.empty()) {
+    NodeId N = Todo.pop_back_val();
+    for (Endpoint E : G.inputs(N))
+      if (!Needs[E.Node])
+        Go(Without, E.Node);
+  }
+  return Without;
+}
+
+bool FactCheck::isUnderAll(NodeId User, NodeId Says) {
+  if (!When)
+    return true;
+  SmallVector<uint32_t> Its(When->choices({Says, 0}));
+  ArrayRef<uint32_t> Mine = When->choices({User, 0});
+  return !When->isMany(Says) && all_of(Its, [&](uint32_t Choice) {
+    return is_contained(Mine, Choice) && !is_contained(Mine, Choice ^ 1);
+  });
+}
+
+bool FactCheck::isInLoopOf(NodeId User, NodeId Says) const {
+  if (!Loops || Loops->frame(Says) == 0)
+    return true;
+  for (uint32_t F = Loops->frame(User); F != 0; F = Loops->around(F))
+    if (F == Loops->frame(Says))
+      return true;
+  // The gradient of a loop takes a turn for each of the loop's: it pops what
+  // that pushed.
+  return any_of(Loops->nest(User), [&](NodeId N) {
+    return G.isOp(N, op::StackPopV2) &&
+           any_of(Loops->handlesUsedBy(G, N), [&](NodeId Handle) {
+             return any_of(Loops->usersOf(Handle), [&](NodeId Push) {
+               return G.isOp(Push, op::StackPushV2) &&
+                      Loops->frame(Push) == Loops->frame(Says);
+             });
+           });
+  });
+}
+
+void FactCheck::check(NodeId Says, ArrayRef<NodeId> Users) {
+  if (Says >= G.size() || !G.isLive(Says) || !compares(Says)) {
+    for (NodeId User : Users)
+      Error(User, "its proof takes two sizes to be equal, which no op states");
+    return;
+  }
+  std::vector<bool> Without = mayRunWithout(Says);
+  for (NodeId User : Users)
+    if (Without[User] || !isUnderAll(User, Says) || !isInLoopOf(User, Says))
+      Error(User, "its proof takes two sizes to be equal since '" +
+                      G.name(Says) + "' states it, which may not run");
+}
+
+} // namespace
+
+void checkSizeFacts(const Graph &G, ArrayRef<NodeId> Order,
+                    ArrayRef<SizeUse> Uses,
+                    function_ref<void(NodeId, const Twine &)> Error) {
+  MapVector<NodeId, SmallVector<NodeId, 4>> BySays;
+  for (const SizeUse &Use : Uses)
+    BySays[Use.Says].push_back(Use.User);
+  if (BySays.empty())
+    return;
+  FactCheck Check(G, Order, Error);
+  for (auto &[Says, Users] : BySays)
+    Check.check(Says, Users);
+}
+
+} // namespace graft

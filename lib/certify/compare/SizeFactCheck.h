@@ -1,0 +1,28 @@
+//===- lib/certify/compare/SizeFactCheck.h - facts of sizes -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_CERTIFY_COMPARE_SIZEFACTCHECK_H
+#define GRAFT_LIB_CERTIFY_COMPARE_SIZEFACTCHECK_H
+
+#include "lib/infer/facts/SizeUses.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/Twine.h"
+
+namespace graft {
+
+/// Checks each fact about sizes that the proof of program \p G rests on: the
+/// node that states it compares sizes of several operands, and runs whenever
+/// the node that uses it does. Shares nothing with the inference of sizes:
+/// walks over edges, and the predicates and loops around a node, say when it
+/// runs. Reports by \p Error, with the node that uses the fact.
+void checkSizeFacts(
+    const Graph &G, llvm::ArrayRef<NodeId> Order, llvm::ArrayRef<SizeUse> Uses,
+    llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_CERTIFY_COMPARE_SIZEFACTCHECK_H

@@ -1,0 +1,536 @@
+//===- lib/infer/facts/SizeUses.cpp - who relies on facts of sizes --------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Most graphs state no fact: sizes that are numbers, and those of one feed, are
+// equal by definition. Where there are facts, one walk finds the nodes at which
+// origins meet; only if one of them is not the op that states the fact, two
+// dataflow passes find which ops run whenever it does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/facts/SizeUses.h"
+
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/ops/Ops.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+using Origin = SizeOrigins::Origin;
+using Kind = SizeOrigins::Kind;
+
+/// When a node runs, beside what it is made of.
+class Scopes {
+public:
+  Scopes(const Graph &G, ArrayRef<NodeId> Order);
+
+  /// The scope of \p N as a number.
+  unsigned of(NodeId N);
+  /// Returns true if what runs in scope \p Inner has what runs in \p Outer run.
+  bool includes(unsigned Inner, unsigned Outer) const;
+  const LoopInfo *loops() const { return Loops.get(); }
+
+private:
+  struct Scope {
+    std::vector<uint32_t> Choices;
+    uint32_t Body; ///< The innermost loop in whose body it is.
+    bool operator<(const Scope &O) const {
+      return std::tie(Body, Choices) < std::tie(O.Body, O.Choices);
+    }
+  };
+  void findBodies(ArrayRef<NodeId> Order);
+  bool runsBody(uint32_t Inner, uint32_t Outer) const;
+
+  const Graph &G;
+  std::unique_ptr<LoopInfo> Loops;
+  std::optional<Conditions> When;
+  std::vector<uint32_t> BodyOf;  ///< By node.
+  std::vector<uint32_t> Outside; ///< By loop: the body that it is in.
+  /// By loop: others whose bodies push what its body pops.
+  std::vector<SmallVector<uint32_t, 1>> Pushed;
+  std::map<Scope, unsigned> Ids;
+  std::vector<const Scope *> ById;
+};
+
+Scopes::Scopes(const Graph &G, ArrayRef<NodeId> Order)
+    : G(G), Loops(LoopInfo::find(G, Order)) {
+  if (Conditions::any(G))
+    When.emplace(G, Order);
+  if (Loops)
+    findBodies(Order);
+}
+
+/// A body is what comes behind the Switch of a loop on the side on which it
+/// goes on; what decides of the next turn is none of it.
+void Scopes::findBodies(ArrayRef<NodeId> Order) {
+  BodyOf.assign(G.size(), 0);
+  Outside.assign(Loops->numFrames(), 0);
+  Pushed.resize(Loops->numFrames());
+  for (NodeId N : Order) {
+    uint32_t F = Loops->frame(N);
+    if (F == 0)
+      continue;
+    StringRef Op = G.opName(N);
+    if (Op == op::Enter || Op == op::RefEnter) {
+      Outside[F] = BodyOf[G.input(N, 0).Node];
+      BodyOf[N] = Outside[F];
+      continue;
+    }
+    bool InBody = false;
+    if (!Loops->isLoopMerge(N) && Op != op::Exit && Op != op::RefExit)
+      for (Endpoint E : G.inputs(N)) {
+        bool GoesOn =
+            !E.isControl() && E.Port == 1 &&
+            (G.isOp(E.Node, op::Switch) || G.isOp(E.Node, op::RefSwitch)) &&
+            G.isOp(G.input(E.Node, 1).Node, op::LoopCond);
+        InBody |= GoesOn || BodyOf[E.Node] == F;
+      }
+    BodyOf[N] = InBody ? F : Outside[F];
+  }
+  for (NodeId Handle : Loops->handles()) {
+    if (!G.isOp(Handle, op::StackV2))
+      continue;
+    std::optional<uint32_t> By;
+    bool One = true;
+    for (NodeId User : Loops->usersOf(Handle))
+      if (G.isOp(User, op::StackPushV2)) {
+        One &= By.value_or(BodyOf[User]) == BodyOf[User];
+        By = BodyOf[User];
+      }
+    for (NodeId User : Loops->usersOf(Handle))
+      if (By && One && G.isOp(User, op::StackPopV2) && BodyOf[User] != 0 &&
+          (!When || When->of(User).empty()) &&
+          !is_contained(Pushed[BodyOf[User]], *By))
+        Pushed[BodyOf[User]].push_back(*By);
+  }
+}
+
+unsigned Scopes::of(NodeId N) {
+  Scope S{{}, BodyOf.empty() ? 0 : BodyOf[N]};
+  if (When)
+    S.Choices = When->choices({N, 0}).vec();
+  auto [It, New] = Ids.try_emplace(S, static_cast<unsigned>(ById.size()));
+  if (New)
+    ById.push_back(&It->first);
+  return It->second;
+}
+
+bool Scopes::runsBody(uint32_t Inner, uint32_t Outer) const {
+  SmallVector<uint32_t, 8> Todo{Inner};
+  for (size_t I = 0; I < Todo.size(); ++I) {
+    uint32_t Body = Todo[I];
+    if (Body == Outer)
+      return true;
+    if (Body == 0)
+      continue;
+    auto Add = [&](uint32_t Next) {
+      if (!is_contained(Todo, Next))
+        Todo.push_back(Next);
+    };
+    Add(Outside[Body]);
+    for (uint32_t Next : Pushed[Body])
+      Add(Next);
+  }
+  return false;
+}
+
+bool Scopes::includes(unsigned Inner, unsigned Outer) const {
+  const Scope &In = *ById[Inner], &Out = *ById[Outer];
+  // What joins both sides of a predicate in an unusual way has both.
+  return runsBody(In.Body, Out.Body) && all_of(Out.Choices, [&](uint32_t C) {
+           return C / 2 != Conditions::Many && is_contained(In.Choices, C) &&
+                  !is_contained(In.Choices, C ^ 1);
+         });
+}
+
+class UseFinder {
+public:
+  UseFinder(const Graph &G, ArrayRef<NodeId> Order, const DimAnalysis &Dims,
+            const TypeAnalysis &Types)
+      : G(G), Order(Order), Dims(Dims), Types(Types), From(Dims.origins()) {}
+
+  SizeUses run();
+
+private:
+  /// An edge of the graph of origins: a fact, or what follows from others.
+  struct Edge {
+    unsigned X, Y;
+    std::vector<NodeId> Says;                         ///< Of a fact.
+    std::vector<std::pair<unsigned, unsigned>> Needs; ///< Of what follows.
+  };
+  /// Origins that \p User takes for one size.
+  struct Meeting {
+    NodeId User;
+    SmallVector<unsigned, 4> Of;
+    bool Known; ///< It takes them for what a number or rows define.
+  };
+
+  unsigned vertex(Origin O);
+  void readFacts();
+  int vertexOf(DimId D);
+  void see(DimId D);
+  void see(std::optional<ArrayRef<DimId>> List);
+  bool isClaim(NodeId N) const;
+  ArrayRef<DimId> held(Endpoint E) const;
+  void meet(NodeId N);
+  bool join(const Meeting &M, function_ref<bool(const Edge &)> Holds);
+  void judge();
+
+  const Graph &G;
+  ArrayRef<NodeId> Order;
+  const DimAnalysis &Dims;
+  const TypeAnalysis &Types;
+  const SizeOrigins &From;
+  std::unique_ptr<LoopInfo> Loops;
+
+  std::map<Origin, unsigned> Ids;
+  std::vector<Origin> Vertices;
+  std::vector<Edge> Edges;
+  std::vector<SmallVector<unsigned, 2>> EdgesAt; ///< By vertex.
+  std::vector<int> VertexOf; ///< By size; -1: of no fact, -2: not asked yet.
+
+  /// Of the node at hand: what it sees, by what that is taken to be.
+  std::map<Origin, SmallVector<unsigned, 4>> Seen;
+  std::vector<Meeting> Meetings;
+  SizeUses Result;
+};
+
+unsigned UseFinder::vertex(Origin O) {
+  auto [It, New] = Ids.try_emplace(O, static_cast<unsigned>(Vertices.size()));
+  if (New) {
+    Vertices.push_back(O);
+    EdgesAt.emplace_back();
+  }
+  return It->second;
+}
+
+void UseFinder::readFacts() {
+  std::map<std::pair<unsigned, unsigned>, unsigned> ByEnds;
+  auto Add = [&](Origin A, Origin B) -> Edge * {
+    unsigned X = vertex(From.settled(A)), Y = vertex(From.settled(B));
+    if (X == Y)
+      return nullptr;
+    Edges.push_back({std::min(X, Y), std::max(X, Y), {}, {}});
+    return &Edges.back();
+  };
+  for (const SizeOrigins::Fact &F : From.facts()) {
+    Edge *E = Add(F.X, F.Y);
+    if (!E)
+      continue;
+    auto [It, New] = ByEnds.try_emplace(
+        {E->X, E->Y}, static_cast<unsigned>(Edges.size()) - 1);
+    if (!New)
+      Edges.pop_back();
+    Edges[It->second].Says.push_back(F.Says);
+  }
+  for (const SizeOrigins::Derived &D : From.derived())
+    if (Edge *E = Add(D.X, D.Y))
+      for (auto [A, B] : D.From)
+        E->Needs.push_back({vertex(From.settled(A)), vertex(From.settled(B))});
+  for (auto [I, E] : enumerate(Edges)) {
+    llvm::sort(E.Says);
+    E.Says.erase(std::unique(E.Says.begin(), E.Says.end()), E.Says.end());
+    EdgesAt[E.X].push_back(static_cast<unsigned>(I));
+    EdgesAt[E.Y].push_back(static_cast<unsigned>(I));
+  }
+}
+
+int UseFinder::vertexOf(DimId D) {
+  int &Is = VertexOf[D];
+  if (Is == -2) {
+    auto It = Ids.find(From.of(D));
+    Is = It == Ids.end() ? -1 : static_cast<int>(It->second);
+  }
+  return Is;
+}
+
+void UseFinder::see(DimId D) {
+  int V = vertexOf(D);
+  if (V < 0)
+    return;
+  const DimTable &Table = Dims.table();
+  Origin Is{Kind::Open, Table.find(D)};
+  if (auto S = Table.sym(D))
+    Is = SizeOrigins::originOf(*S);
+  auto &Mine = Seen[Is];
+  if (!is_contained(Mine, static_cast<unsigned>(V)))
+    Mine.push_back(static_cast<unsigned>(V));
+}
+
+void UseFinder::see(std::optional<ArrayRef<DimId>> List) {
+  if (List)
+    for (DimId D : *List)
+      see(D);
+}
+
+/// The sizes that elements of the array or stack \p E may have.
+ArrayRef<DimId> UseFinder::held(Endpoint E) const {
+  NodeId Handle = Loops ? Loops->handleOf(E) : NoNode;
+  return Handle == NoNode ? ArrayRef<DimId>() : From.heldBy(Handle);
+}
+
+/// Returns true if the type of a result of \p N says more than that of any op:
+/// true values are made of true values, whatever their sizes, and a result that
+/// is unrelated claims nothing.
+bool UseFinder::isClaim(NodeId N) const {
+  if (all_of(G.dataInputs(N),
+             [&](Endpoint E) { return Types.type(E).isTrue(); }))
+    return false;
+  return any_of(seq(0u, Dims.numOutputs(N)), [&](unsigned Port) {
+    return !Types.type({N, Port}).isUnrelated();
+  });
+}
+
+/// Finds which origins \p N takes for one size.
+void UseFinder::meet(NodeId N) {
+  if (!isClaim(N))
+    return;
+  Seen.clear();
+  for (Endpoint E : G.dataInputs(N)) {
+    see(Dims.shape(E));
+    see(Dims.value(E));
+    // Row numbers are compared with the rows that they number.
+    ReplicationType T = Types.type(E);
+    if (T.countsRows() && T.Cause != NoNode) {
+      see(Dims.shape({T.Cause, 0}));
+      for (Endpoint Of : G.dataInputs(T.Cause))
+        see(Dims.shape(Of));
+    }
+    for (DimId D : held(E))
+      see(D);
+  }
+  for (unsigned Port = 0; Port < Dims.numOutputs(N); ++Port) {
+    see(Dims.shape({N, Port}));
+    see(Dims.value({N, Port}));
+  }
+  for (auto &[Is, Of] : Seen) {
+    // A number that every replica has leaves the rows where they are.
+    if (Is.Is == Kind::Number)
+      continue;
+    bool Known = Is.Is != Kind::Open;
+    bool HasOwn = !Known || any_of(Of, [&, Is = Is](unsigned V) {
+      return Vertices[V].Is == Is.Is;
+    });
+    if (Of.size() > 1 || !HasOwn)
+      Meetings.push_back({N, Of, !HasOwn});
+  }
+}
+
+/// Returns true if the edges that hold make one of what meets.
+bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
+  // Only what can be reached from the first counts: there are few.
+  SmallVector<unsigned, 8> Reached;
+  auto Reach = [&](unsigned Begin, bool WithDerived, auto &Self) -> void {
+    Reached.assign(1, Begin);
+    for (size_t I = 0; I < Reached.size(); ++I)
+      for (unsigned At : EdgesAt[Reached[I]]) {
+        const Edge &E = Edges[At];
+        unsigned Other = E.X == Reached[I] ? E.Y : E.X;
+        if (is_contained(Reached, Other))
+          continue;
+        bool Is = !E.Says.empty() && Holds(E);
+        if (!Is && WithDerived && E.Says.empty()) {
+          // Facts alone prove that the factors are equal.
+          SmallVector<unsigned, 8> Outer = Reached;
+          Is = all_of(E.Needs, [&](auto Pair) {
+            Self(Pair.first, false, Self);
+            return is_contained(Reached, Pair.second);
+          });
+          Reached = std::move(Outer);
+        }
+        if (Is)
+          Reached.push_back(Other);
+      }
+  };
+  Reach(M.Of.front(), true, Reach);
+  if (!all_of(M.Of, [&](unsigned V) { return is_contained(Reached, V); }))
+    return false;
+  return !M.Known || any_of(Reached, [&](unsigned V) {
+    return Vertices[V].Is != Kind::Open;
+  });
+}
+
+/// Sorts the facts that meetings need into those that hold there and others.
+void UseFinder::judge() {
+  Scopes In(G, Order);
+  // The edges that matter: all that can be reached from a meeting.
+  std::vector<bool> Matters(Edges.size());
+  SmallVector<unsigned> Todo;
+  std::vector<bool> Reached(Vertices.size());
+  auto Add = [&](unsigned V) {
+    if (!Reached[V]) {
+      Reached[V] = true;
+      Todo.push_back(V);
+    }
+  };
+  for (const Meeting &M : Meetings)
+    for (unsigned V : M.Of)
+      Add(V);
+  while (!Todo.empty())
+    for (unsigned At : EdgesAt[Todo.pop_back_val()]) {
+      Matters[At] = true;
+      Add(Edges[At].X);
+      Add(Edges[At].Y);
+      for (auto [X, Y] : Edges[At].Needs) {
+        Add(X);
+        Add(Y);
+      }
+    }
+  // A group: the ops of one scope that state one fact. A bit for each.
+  struct Group {
+    unsigned Of, Scope;
+    std::vector<NodeId> Says;
+  };
+  std::vector<Group> Groups;
+  for (unsigned At = 0; At < Edges.size(); ++At) {
+    if (!Matters[At])
+      continue;
+    std::map<unsigned, unsigned> ByScope;
+    for (NodeId N : Edges[At].Says) {
+      auto [It, New] =
+          ByScope.try_emplace(In.of(N), static_cast<unsigned>(Groups.size()));
+      if (New)
+        Groups.push_back({At, It->first, {}});
+      Groups[It->second].Says.push_back(N);
+    }
+  }
+  // By meeting: the groups that run whenever its node does.
+  std::vector<SmallVector<unsigned, 4>> Runs(Meetings.size());
+  std::vector<bool> IsBack(G.numOps());
+  bool AnyBack = false;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    AnyBack |= IsBack[Op] = isBackEdgeOp(G.opNameOf(Op));
+  for (unsigned First = 0; First < Groups.size(); First += 64) {
+    unsigned Count = std::min<size_t>(64, Groups.size() - First);
+    // Above a node, and below it in every run that has it.
+    std::vector<uint64_t> Above(G.size()), Below(G.size(), ~uint64_t(0));
+    for (unsigned I = 0; I < Count; ++I)
+      for (NodeId N : Groups[First + I].Says)
+        Above[N] |= uint64_t(1) << I;
+    for (bool Again = true; Again;) {
+      Again = false;
+      for (NodeId N : Order) {
+        uint64_t Bits = Above[N];
+        for (Endpoint E : G.inputs(N))
+          Bits |= Above[E.Node];
+        if (const LoopInfo *Loops = In.loops();
+            Loops && G.isOp(N, op::StackPopV2) && G.node(N).NumData > 0)
+          if (NodeId H = Loops->handleOf(G.input(N, 0)); H != NoNode)
+            for (NodeId User : Loops->usersOf(H))
+              if (G.isOp(User, op::StackPushV2))
+                Bits |= Above[User];
+        Again |= AnyBack && Bits != Above[N] && IsBack[G.node(N).Op];
+        Above[N] = Bits;
+      }
+    }
+    std::vector<bool> Leads(G.size()); // To a node of the input.
+    for (bool Again = true; Again;) {
+      Again = false;
+      for (NodeId N : reverse(Order)) {
+        uint64_t Bits = ~uint64_t(0);
+        bool Read = false;
+        G.forEachUse(N, [&](Use U) {
+          if (Leads[U.User]) {
+            Bits &= Below[U.User];
+            Read = true;
+          }
+        });
+        // What was inserted and nobody reads is what a run may fetch: the node
+        // of the input before it.
+        bool IsOwn = G.node(N).Kind == Inserted::No;
+        if (!Read && IsOwn)
+          Bits = Above[N];
+        Bits |= Above[N];
+        Again |= AnyBack && Bits != Below[N] && G.opName(N) == op::Merge;
+        Below[N] = Bits;
+        Leads[N] = Read || IsOwn;
+      }
+    }
+    for (auto [M, Its] : zip(Meetings, Runs))
+      for (unsigned I = 0; I < Count; ++I)
+        if (Below[M.User] >> I & 1 &&
+            In.includes(In.of(M.User), Groups[First + I].Scope))
+          Its.push_back(First + I);
+  }
+  std::vector<NodeId> Denied;
+  for (auto [M, Its] : zip(Meetings, Runs)) {
+    auto Holds = [&, &M = M, &Its = Its](const Edge &E) {
+      return std::binary_search(E.Says.begin(), E.Says.end(), M.User) ||
+             any_of(Its, [&](unsigned Group) {
+               return &Edges[Groups[Group].Of] == &E;
+             });
+    };
+    bool Founded = join(M, Holds);
+    std::vector<bool> Near(Vertices.size());
+    SmallVector<unsigned> Around(M.Of.begin(), M.Of.end());
+    for (unsigned V : Around)
+      Near[V] = true;
+    while (!Around.empty()) {
+      unsigned V = Around.pop_back_val();
+      auto Visit = [&](unsigned Next) {
+        if (!Near[Next]) {
+          Near[Next] = true;
+          Around.push_back(Next);
+        }
+      };
+      for (unsigned At : EdgesAt[V]) {
+        const Edge &E = Edges[At];
+        Visit(E.X);
+        Visit(E.Y);
+        for (auto [X, Y] : E.Needs) {
+          Visit(X);
+          Visit(Y);
+        }
+        if (Founded && Holds(E)) {
+          for (unsigned Group : Its)
+            if (Groups[Group].Of == At && Near[E.X] && Near[E.Y])
+              Result.Founded.push_back({M.User, Groups[Group].Says.front(),
+                                        Vertices[E.X], Vertices[E.Y]});
+        } else if (!Founded && !Holds(E)) {
+          append_range(Denied, E.Says);
+        }
+      }
+    }
+  }
+  llvm::sort(Denied);
+  Denied.erase(std::unique(Denied.begin(), Denied.end()), Denied.end());
+  Result.Unfounded = std::move(Denied);
+}
+
+SizeUses UseFinder::run() {
+  readFacts();
+  if (Edges.empty())
+    return {};
+  Loops = LoopInfo::find(G, Order);
+  VertexOf.assign(Dims.table().size(), -2);
+  for (NodeId N : Order)
+    meet(N);
+  // An op may use what it states itself.
+  erase_if(Meetings, [&](const Meeting &M) {
+    return join(M, [&](const Edge &E) {
+      return std::binary_search(E.Says.begin(), E.Says.end(), M.User);
+    });
+  });
+  if (!Meetings.empty())
+    judge();
+  return std::move(Result);
+}
+
+} // namespace
+
+SizeUses findSizeUses(const Graph &G, ArrayRef<NodeId> Order,
+                      const DimAnalysis &Dims, const TypeAnalysis &Types) {
+  return UseFinder(G, Order, Dims, Types).run();
+}
+
+} // namespace graft

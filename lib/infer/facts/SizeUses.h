@@ -1,0 +1,46 @@
+//===- lib/infer/facts/SizeUses.h - who relies on facts of sizes *- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// An op that wants two sizes to be equal states a fact (SizeOrigins). A node
+// uses the fact if sizes of both origins meet in its operands and results. It
+// may do so if the op runs whenever the node does:
+//
+// - every fetch that runs the node runs the op, too;
+// - the op runs under no predicate that the node does not run under;
+// - the op is in the body of no loop that may take no turn when the node runs:
+//   the node is in that body, or pops a stack that the body pushes to.
+//
+//     p ── Switch ── x + y             states rows(x) = rows(y)   {p}
+//             └───── gather(y, Range(0, rows(x)))   may not use it {not p}
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_FACTS_SIZEUSES_H
+#define GRAFT_LIB_INFER_FACTS_SIZEUSES_H
+
+#include "lib/infer/types/Types.h"
+
+#include <vector>
+
+namespace graft {
+
+/// \p User relies on what \p Says states of the origins \p X and \p Y.
+struct SizeUse {
+  NodeId User, Says;
+  SizeOrigins::Origin X, Y;
+};
+
+struct SizeUses {
+  /// The facts that some node uses, with each op that states them for it.
+  std::vector<SizeUse> Founded;
+  /// Nodes, in order, that state a fact which is used where it may not be.
+  std::vector<NodeId> Unfounded;
+};
+
+SizeUses findSizeUses(const Graph &G, llvm::ArrayRef<NodeId> Order,
+                      const DimAnalysis &Dims, const TypeAnalysis &Types);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_FACTS_SIZEUSES_H

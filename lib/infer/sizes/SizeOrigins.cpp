@@ -1,0 +1,96 @@
+//===- lib/infer/sizes/SizeOrigins.cpp - where sizes come from ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/sizes/SizeOrigins.h"
+
+#include "lib/infer/sizes/Dims.h"
+
+using namespace llvm;
+
+namespace graft {
+
+SizeOrigins::Origin SizeOrigins::originOf(const Sym &S) {
+  if (S.isNumber())
+    return number(S.C);
+  if (S.Ragged != 0)
+    return {Kind::Counted, S.Ragged};
+  return {Kind::Rows, S.Rows};
+}
+
+SizeOrigins::Origin SizeOrigins::settled(Origin O) const {
+  if (O.Is == Kind::Rows)
+    O.Value = rowsRoot(static_cast<uint16_t>(O.Value));
+  return O;
+}
+
+SizeOrigins::Origin SizeOrigins::of(DimId D) const {
+  D = root(D);
+  return isOpen(D) ? Origin{Kind::Open, D} : settled(Sizes[D].Is);
+}
+
+uint16_t SizeOrigins::rowsRoot(uint16_t Rows) const {
+  while (Rows < RowsParent.size() && RowsParent[Rows] != Rows)
+    Rows = RowsParent[Rows] = RowsParent[RowsParent[Rows]];
+  return Rows;
+}
+
+void SizeOrigins::define(DimId D, const Sym &S) {
+  Origin &Is = Sizes[root(D)].Is;
+  // Rows say more of a size than its number does.
+  if (Is.Is == Kind::Open || Is.Is == Kind::Number)
+    Is = originOf(S);
+}
+
+void SizeOrigins::defineNumber(DimId D, int64_t Number) {
+  Entry &E = Sizes[root(D)];
+  E.Fixed = true;
+  if (E.Is.Is == Kind::Open)
+    E.Is = number(Number);
+}
+
+void SizeOrigins::join(DimId X, DimId Y) {
+  X = root(X);
+  Y = root(Y);
+  if (X == Y)
+    return;
+  Entry &Root = Sizes[std::min(X, Y)], &Child = Sizes[std::max(X, Y)];
+  Child.Parent = std::min(X, Y);
+  Root.Fixed |= Child.Fixed;
+  if (Root.Is.Is == Kind::Rows && Child.Is.Is == Kind::Rows)
+    joinRows(static_cast<uint16_t>(Root.Is.Value),
+             static_cast<uint16_t>(Child.Is.Value));
+  else if (Root.Is.Is == Kind::Open ||
+           (Root.Is.Is == Kind::Number && Child.Is.Is != Kind::Open))
+    Root.Is = Child.Is;
+}
+
+void SizeOrigins::joinRows(uint16_t X, uint16_t Y) {
+  while (RowsParent.size() <= std::max(X, Y))
+    RowsParent.push_back(static_cast<uint16_t>(RowsParent.size()));
+  X = rowsRoot(X);
+  Y = rowsRoot(Y);
+  RowsParent[std::max(X, Y)] = std::min(X, Y);
+}
+
+void SizeOrigins::state(Origin X, Origin Y, NodeId Says) {
+  // Rules say the same again in a later round.
+  if (X == Y || (!Facts.empty() && Facts.back() == Fact{X, Y, Says}))
+    return;
+  Facts.push_back({X, Y, Says});
+}
+
+void SizeOrigins::derive(DimId X, DimId Y,
+                         ArrayRef<std::pair<DimId, DimId>> Factors) {
+  Derived New{of(X), of(Y), {}};
+  if (New.X == New.Y)
+    return;
+  for (auto [Mine, Its] : Factors)
+    if (Origin A = of(Mine), B = of(Its); !(A == B))
+      New.From.push_back({A, B});
+  DerivedFacts.push_back(std::move(New));
+}
+
+} // namespace graft
