@@ -6,6 +6,7 @@
     fuzz.py --graphs=1000 --seed=N       so many
     fuzz.py --repeat=SEED[:NUMBER]       one graph again, with one or each of its draws of options
     fuzz.py --minimize=SEED:NUMBER       make what fails small
+    fuzz.py --family=sizes ...           graphs of a family of its own
 """
 
 import argparse
@@ -22,19 +23,19 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "conformance")]
-DRAWS = 3  # of options for each graph
+DRAWS = {"all": 3, "sizes": 2}  # of options for each graph of a family
 QUIET = 120  # seconds without a word after which a worker hangs
 LIFE = 300  # graphs of one worker process
 
 
-def cases(seed: int, numbers, report):
+def cases(family: str, seed: int, numbers, report):
     """Builds the graph of a seed and judges it with each draw of options."""
     import genes
     import options
     import running
     import tensorflow as tf
 
-    plan = genes.Plan.draw(seed)
+    plan = genes.draw(family, seed)
     try:
         built = genes.build(plan)
         reference = running.Reference(built)
@@ -51,7 +52,7 @@ def cases(seed: int, numbers, report):
     reference.close()
 
 
-def work(start: int, stop: int):
+def work(family: str, start: int, stop: int):
     """A worker: one line of JSON when it begins a case and one when it has a verdict."""
 
     def report(seed, number, verdict, flags):
@@ -68,17 +69,17 @@ def work(start: int, stop: int):
     gc.freeze()
     for seed in range(start, stop):
         report(seed, -2, None, [])
-        cases(seed, range(DRAWS), report)
+        cases(family, seed, range(DRAWS[family]), report)
 
 
 class Worker:
     """A process that judges seeds; what kills it or makes it silent is a verdict, too."""
 
-    def __init__(self, start, stop):
+    def __init__(self, family, start, stop):
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [sys.executable, "-B", os.path.abspath(__file__), f"--worker={start}:{stop}"],
+            [sys.executable, "-B", os.path.abspath(__file__), f"--worker={start}:{stop}", f"--family={family}"],
             stdout=subprocess.PIPE,
             stderr=self.errors,
             env=environment,
@@ -155,11 +156,12 @@ class Tally:
         return f"{len(self.graphs)} graphs, {rows} rewrites: {kinds}"
 
 
-def describe(line) -> str:
+def describe(line, family="all") -> str:
     text = f"{line['kind'].upper()} {line['seed']}:{line['number']} {' '.join(line['flags'])}\n  {line['detail']}"
     if line["warnings"]:
         text += f"\n  warned of: {', '.join(line['warnings'])}"
-    return text + f"\n  again: test/fuzz/differential/fuzz.py --repeat={line['seed']}:{line['number']}"
+    of = "" if family == "all" else f"--family={family} "
+    return text + f"\n  again: test/fuzz/differential/fuzz.py {of}--repeat={line['seed']}:{line['number']}"
 
 
 def explore(args) -> int:
@@ -169,7 +171,7 @@ def explore(args) -> int:
     over = lambda: args.seconds and time.time() - began > args.seconds
     print(f"differential fuzzing from seed {seed}", flush=True)
     while seed < stop and not over():
-        worker = Worker(seed, min(seed + LIFE, stop))
+        worker = Worker(args.family, seed, min(seed + LIFE, stop))
         seed = min(seed + LIFE, stop)
         for line in worker.lines():
             if "kind" in line:
@@ -177,7 +179,7 @@ def explore(args) -> int:
                 if log:
                     print(json.dumps(line), file=log, flush=True)
                 if new:
-                    print(describe(line), flush=True)
+                    print(describe(line, args.family), flush=True)
                 if line.get("dead"):
                     seed = min(seed, line["seed"] + 1)
             if over():
@@ -188,11 +190,12 @@ def explore(args) -> int:
     if args.table:
         print("refused:", *(f"  {n} {what} (as {tally.first[what]})" for what, n in tally.refusals.most_common(40)), sep="\n")
         print("warnings:", *(f"  {n} {what}" for what, n in tally.warnings.most_common()), sep="\n")
-    print(f"differential: {tally.text()} ({len(tally.graphs) / max(spent, 1e-9):.1f} graphs a second)")
+    pace = len(tally.graphs) / max(spent, 1e-9)
+    print(f"differential: {tally.text()} ({pace:.1f} graphs a second, {60 * pace:.0f} a minute)")
     for line in tally.bad[: args.minimized]:
         if line["number"] >= 0:
             command = [sys.executable, "-B", os.path.abspath(__file__), f"--minimize={line['seed']}:{line['number']}",
-                       f"--found={args.found}"]  # fmt: skip
+                       f"--found={args.found}", f"--family={args.family}"]  # fmt: skip
             try:
                 subprocess.run(command, stderr=subprocess.DEVNULL, timeout=600)
             except subprocess.TimeoutExpired:
@@ -207,7 +210,7 @@ def explore(args) -> int:
     return 0
 
 
-def repeat(text: str) -> int:
+def repeat(family: str, text: str) -> int:
     seed, _, number = text.partition(":")
     bad = False
 
@@ -215,13 +218,13 @@ def repeat(text: str) -> int:
         nonlocal bad
         if verdict is not None:
             line = {"seed": seed, "number": number, "flags": flags, **vars(verdict)}
-            print(describe(line))
+            print(describe(line, family))
             bad |= verdict.kind in ("wrong", "fails", "drift", "crash", "hang")
 
     import genes
 
     genes.register_all()
-    cases(int(seed), [int(number)] if number else range(DRAWS), report)
+    cases(family, int(seed), [int(number)] if number else range(DRAWS[family]), report)
     return int(bad)
 
 
@@ -230,6 +233,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=0, help="stop after so many seconds")
     parser.add_argument("--graphs", type=int, default=0, help="stop after so many seeds")
     parser.add_argument("--seed", type=int, default=None, help="the first seed; default: of the clock")
+    parser.add_argument("--family", choices=sorted(DRAWS), default="all", help="which graphs; `sizes` are those of sizes.py")
     parser.add_argument("--repeat", help="SEED or SEED:NUMBER: judge it again")
     parser.add_argument("--minimize", help="SEED:NUMBER: make it small")
     parser.add_argument("--minimized", type=int, default=5, help="make at most so many findings small (default: 5)")
@@ -240,14 +244,14 @@ def main() -> int:
     args = parser.parse_args()
     if args.worker:
         start, stop = map(int, args.worker.split(":"))
-        work(start, stop)
+        work(args.family, start, stop)
         return 0
     if args.repeat:
-        return repeat(args.repeat)
+        return repeat(args.family, args.repeat)
     if args.minimize:
         import minimize
 
-        return minimize.main(args.minimize, args.found)
+        return minimize.main(args.family, args.minimize, args.found)
     if args.seed is None:
         args.seed = int(time.time()) % 100_000_000 * 1000
     if not args.seconds and not args.graphs:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training graph as a list of choices.
 
-    Plan(seed)          the choices: a head (batch, types, kinds of variables) and genes
+    draw(family, seed)  the choices: a head (batch, types, kinds of variables) and genes
     build(plan)         the graph, as a MetaGraphDef, with what a run of it needs
 
 A gene is (number, kind, seed). It takes its operands out of the pool of what earlier genes made, by ranks that depend on
@@ -56,7 +56,7 @@ class Item:
 
 
 # The files with genes. Those that come later change no graph of a seed but by being drawn.
-FILES = ("families", "training", "images", "recurrent", "lookups", "precision", "habits", "idioms")
+FILES = ("families", "training", "images", "recurrent", "lookups", "precision", "habits", "idioms", "sizes")
 KINDS: Dict[str, Callable] = {}  # name: function(context, gene)
 WEIGHTS: Dict[str, Dict[str, float]] = {"feed": {}, "op": {}, "loss": {}, "train": {}}
 
@@ -64,7 +64,7 @@ WEIGHTS: Dict[str, Dict[str, float]] = {"feed": {}, "op": {}, "loss": {}, "train
 def gene(stage: str, weight: float = 1.0):
     def register(function):
         KINDS[function.__name__] = function
-        WEIGHTS[stage][function.__name__] = weight
+        WEIGHTS.setdefault(stage, {})[function.__name__] = weight
         return function
 
     return register
@@ -73,6 +73,11 @@ def gene(stage: str, weight: float = 1.0):
 def register_all():
     for name in FILES:
         importlib.import_module(name)
+
+
+def draw(family: str, seed: int) -> "Plan":
+    """The plan of a seed: of all genes, or of the file of a family."""
+    return Plan.draw(seed) if family == "all" else importlib.import_module(family).draw(seed)
 
 
 @dataclasses.dataclass
@@ -186,6 +191,7 @@ class Context:
         self.skipped: List[str] = []
         self.gene: Optional[Gene] = None
         self.serial = 0
+        self.step = 0  # whose feeds are made
 
     # --- Sizes. ---
 
@@ -298,6 +304,7 @@ class Built:
     static: bool = False
     wild: bool = False
     plan: Optional[Plan] = None
+    beside: Optional[List[List[str]]] = None  # what the run of each step fetches, if it does not run the train ops alone
 
     def again(self, times: int) -> "Built":
         """The same graph, whose iterators and queues give so many batches at once."""
@@ -368,13 +375,15 @@ def build(plan: Plan, times: int = 1) -> Built:
             starts = [tf1.variables_initializer(every, name="start_variables"), *context_starts(context)]
             tf.group(*starts, name="init")
         saver = None
-        if mix(plan.seed, "saver") < 0.15:
+        if mix(plan.seed, "saver") < 0.15 and "family" not in plan.head:
             saver = tf1.train.Saver()
         meta = tf1.train.export_meta_graph(
             graph=graph, saver_def=saver.saver_def if saver else None, clear_devices=False
         )
         variables = {v.op.name: v.to_proto().snapshot_name for v in every}
-        usable = probes(graph)
+        # A family of its own says itself what its steps fetch.
+        beside = context.sizes.fetched() if "family" in plan.head else None
+        usable = probes(graph) if beside is None else sorted(set().union(*beside))
         kept = [v.op.name for v in tf1.global_variables()]
     if plan.head["shuffle"]:
         nodes = list(meta.graph_def.node)
@@ -382,11 +391,13 @@ def build(plan: Plan, times: int = 1) -> Built:
         del meta.graph_def.node[:]
         meta.graph_def.node.extend(nodes)
     # What goes through float32, or half, is as exact as that.
-    casts = {(n.attr["SrcT"].type, n.attr["DstT"].type) for n in meta.graph_def.node if n.op == "Cast"}
+    nodes = [*meta.graph_def.node, *(n for f in meta.graph_def.library.function for n in f.node_def)]
+    casts = {(n.attr["SrcT"].type, n.attr["DstT"].type) for n in nodes if n.op == "Cast"}
     halved = any(kind in (14, 19) for _, kind in casts)
     exact = "half" if halved else "float32" if (2, 1) in casts else plan.head["dtype"]
     feeds = []
-    for step in range(STEPS):
+    for step in range(plan.head.get("steps", STEPS)):
+        context.step = step
         feeds.append(
             {name: make(np.random.RandomState((plan.seed * 7919 + step * 104729 + int(mix(name) * 1e6)) % (1 << 31)))
              for name, make in context.feeds.items()}
@@ -401,6 +412,7 @@ def build(plan: Plan, times: int = 1) -> Built:
         meta, feeds, context.split, variables, names, usable, context.fused, plan.head["source"], saved,
         context.skipped, context.replicas, exact, context.random, axes,
         len(getattr(context, "starts", [])), context.static, context.wild, plan,
+        beside,
     )
 
 

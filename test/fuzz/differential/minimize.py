@@ -64,7 +64,7 @@ def small_plan(plan, flags, failure, say):
             if failure.of_plan(less, flags):
                 plan, changed = less, True
         for key, value in (("shuffle", False), ("scope", ""), ("source", "feed"), ("variables", "resource"),
-                           ("static", False), ("sizes", "any"), ("half", ""), ("dtype", "float64"), ("rows", 1), ("rows", 2)):  # fmt: skip
+                           ("static", False), ("sizes", "any"), ("half", ""), ("empty", False), ("odd", False), ("dtype", "float64"), ("rows", 1), ("rows", 2)):  # fmt: skip
             if plan.head.get(key, value) != value and not (key == "rows" and plan.head["rows"] < value):
                 plainer = dataclasses.replace(plan, head={**plan.head, key: value})
                 if failure.of_plan(plainer, flags):
@@ -354,10 +354,10 @@ def small(plan, flags, kind, folder, change=None, say=print):
     return plan, flags, built, failure.verdict(built, flags)
 
 
-def main(text, found) -> int:
+def main(family, text, found) -> int:
     seed, _, number = text.partition(":")
     genes.register_all()
-    plan = genes.Plan.draw(int(seed))
+    plan = genes.draw(family, int(seed))
     built = genes.build(plan)
     flags = options.draw(built, int(seed), int(number))
     with tempfile.TemporaryDirectory(prefix="graft-fuzz-") as folder:

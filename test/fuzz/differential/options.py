@@ -19,6 +19,8 @@ BUILDERS = [
 
 
 def draw(built: Built, seed: int, number: int) -> List[str]:
+    if built.beside is not None:
+        return of_sizes(built, random.Random(f"sizes/{seed}/{number}"))
     return more(built, random.Random(f"more/{seed}/{number}"), usual(built, seed, number))
 
 
@@ -127,4 +129,28 @@ def more(built: Built, rng: random.Random, flags: List[str]) -> List[str]:
         flags = ["--devices=" + ",".join(f"/device:CPU:{i}" for i in order), *flags]
     if value("--reduction") == "collective" and chance(0.2):
         flags = [*flags, "--spec=ring"]
+    return flags
+
+
+def of_sizes(built: Built, rng: random.Random) -> List[str]:
+    """Those of the graphs of `sizes.py`: nothing that makes numbers differ, and nothing that says what is not so."""
+    chance = lambda p: rng.random() < p
+    named = lambda tensor: tensor.split(":")[0]
+    flags = [f"--replicas={built.replicas}", "--device-type=CPU", "--strategy=" + rng.choice(["all-reduce"] * 5 + ["ps"])]
+    if chance(0.4):
+        flags += [f"--fetch={named(p)}" for p in built.probes]
+        if chance(0.5):
+            flags += [f"--fetch={named(t)}" for t in built.trains]
+    if built.plan.head["equal"] and chance(0.5) and len(built.split) > 1:
+        flags.append("--feed=" + "+".join(map(named, built.split)) + "=split")
+    elif chance(0.15):
+        flags.append(f"--feed={named(rng.choice(built.split))}=" + rng.choice(["split", "copy"]))
+    if chance(0.1):
+        flags.append("--strict")
+    if chance(0.2):
+        flags.append("--fallback=" + rng.choice(["mean", "once", "refuse"]))
+    if chance(0.15):
+        flags.append("--verify-output")
+    if chance(0.3):
+        flags.append("--reduction=" + rng.choice(["add", "add", "collective"]))
     return flags

@@ -44,6 +44,12 @@ MENDABLE = (
     "splits a per-replica shard",
     "so TensorFlow would not load the graph",
 )
+# What `Split` says of a feed that replicas do not divide; a step of a family may have such a feed.
+NOT_DIVIDED = "Number of ways to split should evenly divide the split dimension"
+
+
+def odd(built: Built) -> bool:
+    return built.beside is not None and any(len(feeds[n]) % built.replicas for feeds in built.feeds for n in built.split)
 
 
 def graft_opt() -> str:
@@ -67,7 +73,7 @@ def steps(running: Running, built: Built, probes: List[str], copies: Dict[str, s
     """[(where, {name: value})] of a whole run. A graph with a saver writes the checkpoint `saves` after the first step, and
     goes on from the checkpoint `restores` at the end: from the one of somebody else, or its own."""
     rows, saver = [], built.saver
-    can_probe = built.source == "feed" and probes
+    can_probe = built.source == "feed" and probes and built.beside is None
     # One look at both: what makes a run ready takes longer than the run.
     everything = {**built.variables, **{n: n for n in probes}} if can_probe else built.variables
 
@@ -81,14 +87,18 @@ def steps(running: Running, built: Built, probes: List[str], copies: Dict[str, s
                 if theirs:
                     rows.append((f"copies {row}", theirs))
 
-    def step(feeds):
+    def step(feeds, number=0):
+        if built.beside is not None:
+            names = [p for p in built.beside[number] if p in probes]
+            rows.append((f"of step {number + 1}", dict(zip(names, running.call(names, feeds, built.trains)))))
+            return
         for train in built.trains:
             running.run(train, feeds)
 
     running.run("init")
     look("after init", "before the first step", built.feeds[0])
     for i, feeds in enumerate(built.feeds, start=1):
-        step(feeds)
+        step(feeds, i - 1)
         look(f"after step {i}", "after the last step" if i == len(built.feeds) else "")
         if saver and i == 1:
             running.run(saver.save, {saver.file: np.array(saves, object)})
@@ -514,6 +524,8 @@ def judge_steps(built, reference, flags, folder, metas, remarks, warnings) -> Ve
     except (tf.errors.OpError, ValueError, KeyError, TypeError, AssertionError) as error:
         if isinstance(error, tf.errors.DeadlineExceededError):
             return Verdict("hang", first_line(error), warnings=warnings)
+        if NOT_DIVIDED in str(error) and odd(built):
+            return Verdict("indivisible", first_line(error), warnings=warnings)
         if "size" in warnings:
             return Verdict("differs", "the warning 'size' says that it may not load", warnings=warnings)
         return Verdict("fails", first_line(error), warnings=warnings)
