@@ -266,6 +266,42 @@ def test_what_was_found(tmp_path, name):
     assert verdict.kind == "ok", verdict.detail
 
 
+def test_sizes_fit_one_device():
+    """Row counts differ between feeds and between steps, and one device runs nearly all graphs."""
+    runs, different = 0, 0
+    for seed in range(20):
+        try:
+            built = genes.build(genes.draw("sizes", seed))
+            running.Reference(built).close()
+        except (genes.Illegal, running.tf.errors.OpError):
+            continue
+        runs += 1
+        counts = {tuple(len(feeds[name]) for name in built.split) for feeds in built.feeds}
+        different += len(counts) > 1 and any(len(set(c)) > 1 for c in counts)
+        assert all("loss:0" in names for names in built.beside)
+    assert runs >= 18 and different >= 10, (runs, different)
+
+
+def test_a_wrong_fetch_of_a_step_is_found(tmp_path):
+    """The run of a step of `sizes.py` fetches losses, which are compared."""
+
+    def change(graph_def):
+        node = next(n for n in graph_def.node if n.name == "loss")
+        new = graph_def.node.add(name="more", op="Neg", input=[node.input[0]], device=node.device)
+        new.attr["T"].CopyFrom(node.attr["T"])
+        node.input[0] = "more"
+
+    for seed in range(20):
+        plan = genes.draw("sizes", seed)
+        plan = genes.Plan(seed, {**plan.head, "odd": False}, [g for g in plan.genes if g[1] != "sizes_memory"])
+        flags = [f"--replicas={plan.head['replicas']}", "--device-type=CPU"]
+        if judge(plan, tmp_path, usual=flags).kind == "ok":
+            verdict = judge(plan, tmp_path, change=change, usual=flags)
+            assert verdict.kind == "wrong" and verdict.detail.startswith("of step 1: loss:0"), verdict
+            return
+    raise AssertionError("no seed is right")
+
+
 def test_the_same_plan_makes_the_same_graph():
     # But for the names of functions, which TensorFlow counts in a process.
     nodes = lambda built: [(n.name, n.op, list(n.input), sorted(n.attr)) for n in built.meta.graph_def.node]
@@ -284,10 +320,12 @@ def test_a_gene_less_changes_no_other():
     assert len(ops(less)) < len(ops(whole)) and all(op in rest for op in ops(less))
 
 
-def test_program(tmp_path):
+@pytest.mark.parametrize("family", ["all", "sizes"])
+def test_program(tmp_path, family):
     """The program itself: some graphs, no finding, and a count of them."""
     done = subprocess.run(
-        [sys.executable, "-B", os.path.join(FOLDER, "fuzz.py"), "--graphs=3", "--seed=21", f"--log={tmp_path / 'log'}"],
+        [sys.executable, "-B", os.path.join(FOLDER, "fuzz.py"), f"--family={family}", "--graphs=3", "--seed=21",
+         f"--log={tmp_path / 'log'}"],
         capture_output=True, text=True, timeout=300, env={**os.environ, "GRAFT_OPT": harness.graft_opt()},
     )  # fmt: skip
     assert "differential fuzzing from seed 21" in done.stdout, done.stdout

@@ -832,7 +832,7 @@ def draw(seed: int) -> Plan:
         "pair": rng.random() < 0.6,  # all ops take the same two matrices
         "equal": rng.random() < 0.06,  # all feeds have equally many rows
         "empty": rng.random() < 0.2,  # steps without rows
-        "odd": rng.random() < 0.08,  # a last step that replicas do not divide
+        "odd": rng.random() < 0.05,  # a last step that replicas do not divide
     }
     genes = []
 
