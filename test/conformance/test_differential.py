@@ -279,7 +279,7 @@ def test_sizes_fit_one_device():
         counts = {tuple(len(feeds[name]) for name in built.split) for feeds in built.feeds}
         different += len(counts) > 1 and any(len(set(c)) > 1 for c in counts)
         assert all("loss:0" in names for names in built.beside)
-    assert runs >= 18 and different >= 10, (runs, different)
+    assert runs >= 18 and different >= 5, (runs, different)
 
 
 def test_a_wrong_fetch_of_a_step_is_found(tmp_path):
