@@ -266,6 +266,79 @@ def test_what_was_found(tmp_path, name):
     assert verdict.kind == "ok", verdict.detail
 
 
+# Sizes that were believed where the op that states them does not run, or of what is written at different times: the seed, where
+# the fuzzer found it, what is set in the head, genes.
+FALSE_SIZES = {
+    "branch": (
+        2020, {"pair": True},
+        [(0, "sizes_feed", 62551380), (1, "sizes_feed", 422719559), (2, "sizes_consumer", 238717822),
+         (5, "sizes_branch", 554334798), (6, "sizes_loss", 110000517), (7, "sizes_train", 31330802)],
+    ),
+    "branch-of-version-2": (
+        100470, {"pair": True},
+        [(0, "sizes_feed", 431819520), (1, "sizes_feed", 926454839), (4, "sizes_branch", 953689734),
+         (5, "sizes_loss", 626548505), (6, "sizes_train", 496145415)],
+    ),
+    "assertion-in-a-branch": (
+        100426, {"pair": True},
+        [(0, "sizes_feed", 1043675982), (1, "sizes_feed", 346088662), (2, "sizes_consumer", 403752433),
+         (3, "sizes_branch", 245204105), (4, "sizes_loss", 460386750), (6, "sizes_train", 971566542)],
+    ),
+    "loop-without-a-turn": (
+        100055, {},
+        [(0, "sizes_feed", 735621261), (1, "sizes_feed", 323041756), (2, "sizes_feed", 234443268),
+         (3, "sizes_turns", 875225978), (4, "sizes_consumer", 890722379), (5, "sizes_loss", 66510528),
+         (6, "sizes_train", 486929032)],
+    ),
+    "branch-of-a-function": (
+        2382, {"pair": True},
+        [(0, "sizes_feed", 341205241), (1, "sizes_feed", 13690910), (4, "sizes_consumer", 411758787),
+         (6, "sizes_called", 919686026), (8, "sizes_loss", 505913388), (9, "sizes_train", 1047712305)],
+    ),
+    "unfetched": (
+        2043, {},
+        [(0, "sizes_feed", 829230451), (1, "sizes_feed", 453026665), (2, "sizes_feed", 238052475),
+         (3, "sizes_consumer", 1039391630), (4, "sizes_unfetched", 875140613), (5, "sizes_loss", 242721511),
+         (6, "sizes_train", 442252494)],
+    ),
+    "array": (
+        110590, {"pair": True},
+        [(0, "sizes_feed", 149067221), (1, "sizes_feed", 645416813), (6, "sizes_kept", 366348941),
+         (7, "sizes_consumer", 753030493), (9, "sizes_loss", 1059661413), (11, "sizes_train", 1004729758)],
+    ),
+    "list": (
+        125392, {},
+        [(0, "sizes_feed", 937355188), (1, "sizes_feed", 884727372), (2, "sizes_kept", 282362516),
+         (4, "sizes_consumer", 1015082478), (7, "sizes_loss", 639577810), (8, "sizes_train", 164642113)],
+    ),
+    "stack": (
+        2018, {},
+        [(0, "sizes_feed", 318603444), (1, "sizes_feed", 466209490), (2, "sizes_consumer", 649582752),
+         (3, "sizes_kept", 536124205), (4, "sizes_loss", 1039853999), (6, "sizes_train", 23016720)],
+    ),
+    "assigned-reference": (
+        2182, {"pair": True, "static": True},
+        [(0, "sizes_feed", 475514060), (2, "sizes_feed", 21930253), (3, "sizes_memory", 663985746),
+         (5, "sizes_layer", 420886551), (6, "sizes_loss", 421570855), (7, "sizes_loss", 465275149),
+         (8, "sizes_train", 858271290)],
+    ),
+    "assigned-resource": (
+        2217, {},
+        [(0, "sizes_feed", 3140441), (1, "sizes_feed", 501538154), (2, "sizes_memory", 545115646),
+         (6, "sizes_consumer", 79154975), (8, "sizes_loss", 885365356), (9, "sizes_train", 194809514)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FALSE_SIZES)
+def test_false_sizes(tmp_path, name):
+    seed, head, listed = FALSE_SIZES[name]
+    usual = {**PLAIN, "family": "sizes", "rows": 1, "wild": True, "half": "", "steps": 3, "pair": False, "equal": False,
+             "empty": False, "odd": False}  # fmt: skip
+    verdict = judge(genes.Plan(seed, {**usual, **head}, listed), tmp_path, usual=["--replicas=2", "--device-type=CPU"])
+    assert verdict.kind not in running.BAD, verdict
+
+
 def test_sizes_fit_one_device():
     """Row counts differ between feeds and between steps, and one device runs nearly all graphs."""
     runs, different = 0, 0
