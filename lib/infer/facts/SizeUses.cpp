@@ -236,7 +236,9 @@ void UseFinder::readFacts() {
   for (const SizeOrigins::Derived &D : From.derived())
     if (Edge *E = Add(D.X, D.Y))
       for (auto [A, B] : D.From)
-        E->Needs.push_back({vertex(From.settled(A)), vertex(From.settled(B))});
+        if (unsigned X = vertex(From.settled(A)), Y = vertex(From.settled(B));
+            X != Y)
+          E->Needs.push_back({X, Y});
   for (auto [I, E] : enumerate(Edges)) {
     llvm::sort(E.Says);
     E.Says.erase(std::unique(E.Says.begin(), E.Says.end()), E.Says.end());

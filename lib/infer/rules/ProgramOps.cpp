@@ -45,7 +45,8 @@ static void toReplicas(SizeContext &C) {
       C.assignNumber(New, Number / Replicas);
   } else {
     C.assignNumber(New, Number);
-    if (auto All = C.Table.sym(Old); All && All->B > 0 && All->R > 0)
+    if (auto All = C.Table.sym(Old);
+        C.isDefined(Old) && All && All->B > 0 && All->R > 0)
       C.assign(New, {All->C, All->B, int8_t(All->R - 1), All->Rows});
     C.splitRows(New, 0, Input, /*Own=*/false);
     // The user says which feeds have equally many rows.

@@ -54,9 +54,62 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
+/// The sizes of operands that are taken for one since an op states it.
+ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
+  if (MeetingsOf == N)
+    return Meetings;
+  MeetingsOf = N;
+  Meetings.clear();
+  if (A.Origins.facts().empty())
+    return Meetings;
+  SmallVector<DimId, 16> Seen;
+  auto See = [&](Dims List) {
+    for (DimId D : List.value_or(ArrayRef<DimId>())) {
+      DimId Root = A.Origins.root(D);
+      if (Table.isOne(D) || is_contained(Seen, Root))
+        continue;
+      auto *Other = find_if(Seen, [&](DimId S) {
+        return Table.isEqual(S, D) && !(A.Origins.of(S) == A.Origins.of(D));
+      });
+      if (Other != Seen.end())
+        Meetings.push_back({*Other, Root});
+      Seen.push_back(Root);
+    }
+  };
+  for (Endpoint E : Inputs) {
+    See(A.shape(E));
+    See(A.value(E));
+  }
+  return Meetings;
+}
+
+/// A result that has a size of operands which facts make one: its size is that
+/// of either only where the facts hold, and so it is another origin.
+DimList SizeContext::detached(unsigned Slot, ArrayRef<DimId> List) {
+  DimList Result(List.begin(), List.end());
+  auto Met = meetings();
+  if (Met.empty())
+    return Result;
+  for (unsigned I = 0; I < Result.size() && I < MaxElements; ++I) {
+    DimId L = Result[I];
+    if (A.Origins.owner(L) == N ||
+        none_of(Met, [&](auto Pair) { return Table.isEqual(Pair.first, L); }))
+      continue;
+    DimId Mine = bareSlot(Slot + I);
+    if (!Table.unify(Mine, L))
+      continue;
+    if (Detached.insert(Mine).second)
+      A.Origins.derive(Mine, L, Met);
+    Result[I] = Mine;
+  }
+  return Result;
+}
+
 void SizeContext::passShape(unsigned Port, DimRun Run) {
   if (!Run.Known || Port >= A.numOutputs(N))
     return;
+  if (!meetings().empty())
+    return setShape(Port, DimList(A.list(Run)->begin(), A.list(Run)->end()));
   DimRun &Mine = A.Shapes[A.outputIndex({N, Port})];
   if (!Mine.Known) {
     Mine = Run;
@@ -66,21 +119,36 @@ void SizeContext::passShape(unsigned Port, DimRun Run) {
   }
 }
 
-void SizeContext::setShape(unsigned Port, ArrayRef<DimId> List) {
+void SizeContext::setShape(unsigned Port, ArrayRef<DimId> Said) {
   if (Port >= A.numOutputs(N))
     return;
   DimRun &Mine = A.Shapes[A.outputIndex({N, Port})];
-  if (Mine.Known) {
-    sameShapes(*A.list(Mine), List);
+  if (!Mine.Known) {
+    DimList List = detached(DetachedSlot + Port * MaxElements, Said);
+    Mine = meetings().empty() ? store(Said) : store(List);
+    Moved = true;
     return;
   }
-  Mine = store(List);
-  Moved = true;
+  ArrayRef<DimId> Known = *A.list(Mine);
+  if (Known.size() != Said.size())
+    return;
+  for (auto [Old, New] : zip(Known, Said)) {
+    if (A.Origins.root(Old) == A.Origins.root(New))
+      continue;
+    // What facts make of the result is no definition of it.
+    if (Table.find(Old) != Table.find(New))
+      same(Old, New);
+  }
 }
 
 void SizeContext::setValue(unsigned Port, ArrayRef<DimId> Elements) {
   if (Port >= A.numOutputs(N) || Elements.size() > MaxElements)
     return;
+  DimList Own;
+  if (!meetings().empty()) {
+    Own = detached(DetachedSlot * 2 + Port * MaxElements, Elements);
+    Elements = Own;
+  }
   // A later round knows more than an earlier one: what it says counts.
   DimRun &Mine = A.Values[A.outputIndex({N, Port})];
   if (Mine.Known && *A.list(Mine) == Elements)
@@ -154,7 +222,7 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
   // replica are related.
   auto S = Table.sym(Rows);
   int64_t Number = Table.number(Rows);
-  if (!S || Number <= 0)
+  if (!S || Number <= 0 || !A.Origins.isFixed(Rows))
     return;
   auto &[Known, First] = Numbered[Own];
   if (Known == 0) {
@@ -492,13 +560,19 @@ bool SizeContext::unify(DimId X, DimId Y) {
       (O.isOpen(X) && defines(X)) || (O.isOpen(Y) && defines(Y));
   if (!IsDefinition && Denied)
     return true;
-  auto Mine = O.of(X), Its = O.of(Y);
+  auto Met = IsDefinition && !FirstRound && G.node(N).Kind == Inserted::No
+                 ? meetings()
+                 : ArrayRef<std::pair<DimId, DimId>>();
   if (!Table.unify(X, Y))
     return false;
-  if (IsDefinition)
+  MeetingsOf = NoNode;
+  // The node may define its size so only since facts tell it how.
+  if (!Met.empty())
+    O.derive(X, Y, Met);
+  else if (IsDefinition)
     O.join(X, Y);
   else
-    O.state(Mine, Its, N);
+    O.state(O.ofSize(X), O.ofSize(Y), N);
   return true;
 }
 
@@ -515,7 +589,7 @@ bool SizeContext::assign(DimId D, Sym S) {
   if (IsDefinition)
     O.define(D, S);
   if (IsNew && (!IsDefinition || HadSym))
-    O.state(O.of(D), O.settled(O.originOf(S)), N);
+    O.state(O.ofSize(D), O.originOf(S), N);
   return true;
 }
 
@@ -527,7 +601,7 @@ void SizeContext::assignNumber(DimId D, int64_t Number) {
     A.Origins.defineNumber(D, Number);
   } else if (!Denied && Table.number(D) == UnknownSize) {
     Table.assignNumber(D, Number);
-    A.Origins.state(A.Origins.of(D), SizeOrigins::number(Number), N);
+    A.Origins.state(SizeOrigins::ofSize(D), SizeOrigins::number(Number), N);
   }
 }
 
@@ -535,7 +609,7 @@ void SizeContext::relate(const Sym &X, const Sym &Y) {
   if (Denied || X == Y || !Table.relate(X, Y) || X.B == 0 || Y.B == 0)
     return;
   SizeOrigins &O = A.Origins;
-  O.state(O.settled(O.originOf(X)), O.settled(O.originOf(Y)), N);
+  O.state(O.originOf(X), O.originOf(Y), N);
 }
 
 void SizeContext::same(DimId X, DimId Y) {

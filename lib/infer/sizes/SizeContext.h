@@ -80,6 +80,8 @@ public:
   /// also where it is not known how many times the batch it is, or how much
   /// more than a number.
   bool isNeverOne(DimId Size) const;
+  /// Returns true if the definition of \p Size, and no fact, says what it is.
+  bool isDefined(DimId Size) const { return !A.Origins.isOpen(Size); }
   /// The number that \p Size is, if it follows no batch; else UnknownSize.
   int64_t plainNumber(DimId Size) const {
     return Table.hasSym(Size) ? UnknownSize : Table.number(Size);
@@ -136,6 +138,9 @@ public:
 
   /// Of sizes of an element that a reader does not share with others.
   static constexpr unsigned ElementSlot = 0x1000;
+
+  /// Of sizes of results that only facts say. Values have twice that.
+  static constexpr unsigned DetachedSlot = 0x100000;
 
   /// Of values that are longer no elements are kept.
   static constexpr unsigned MaxElements = 64;
@@ -253,6 +258,8 @@ protected:
   /// Like slot, for a size that is a number.
   DimId bareSlot(unsigned Slot);
   bool isSingle() const;
+  llvm::ArrayRef<std::pair<DimId, DimId>> meetings();
+  DimList detached(unsigned Slot, llvm::ArrayRef<DimId> List);
   bool defines(DimId D) const;
   bool isOfOneTurn(DimId D) const;
   void reshapeVariable(llvm::ArrayRef<DimId> Var, llvm::ArrayRef<DimId> Value);
@@ -274,6 +281,9 @@ protected:
   bool FirstRound = true;
   bool Moved = false;  ///< The node has a shape or a value that is new.
   bool Denied = false; ///< The node is one of DimOptions::Denied.
+  llvm::SmallVector<std::pair<DimId, DimId>, 4> Meetings; ///< Of MeetingsOf.
+  NodeId MeetingsOf = NoNode;
+  llvm::DenseSet<DimId> Detached;
   /// Axes of elements, or of a variable, that have several sizes.
   VariantDims Mixed;
   const VariantDims *Variant = nullptr;

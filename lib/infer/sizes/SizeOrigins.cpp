@@ -21,6 +21,8 @@ SizeOrigins::Origin SizeOrigins::originOf(const Sym &S) {
 }
 
 SizeOrigins::Origin SizeOrigins::settled(Origin O) const {
+  if (O.Is == Kind::Open)
+    return of(static_cast<DimId>(O.Value));
   if (O.Is == Kind::Rows)
     O.Value = rowsRoot(static_cast<uint16_t>(O.Value));
   return O;
@@ -28,7 +30,7 @@ SizeOrigins::Origin SizeOrigins::settled(Origin O) const {
 
 SizeOrigins::Origin SizeOrigins::of(DimId D) const {
   D = root(D);
-  return isOpen(D) ? Origin{Kind::Open, D} : settled(Sizes[D].Is);
+  return isOpen(D) ? ofSize(D) : settled(Sizes[D].Is);
 }
 
 uint16_t SizeOrigins::rowsRoot(uint16_t Rows) const {
@@ -84,12 +86,9 @@ void SizeOrigins::state(Origin X, Origin Y, NodeId Says) {
 
 void SizeOrigins::derive(DimId X, DimId Y,
                          ArrayRef<std::pair<DimId, DimId>> Factors) {
-  Derived New{of(X), of(Y), {}};
-  if (New.X == New.Y)
-    return;
+  Derived New{ofSize(X), ofSize(Y), {}};
   for (auto [Mine, Its] : Factors)
-    if (Origin A = of(Mine), B = of(Its); !(A == B))
-      New.From.push_back({A, B});
+    New.From.push_back({ofSize(Mine), ofSize(Its)});
   DerivedFacts.push_back(std::move(New));
 }
 

@@ -92,8 +92,10 @@ public:
   void alsoHolds(NodeId Handle, DimId D) { Held[Handle].push_back(D); }
 
   static Origin originOf(const Sym &S);
+  /// That of \p D, whatever is defined of it later.
+  static Origin ofSize(DimId D) { return {Kind::Open, D}; }
   static Origin number(int64_t Value) { return {Kind::Number, Value}; }
-  /// \p O as it is now: rows may have been joined.
+  /// \p O as it is now: sizes and rows may have been joined.
   Origin settled(Origin O) const;
 
   llvm::ArrayRef<Fact> facts() const { return Facts; }
