@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// For each op that states a fact there are two walks: forwards, to all that
-// cannot run without it; and backwards, from the ends of the step that are not
-// among these, to all that may run without it. A user of the fact is none of
-// the latter, runs under each predicate of the op, and is in each loop of it.
+// For the ops that state a fact there are two walks: forwards, to all that
+// cannot run without one of them; and backwards, from the ends of the step that
+// are not among these, to all that may run without them. A user of the fact is
+// none of the latter, runs under each predicate of the ops, and is in each loop
+// of theirs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,11 +35,11 @@ public:
       When.emplace(G, Order);
   }
 
-  void check(NodeId Says, ArrayRef<NodeId> Users);
+  void check(ArrayRef<NodeId> Says, ArrayRef<NodeId> Users);
 
 private:
   bool compares(NodeId Says) const;
-  std::vector<bool> mayRunWithout(NodeId Says) const;
+  std::vector<bool> mayRunWithout(ArrayRef<NodeId> Says) const;
   bool isUnderAll(NodeId User, NodeId Says);
   bool isInLoopOf(NodeId User, NodeId Says) const;
 
@@ -58,16 +59,17 @@ bool FactCheck::compares(NodeId Says) const {
          Op != op::RefMerge && Op != op::Switch && Op != op::RefSwitch;
 }
 
-std::vector<bool> FactCheck::mayRunWithout(NodeId Says) const {
+std::vector<bool> FactCheck::mayRunWithout(ArrayRef<NodeId> Says) const {
   std::vector<bool> Needs(G.size());
-  SmallVector<NodeId> Todo{Says};
-  Needs[Says] = true;
+  SmallVector<NodeId> Todo;
   auto Go = [&](std::vector<bool> &Seen, NodeId N) {
     if (!Seen[N]) {
       Seen[N] = true;
       Todo.push_back(N);
     }
   };
+  for (NodeId N : Says)
+    Go(Needs, N);
   while (!Todo.empty()) {
     NodeId N = Todo.pop_back_val();
     G.forEachUse(N, [&](Use U) { Go(Needs, U.User); });
@@ -133,17 +135,22 @@ bool FactCheck::isInLoopOf(NodeId User, NodeId Says) const {
   });
 }
 
-void FactCheck::check(NodeId Says, ArrayRef<NodeId> Users) {
-  if (Says >= G.size() || !G.isLive(Says) || !compares(Says)) {
+void FactCheck::check(ArrayRef<NodeId> Says, ArrayRef<NodeId> Users) {
+  if (Says.empty() || !all_of(Says, [&](NodeId N) {
+        return N < G.size() && G.isLive(N) && compares(N);
+      })) {
     for (NodeId User : Users)
       Error(User, "its proof takes two sizes to be equal, which no op states");
     return;
   }
   std::vector<bool> Without = mayRunWithout(Says);
   for (NodeId User : Users)
-    if (Without[User] || !isUnderAll(User, Says) || !isInLoopOf(User, Says))
+    if (Without[User] || any_of(Says, [&](NodeId N) {
+          return !isUnderAll(User, N) || !isInLoopOf(User, N);
+        }))
       Error(User, "its proof takes two sizes to be equal since '" +
-                      G.name(Says) + "' states it, which may not run");
+                      G.name(Says.front()) +
+                      "' states it, which may not run when this node does");
 }
 
 } // namespace
@@ -151,14 +158,18 @@ void FactCheck::check(NodeId Says, ArrayRef<NodeId> Users) {
 void checkSizeFacts(const Graph &G, ArrayRef<NodeId> Order,
                     ArrayRef<SizeUse> Uses,
                     function_ref<void(NodeId, const Twine &)> Error) {
-  MapVector<NodeId, SmallVector<NodeId, 4>> BySays;
-  for (const SizeUse &Use : Uses)
-    BySays[Use.Says].push_back(Use.User);
+  // Uses of one fact have one list.
+  MapVector<const NodeId *, std::pair<ArrayRef<NodeId>, SmallVector<NodeId, 4>>>
+      BySays;
+  for (const SizeUse &Use : Uses) {
+    BySays[Use.Says.data()].first = Use.Says;
+    BySays[Use.Says.data()].second.push_back(Use.User);
+  }
   if (BySays.empty())
     return;
   FactCheck Check(G, Order, Error);
-  for (auto &[Says, Users] : BySays)
-    Check.check(Says, Users);
+  for (auto &[At, Its] : BySays)
+    Check.check(Its.first, Its.second);
 }
 
 } // namespace graft

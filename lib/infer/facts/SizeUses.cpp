@@ -495,9 +495,8 @@ void UseFinder::judge() {
         }
         if (Founded && Holds(E)) {
           for (unsigned Group : Its)
-            if (Groups[Group].Of == At && Near[E.X] && Near[E.Y])
-              Result.Founded.push_back({M.User, Groups[Group].Says.front(),
-                                        Vertices[E.X], Vertices[E.Y]});
+            if (Groups[Group].Of == At)
+              Result.Founded.push_back({M.User, Groups[Group].Says});
         } else if (!Founded && !Holds(E)) {
           append_range(Denied, E.Says);
         }
@@ -507,6 +506,8 @@ void UseFinder::judge() {
   llvm::sort(Denied);
   Denied.erase(std::unique(Denied.begin(), Denied.end()), Denied.end());
   Result.Unfounded = std::move(Denied);
+  for (Group &Its : Groups)
+    Result.Statements.push_back(std::move(Its.Says));
 }
 
 SizeUses UseFinder::run() {

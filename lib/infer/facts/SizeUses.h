@@ -25,15 +25,17 @@
 
 namespace graft {
 
-/// \p User relies on what \p Says states of the origins \p X and \p Y.
+/// Node User relies on a fact, which each of the nodes Says states: one of them
+/// runs whenever User does. All are in one branch and one loop.
 struct SizeUse {
-  NodeId User, Says;
-  SizeOrigins::Origin X, Y;
+  NodeId User;
+  llvm::ArrayRef<NodeId> Says;
 };
 
 struct SizeUses {
-  /// The facts that some node uses, with each op that states them for it.
   std::vector<SizeUse> Founded;
+  /// What Founded points to.
+  std::vector<std::vector<NodeId>> Statements;
   /// Nodes, in order, that state a fact which is used where it may not be.
   std::vector<NodeId> Unfounded;
 };

@@ -54,7 +54,7 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
-/// The sizes of operands that are taken for one since an op states it.
+/// The sizes of operands that are taken for one since another op states it.
 ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   if (MeetingsOf == N)
     return Meetings;
@@ -71,7 +71,13 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
       auto *Other = find_if(Seen, [&](DimId S) {
         return Table.isEqual(S, D) && !(A.Origins.of(S) == A.Origins.of(D));
       });
-      if (Other != Seen.end())
+      // What the node states itself holds where its result is.
+      if (Other != Seen.end() && none_of(Stated, [&](auto Pair) {
+            return (A.Origins.of(Pair.first) == A.Origins.of(*Other) &&
+                    A.Origins.of(Pair.second) == A.Origins.of(D)) ||
+                   (A.Origins.of(Pair.second) == A.Origins.of(*Other) &&
+                    A.Origins.of(Pair.first) == A.Origins.of(D));
+          }))
         Meetings.push_back({*Other, Root});
       Seen.push_back(Root);
     }
@@ -571,8 +577,10 @@ bool SizeContext::unify(DimId X, DimId Y) {
     O.derive(X, Y, Met);
   else if (IsDefinition)
     O.join(X, Y);
-  else
+  else {
     O.state(O.ofSize(X), O.ofSize(Y), N);
+    Stated.push_back({X, Y});
+  }
   return true;
 }
 

@@ -283,6 +283,8 @@ protected:
   bool Denied = false; ///< The node is one of DimOptions::Denied.
   llvm::SmallVector<std::pair<DimId, DimId>, 4> Meetings; ///< Of MeetingsOf.
   NodeId MeetingsOf = NoNode;
+  /// The sizes that the node states to be equal.
+  llvm::SmallVector<std::pair<DimId, DimId>, 4> Stated;
   llvm::DenseSet<DimId> Detached;
   /// Axes of elements, or of a variable, that have several sizes.
   VariantDims Mixed;

@@ -204,6 +204,7 @@ void SizeInference::visit(NodeId Node) {
     FirstMade[N] = static_cast<DimId>(Table.size());
   const OpInfo &Op = Ops[G.node(N).Op];
   MeetingsOf = NoNode;
+  Stated.clear();
   Denied =
       std::binary_search(options().Denied.begin(), options().Denied.end(), N);
   const UpdateDef &U = Op.Update;

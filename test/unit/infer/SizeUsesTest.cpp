@@ -37,9 +37,9 @@ struct Picks : Builder {
   }
   NodeId find(llvm::StringRef Name) { return G.findEndpoint(Name)->Node; }
   /// Errors of the certificate for a claim that \p User relies on \p Says.
-  unsigned refused(llvm::StringRef User, NodeId Says) {
+  unsigned refused(llvm::StringRef User, llvm::ArrayRef<NodeId> Says) {
     unsigned Count = 0;
-    SizeUse Use{find(User), Says, {}, {}};
+    SizeUse Use{find(User), Says};
     checkSizeFacts(G, facts().Order, Use,
                    [&](NodeId, const llvm::Twine &) { ++Count; });
     return Count;
@@ -68,6 +68,7 @@ TEST_CASE("size facts: an op that no fetch of the user runs", "[sizes]") {
   CHECK(B.facts().sizeUses().empty());
   CHECK(B.refused("pick", B.find("sum")) == 1);
   CHECK(B.refused("pick", NoNode) == 1);
+  CHECK(B.refused("pick", {}) == 1);
   CHECK(B.refused("pick", B.find("x/split")) == 1);
 }
 
