@@ -327,6 +327,16 @@ FALSE_SIZES = {
         [(0, "sizes_feed", 3140441), (1, "sizes_feed", 501538154), (2, "sizes_memory", 545115646),
          (6, "sizes_consumer", 79154975), (8, "sizes_loss", 885365356), (9, "sizes_train", 194809514)],
     ),
+    "branch-beside-a-static-feed": (
+        545, {"static": True},
+        [(0, "sizes_feed", 767176282), (1, "sizes_feed", 638015382), (2, "sizes_branch", 233429609),
+         (4, "sizes_consumer", 15302563), (8, "sizes_loss", 369710286), (9, "sizes_train", 1045763142)],
+    ),
+    "assigned-slice": (
+        2708, {"rows": 3},
+        [(0, "sizes_feed", 879931771), (1, "sizes_feed", 100800263), (2, "sizes_consumer", 753819231),
+         (3, "sizes_memory", 265675759), (5, "sizes_loss", 212474335), (6, "sizes_train", 998551105)],
+    ),
 }  # fmt: skip
 
 
