@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/python: graft.rewrite and graft.load, in this process and as a command."""
 
+import concurrent.futures
 import os
+import pathlib
+import pickle
 import re
 import subprocess
 import sys
+import weakref
 
 import harness
 import numpy as np
@@ -106,6 +110,69 @@ def test_save_is_all_or_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["out.meta"]
     given = graft.rewrite(meta, replicas=2, device_type="CPU", output=tmp_path / "given.meta")
     assert given.path == str(tmp_path / "given.meta") and (tmp_path / "given.meta").read_bytes() == bytes_of_it
+
+
+def test_saves_at_once_leave_each_other_alone(tmp_path):
+    _, meta = build()
+    two, four = (graft.rewrite(meta, replicas=n, device_type="CPU") for n in (2, 4))
+    bytes_of = {made: pathlib.Path(made.path).read_bytes() for made in (two, four)}
+    out = tmp_path / "out.meta"
+
+    def save(made):
+        for _ in range(200):
+            made.save(out)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(save, (two, four)))
+    assert out.read_bytes() in bytes_of.values()
+    assert all(pathlib.Path(made.path).read_bytes() == its for made, its in bytes_of.items())
+    assert os.listdir(tmp_path) == ["out.meta"]
+
+
+def test_save_does_not_write_through_a_link(tmp_path):
+    _, meta = build()
+    made = graft.rewrite(meta, replicas=2, device_type="CPU")
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / f"out.meta.{os.getpid()}.tmp").symlink_to(victim)
+    (tmp_path / "out.meta").symlink_to(victim)
+    made.save(tmp_path / "out.meta")
+    assert victim.read_bytes() == b"precious"
+    assert (tmp_path / "out.meta").read_bytes() == pathlib.Path(made.path).read_bytes()
+
+
+def test_a_forked_process_leaves_the_file():
+    _, meta = build()
+    made = graft.rewrite(meta, replicas=2, device_type="CPU")
+    child = os.fork()
+    if child == 0:
+        try:
+            weakref.finalize._exitfunc()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.path.exists(made.path)
+
+
+def test_errors_are_pickled():
+    _, meta = build(unknown=True)
+    for arguments, kind in (({"strict": True, "replicas": 2}, graft.InputError), ({"replicas": 0}, graft.UsageError)):
+        with pytest.raises(kind) as refused:
+            graft.rewrite(meta, device_type="CPU", **arguments)
+        error, again = refused.value, pickle.loads(pickle.dumps(refused.value))
+        assert type(again) is kind and str(again) == str(error) and vars(again) == vars(error)
+
+
+@pytest.mark.parametrize("name", ["@in.meta", "-in.meta", "-"])
+def test_any_name_is_that_of_a_file(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, meta = build()
+    pathlib.Path(name).write_bytes(meta.SerializeToString())
+    for response_file in ("in.meta", "out"):
+        pathlib.Path(response_file).write_text("--no-such-flag")
+    out = f"{name[0]}out"
+    made = graft.rewrite(name, replicas=2, device_type="CPU", output=out)
+    assert made.path == out and os.path.getsize(out) > 0 and made.plan.replicas == 2
 
 
 def test_remarks_and_plan():

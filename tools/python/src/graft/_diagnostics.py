@@ -2,7 +2,7 @@
 """What graft says of a graph: remarks, warnings and errors."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Sequence, Union
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,10 @@ class GraftError(Exception):
         self.status = status
         self.diagnostics = list(diagnostics)
         self.command = list(command)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """All of it, so that it comes out of a process pool."""
+        return type(self), (str(self), self.status, self.diagnostics, self.command)
 
     @property
     def errors(self) -> List[Diagnostic]:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """graft.rewrite: a graph in, a graph out, by way of graft-opt."""
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import tempfile
+import weakref
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
@@ -77,6 +79,24 @@ def _flags(options: Mapping[str, Any]) -> List[str]:
         else:
             flags.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
     return flags
+
+
+def _argument(path: str) -> str:
+    """`path` as graft-opt takes it for a file: `@` is that of a response file, `-` that of a flag."""
+    return os.path.join(".", path) if path.startswith(("@", "-")) else path
+
+
+def _remove(path: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class _Folder:
+    """A temporary folder, which goes with this object and with the process that made it; forked ones leave it."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="graft-")
+        weakref.finalize(self, _remove, self.name, os.getpid())
 
 
 def _kind(path: str) -> str:
@@ -179,7 +199,7 @@ class Rewrite:
 
         graft-opt is run for it when it is asked for first. GraftError if the graph trains no variable."""
         if self._plan is None:
-            command = [program("graft-opt"), self._source.path, "--plan=json", *self._flags]
+            command = [program("graft-opt"), _argument(self._source.path), "--plan=json", *self._flags]
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
             if done.returncode != 0:
                 raise error_of(done.returncode, done.stderr, [], command)
@@ -191,16 +211,19 @@ class Rewrite:
     def save(self, path: Path) -> str:
         """Copies the file to `path`, as a link if the file system can, and gives `path`. OSError if that cannot be written."""
         path = os.fspath(path)
-        if os.path.isdir(self.path):
-            shutil.copytree(self.path, path)
-            return path
-        # Beside it and then renamed: nobody sees half a file.
-        beside = f"{path}.{os.getpid()}.tmp"
-        try:
-            os.link(self.path, beside)
-        except OSError:
-            shutil.copyfile(self.path, beside)
-        os.replace(beside, path)
+        # Beside it, where nobody else writes, and then renamed: nobody sees half a file.
+        with tempfile.TemporaryDirectory(prefix=".graft-", dir=os.path.dirname(path) or ".") as folder:
+            beside = os.path.join(folder, "output")
+            if os.path.isdir(self.path):
+                if os.path.lexists(path):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+                shutil.copytree(self.path, beside)
+            else:
+                try:
+                    os.link(self.path, beside)
+                except OSError:
+                    shutil.copyfile(self.path, beside)
+            os.replace(beside, path)
         return path
 
     def __repr__(self) -> str:
@@ -246,7 +269,7 @@ def rewrite(
       InternalError: graft is.
       TypeError: `model` is nothing that is listed above.
     """
-    folder = tempfile.TemporaryDirectory(prefix="graft-")
+    folder = _Folder()
     source = _Input(model, folder.name)
     if isinstance(feeds, Mapping):
         feed = [_how(_name(of), how) for of, how in feeds.items()]
@@ -270,7 +293,7 @@ def rewrite(
     else:
         path = os.path.join(folder.name, "output" + os.path.splitext(source.path)[1])
     said = os.path.join(folder.name, "remarks.json")
-    command = [program("graft-opt"), source.path, "-o", path, f"--remarks={said}", *flags]
+    command = [program("graft-opt"), _argument(source.path), "-o", _argument(path), f"--remarks={said}", *flags]
     if strict:
         command.append("--strict")
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
