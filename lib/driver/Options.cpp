@@ -65,7 +65,7 @@ Flag SignaturesOnly("signatures-only", cl::cat(Files),
                              "tf.compat.v1.saved_model.load runs, and no "
                              "function of TensorFlow 2"));
 Flag ReplaceFolder("force", cl::cat(Files),
-                   cl::desc("The folder at -o may be replaced"));
+                   cl::desc("The SavedModel at -o may be replaced"));
 Flag LinkFiles("link", cl::cat(Files),
                cl::desc("A folder has hard links to variables, assets and "
                         "other files of the input, and no copies"));

@@ -381,12 +381,14 @@ void Run::write(std::string *Text) {
   WriteOptions Options = O.Write;
   Options.Format = Format;
   if (betweenGraphs()) {
+    std::string First = workerPath(O.Output, 0);
+    Options.Check = [&](ArrayRef<std::string>) {
+      return writeBeside(First, Diags);
+    };
     if (Error E = writeWorkerFiles(M, *O.Passes.Strategy, O.Output, Options,
                                    O.Drawing, verifiesOutput(), Diags))
       return report(std::move(E), Diags);
-    if (Error E = writeSideFiles())
-      return report(std::move(E), Diags);
-    if (Error E = writeDepfile(workerPath(O.Output, 0)))
+    if (Error E = writeBeside(First, Diags))
       report(std::move(E), Diags);
     return;
   }
@@ -441,17 +443,12 @@ void Run::write(std::string *Text) {
     if (IsFolder)
       if (Error E = Folder.copy(O.Input, Copied, O.LinkFiles))
         return E;
-    if (Error E = writeSideFiles())
-      return E;
-    // What cannot be written beside the output leaves it as it was.
-    if (Error E = writeDepfile(shardPath(O.Output, 0, Files.size())))
-      return E;
     DiagnosticEngine All = Diags;
     All.append(LateDiags);
-    return writeReports(All);
+    return writeBeside(shardPath(O.Output, 0, Files.size()), All);
   };
   Expected<std::string> Written =
-      writeOutput(IsFolder ? Folder.path(GraphFile) : O.Output, Options);
+      writeOutput(IsFolder ? Folder.add(GraphFile) : O.Output, Options);
   Diags.append(LateDiags);
   if (LateDiags.hasErrors())
     return consumeError(Written.takeError());
@@ -462,17 +459,22 @@ void Run::write(std::string *Text) {
   }
   if (!Written)
     return report(Written.takeError(), Diags);
-  if (IsFolder) {
-    Folder.wrote(GraphFile);
-    if (!O.Write.WriteIfChanged || !Folder.isUnchanged())
-      if (Error E = Folder.keep(O.ReplaceFolder))
-        return report(std::move(E), Diags);
-  }
+  if (IsFolder && (!O.Write.WriteIfChanged || !Folder.isUnchanged()))
+    if (Error E = Folder.keep(O.ReplaceFolder))
+      return report(std::move(E), Diags);
   // Where the output replaces no file, nobody looked at it before.
-  if (Error E = writeSideFiles())
-    return report(std::move(E), Diags);
-  if (Error E = writeDepfile(*Written))
+  if (Error E = writeBeside(*Written, Diags))
     report(std::move(E), Diags);
+}
+
+/// Writes what goes beside the output, of several files beside \p First, once:
+/// before the output is replaced, so that it stays as it was if that fails.
+Error Run::writeBeside(StringRef First, const DiagnosticEngine &All) {
+  if (Error E = writeSideFiles())
+    return E;
+  if (Error E = writeDepfile(First))
+    return E;
+  return writeReports(All);
 }
 
 /// The rule of the output, of several files that of \p First, which is complete

@@ -69,6 +69,7 @@ private:
   bool verifiesOutput() const;
   llvm::Error checkWithOthers(llvm::ArrayRef<std::string> Files,
                               OutputFormat Format);
+  llvm::Error writeBeside(llvm::StringRef First, const DiagnosticEngine &All);
   llvm::Error writeSideFiles();
   llvm::Error writeDepfile(llvm::StringRef First);
   llvm::Error writeReports(const DiagnosticEngine &All);

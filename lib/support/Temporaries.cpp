@@ -10,9 +10,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <string>
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace llvm;
 
@@ -20,9 +22,9 @@ namespace graft {
 namespace {
 
 // Threads by their numbers; 0 is none. Both are sequentially consistent: of a
-// thread that creates a file and one that ends the program at least one sees
-// the other.
-std::atomic<pid_t> Creating = 0;
+// thread that is not to be interrupted and one that ends the program at least
+// one sees the other.
+std::atomic<pid_t> Holding = 0;
 std::atomic<pid_t> Ending = 0;
 
 /// The folders, the last one first, so that each comes before the one that it
@@ -39,19 +41,59 @@ std::atomic<Folder *> Folders = nullptr;
     ::pause();
 }
 
+std::error_code lastError() { return {errno, std::generic_category()}; }
+
+/// Removes what the folder \p Parent calls \p Name.
+std::error_code removeAt(int Parent, const char *Name) {
+  if (::unlinkat(Parent, Name, 0) == 0)
+    return {};
+  if (errno != EISDIR && errno != EPERM)
+    return lastError();
+  int FD =
+      ::openat(Parent, Name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR *Stream = FD < 0 ? nullptr : ::fdopendir(FD);
+  if (!Stream)
+    return lastError();
+  std::vector<std::string> Names;
+  while (const dirent *Entry = ::readdir(Stream))
+    if (StringRef File = Entry->d_name; File != "." && File != "..")
+      Names.push_back(File.str());
+  std::error_code Reason;
+  for (const std::string &File : Names)
+    if (std::error_code R = removeAt(FD, File.c_str()); R && !Reason)
+      Reason = R;
+  ::closedir(Stream);
+  if (::unlinkat(Parent, Name, AT_REMOVEDIR) != 0 && !Reason)
+    Reason = lastError();
+  return Reason;
+}
+
 } // namespace
+
+Uninterrupted::Uninterrupted() {
+  sigset_t Held;
+  sigfillset(&Held);
+  for (int Fault : {SIGABRT, SIGSEGV, SIGILL, SIGFPE, SIGBUS, SIGTRAP, SIGSYS})
+    sigdelset(&Held, Fault);
+  pthread_sigmask(SIG_BLOCK, &Held, &Before);
+  Outer = Holding.exchange(::gettid());
+  if (Ending == 0)
+    return;
+  Holding = Outer;
+  waitForTheEnd();
+}
+
+Uninterrupted::~Uninterrupted() {
+  Holding = Outer;
+  pthread_sigmask(SIG_SETMASK, &Before, nullptr);
+}
 
 std::error_code createTemporary(StringRef Path,
                                 function_ref<std::error_code()> Open) {
-  // First, so that there is no time when a signal would leave it.
+  // There is no time when a signal would leave it, or remove another one's.
+  Uninterrupted Whole;
   sys::RemoveFileOnSignal(Path);
-  Creating = ::gettid();
-  if (Ending != 0) {
-    Creating = 0;
-    waitForTheEnd();
-  }
   std::error_code Reason = Open();
-  Creating = 0;
   if (Reason)
     sys::DontRemoveFileOnSignal(Path);
   return Reason;
@@ -61,7 +103,7 @@ std::error_code createTemporaryFolder(StringRef Path) {
   auto *Made = new Folder{Path.str(), true, Folders};
   return createTemporary(Path, [&]() -> std::error_code {
     if (::mkdir(Made->Path.c_str(), 0700) != 0)
-      return {errno, std::generic_category()};
+      return lastError();
     Folders = Made;
     return {};
   });
@@ -77,14 +119,18 @@ void removeTemporaries() {
   pid_t Self = ::gettid(), None = 0;
   if (!Ending.compare_exchange_strong(None, Self) && None != Self)
     waitForTheEnd();
-  // A thread that is just creating a file has it in a moment, unless it is the
-  // one that a signal handler runs on.
-  while (Creating != 0 && Creating != Self)
+  // A thread that is not to be interrupted is done in a moment, unless it is
+  // the one that a fault's handler runs on.
+  while (Holding != 0 && Holding != Self)
     ::usleep(100);
   sys::RunInterruptHandlers();
   for (const Folder *F = Folders; F; F = F->Next)
     if (F->IsTemporary)
       ::rmdir(F->Path.c_str());
+}
+
+std::error_code removeFolder(const std::string &Path) {
+  return removeAt(AT_FDCWD, Path.c_str());
 }
 
 } // namespace graft

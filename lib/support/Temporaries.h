@@ -10,9 +10,26 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <csignal>
+#include <string>
 #include <system_error>
 
 namespace graft {
+
+/// While one lives nothing ends the program but a fault: signals wait, and so
+/// does another thread that wants to end it. For steps that belong together,
+/// none of which may take long.
+class Uninterrupted {
+public:
+  Uninterrupted();
+  ~Uninterrupted();
+  Uninterrupted(const Uninterrupted &) = delete;
+  Uninterrupted &operator=(const Uninterrupted &) = delete;
+
+private:
+  sigset_t Before;
+  pid_t Outer; ///< Nonzero inside of another one.
+};
 
 /// Calls \p Open, which makes the file \p Path; if the program is ended from
 /// then on, by whichever thread, the file is removed.
@@ -31,6 +48,10 @@ void releaseTemporaryFolder(llvm::StringRef Path);
 /// nothing but the end follows, also from signal handlers. Of several threads
 /// that end the program one comes back from it.
 void removeTemporaries();
+
+/// Removes the folder \p Path and all that is in it. No link is followed: one
+/// goes itself, in the folder as in its place.
+std::error_code removeFolder(const std::string &Path);
 
 } // namespace graft
 

@@ -16,6 +16,8 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
+#include <fcntl.h>
 #include <unistd.h>
 #include <utility>
 
@@ -75,14 +77,14 @@ std::string temporaryName(StringRef Target, unsigned Try) {
   return (Folder + File + Suffix).str();
 }
 
-/// Goes through links at the end of \p Path to where nothing is yet.
-static std::error_code followLinks(std::string &Path) {
+ErrorOr<std::string> throughLinks(StringRef Given) {
   constexpr unsigned MaxLinks = 40;
+  std::string Path = Given.str();
   for (unsigned Links = 0;; ++Links) {
     char To[PATH_MAX];
     ssize_t Size = ::readlink(Path.c_str(), To, sizeof To);
     if (Size < 0)
-      return {};
+      return Path;
     if (Links == MaxLinks)
       return std::make_error_code(std::errc::too_many_symbolic_link_levels);
     StringRef Named(To, static_cast<size_t>(Size));
@@ -93,6 +95,26 @@ static std::error_code followLinks(std::string &Path) {
   }
 }
 
+std::error_code swapPaths(const std::string &A, const std::string &B) {
+  auto LastError = [](int Failed) {
+    return std::error_code(Failed == 0 ? 0 : errno, std::generic_category());
+  };
+  std::error_code Reason = LastError(
+      ::renameat2(AT_FDCWD, A.c_str(), AT_FDCWD, B.c_str(), RENAME_EXCHANGE));
+  if (Reason != std::errc::invalid_argument &&
+      Reason != std::errc::function_not_supported)
+    return Reason;
+  // A file system that cannot do it: one after the other.
+  std::string Aside = temporaryName(B, 100);
+  Reason = LastError(::rename(B.c_str(), Aside.c_str()));
+  if (Reason)
+    return Reason;
+  Reason = LastError(::rename(A.c_str(), B.c_str()));
+  std::error_code Back =
+      LastError(::rename(Aside.c_str(), (Reason ? B : A).c_str()));
+  return Reason ? Reason : Back;
+}
+
 std::error_code OutputFile::create(StringRef Path) {
   Target = Path.str();
   sys::fs::file_status Status;
@@ -101,10 +123,14 @@ std::error_code OutputFile::create(StringRef Path) {
   if (Reason && Reason != std::errc::no_such_file_or_directory)
     return Reason;
   SmallString<256> Real;
-  if (!Exists)
-    Reason = followLinks(Target);
-  else if (Reason = sys::fs::real_path(Path, Real); !Reason)
+  if (!Exists) {
+    ErrorOr<std::string> Place = throughLinks(Path);
+    Reason = Place.getError();
+    if (Place)
+      Target = *Place;
+  } else if (Reason = sys::fs::real_path(Path, Real); !Reason) {
     Target = Real.str().str();
+  }
   if (Reason)
     return Reason;
   if (Exists)
@@ -132,16 +158,24 @@ std::error_code OutputFile::close() {
   return {Closed == 0 ? 0 : errno, std::generic_category()};
 }
 
-std::error_code OutputFile::keep() {
+/// Ends the file, with the permissions of what it replaces.
+std::error_code OutputFile::complete() {
   std::error_code Reason = close();
-  if (!Reason) {
-    if (!Exists)
-      Mode = static_cast<sys::fs::perms>(0666 & ~sys::fs::getUmask());
-    // Best effort: some file systems have no permissions to set.
-    [[maybe_unused]] std::error_code Ignored =
-        sys::fs::setPermissions(Name, Mode);
+  if (Reason)
+    return Reason;
+  if (!Exists)
+    Mode = static_cast<sys::fs::perms>(0666 & ~sys::fs::getUmask());
+  // Best effort: some file systems have no permissions to set.
+  [[maybe_unused]] std::error_code Ignored =
+      sys::fs::setPermissions(Name, Mode);
+  return Reason;
+}
+
+std::error_code OutputFile::keep() {
+  Uninterrupted Whole;
+  std::error_code Reason = complete();
+  if (!Reason)
     Reason = sys::fs::rename(Name, Target);
-  }
   if (Reason)
     remove();
   else
@@ -150,8 +184,43 @@ std::error_code OutputFile::keep() {
   return Reason;
 }
 
+std::error_code OutputFile::hide() {
+  if (sys::fs::is_directory(Target))
+    return std::make_error_code(std::errc::is_a_directory);
+  std::string Aside = temporaryName(Target, 100);
+  std::error_code Reason = sys::fs::rename(Target, Aside);
+  if (Reason == std::errc::no_such_file_or_directory)
+    return {};
+  if (!Reason)
+    Hidden = Aside;
+  return Reason;
+}
+
+std::error_code OutputFile::replace() {
+  if (std::error_code Reason = complete())
+    return Reason;
+  sys::fs::file_status Status;
+  IsOld = !sys::fs::status(Target, Status, /*follow=*/false);
+  if (std::error_code Reason =
+          IsOld ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
+    return Reason;
+  Replaced = true;
+  // It may have come to be there meanwhile.
+  return sys::fs::is_directory(Name)
+             ? std::make_error_code(std::errc::is_a_directory)
+             : std::error_code();
+}
+
+void OutputFile::restore() {
+  [[maybe_unused]] std::error_code Ignored;
+  if (std::exchange(Replaced, false))
+    Ignored = IsOld ? swapPaths(Name, Target) : sys::fs::rename(Target, Name);
+  if (!Hidden.empty())
+    Ignored = sys::fs::rename(std::exchange(Hidden, ""), Target);
+}
+
 bool OutputFile::isUnchanged() const {
-  if (!Exists)
+  if (!Exists || !sys::fs::is_regular_file(Target))
     return false;
   auto Read = [](StringRef Path) {
     return MemoryBuffer::getFile(Path, /*IsText=*/false,
@@ -162,8 +231,12 @@ bool OutputFile::isUnchanged() const {
 }
 
 void OutputFile::remove() {
-  [[maybe_unused]] std::error_code Ignored = sys::fs::remove(Name);
+  Uninterrupted Whole;
+  // After replace() it may be the old destination. No folder goes.
+  ::unlink(Name.c_str());
   sys::DontRemoveFileOnSignal(Name);
+  if (!Hidden.empty())
+    ::unlink(Hidden.c_str());
 }
 
 } // namespace graft

@@ -9,6 +9,7 @@
 
 #include "lib/io/Module.h"
 
+#include "llvm/Support/ErrorOr.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <string>
@@ -19,6 +20,14 @@ namespace graft {
 /// The name of a temporary file beside \p Target, as long as a name may be at
 /// most.
 std::string temporaryName(llvm::StringRef Target, unsigned Try);
+
+/// Where a file that is written to \p Path comes to be: through links at its
+/// end, whether or not there is anything yet.
+llvm::ErrorOr<std::string> throughLinks(llvm::StringRef Path);
+
+/// Has the files, folders or links \p A and \p B change places. At no time is
+/// there nothing at \p B, where the file system can do that.
+std::error_code swapPaths(const std::string &A, const std::string &B);
 
 /// Writes to a file descriptor and remembers the first error. Large pieces go
 /// as they are, small ones are collected.
@@ -57,6 +66,13 @@ public:
   std::error_code close();
   /// Replaces the destination.
   std::error_code keep();
+  /// For one of several files that are kept together. The old destination is
+  /// out of the way until the new one is there, or until it is put back.
+  std::error_code hide();
+  /// Replaces the destination in a way that can be taken back.
+  std::error_code replace();
+  /// Takes back hide() and replace().
+  void restore();
   /// Whether the destination has these bytes already.
   bool isUnchanged() const;
 
@@ -66,12 +82,16 @@ public:
 
 private:
   void remove();
+  std::error_code complete();
 
   int FD = -1;
   bool Exists = false;            ///< The destination.
   llvm::sys::fs::perms Mode = {}; ///< The mode of the destination.
   std::string Target;
-  std::string Name; ///< The temporary file; empty: there is none.
+  std::string Name;   ///< The temporary file; empty: there is none.
+  std::string Hidden; ///< The old destination, after hide().
+  bool Replaced = false;
+  bool IsOld = false; ///< Then Name is the old destination.
 };
 
 } // namespace graft

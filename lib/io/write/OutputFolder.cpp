@@ -17,7 +17,6 @@
 #include "llvm/Support/Signals.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <fcntl.h>
 #include <unistd.h>
 #include <utility>
@@ -109,9 +108,16 @@ private:
 /// Copies one file. What is written to while it is read is no copy.
 Error copyFile(const std::string &From, const std::string &To) {
   sys::fs::file_status Before, After;
+  int FD = -1;
   std::error_code Reason = sys::fs::status(From, Before);
   if (!Reason)
-    Reason = createTemporary(To, [&] { return sys::fs::copy_file(From, To); });
+    Reason = createTemporary(To, [&] {
+      return sys::fs::openFileForWrite(To, FD, sys::fs::CD_CreateNew);
+    });
+  if (!Reason)
+    Reason = sys::fs::copy_file(From, FD);
+  if (FD >= 0 && ::close(FD) != 0 && !Reason)
+    Reason = lastError();
   if (!Reason)
     Reason = sys::fs::status(From, After);
   if (Reason)
@@ -151,6 +157,23 @@ bool haveSameBytes(const std::string &A, const std::string &B) {
 
 bool leavesNothing(StringRef) { return false; }
 
+/// An error unless \p Path is the folder of a SavedModel, and no link to one,
+/// or an empty folder: nothing else is ever replaced. A user calls it \p Shown.
+Error checkReplaced(const std::string &Path, StringRef Shown) {
+  sys::fs::file_status Status;
+  std::error_code Reason = sys::fs::status(Path, Status, /*follow=*/false);
+  if (!Reason && sys::fs::is_directory(Status)) {
+    if (sys::fs::directory_iterator(Path, Reason) ==
+            sys::fs::directory_iterator() ||
+        sys::fs::is_regular_file(inside(Path, "saved_model.pb")) ||
+        sys::fs::is_regular_file(inside(Path, "saved_model.pbtxt")))
+      return Error::success();
+  }
+  return failure("-o: '" + Shown +
+                 "' is not the folder of a SavedModel: --force replaces no "
+                 "other; give another name, or remove it");
+}
+
 } // namespace
 
 Expected<std::vector<std::string>>
@@ -171,9 +194,10 @@ std::string OutputFolder::path(StringRef File) const {
   return inside(Name, File);
 }
 
-void OutputFolder::wrote(StringRef File) {
+std::string OutputFolder::add(StringRef File) {
   sys::RemoveFileOnSignal(path(File));
   Files.push_back(File.str());
+  return path(File);
 }
 
 Error OutputFolder::exists() const {
@@ -197,6 +221,8 @@ Error OutputFolder::create(StringRef Path, bool MayExist) {
     if (std::error_code Why = sys::fs::real_path(Target, Real))
       return failure("cannot write", Path, Why);
     Target = Real.str().str();
+    if (Error E = checkReplaced(Target, Shown))
+      return E;
   }
   Reason = std::make_error_code(std::errc::file_exists);
   for (unsigned Try = 0; Try < 100 && Reason == std::errc::file_exists; ++Try) {
@@ -230,9 +256,9 @@ Error OutputFolder::copy(StringRef From, ArrayRef<std::string> Copied,
       return failure("cannot write", path(Folder), Reason);
     if (IsFolder)
       continue;
+    Files.push_back(File.str());
     if (Error E = (Link ? linkFile : copyFile)(inside(From, File), path(File)))
       return E;
-    Files.push_back(File.str());
   }
   return Error::success();
 }
@@ -252,7 +278,9 @@ bool OutputFolder::isUnchanged() const {
 }
 
 Error OutputFolder::keep(bool Replace) {
-  bool Exists = sys::fs::exists(Target);
+  Uninterrupted Whole;
+  sys::fs::file_status Status;
+  bool Exists = !sys::fs::status(Target, Status, /*follow=*/false);
   if (Exists && !Replace)
     return exists();
   auto Mode = static_cast<sys::fs::perms>(0777 & ~sys::fs::getUmask());
@@ -264,38 +292,32 @@ Error OutputFolder::keep(bool Replace) {
       sys::fs::setPermissions(Name, Mode);
   // What is there changes places with it, so that there is no time when the
   // folder is not there, and goes after that.
-  int Done = Exists ? ::renameat2(AT_FDCWD, Name.c_str(), AT_FDCWD,
-                                  Target.c_str(), RENAME_EXCHANGE)
-                    : ::rename(Name.c_str(), Target.c_str());
-  if (Done != 0 && Exists && (errno == EINVAL || errno == ENOSYS)) {
-    // A file system that cannot do it: one after the other.
-    std::string Aside = temporaryName(Target, 100);
-    Done = ::rename(Target.c_str(), Aside.c_str());
-    if (Done == 0) {
-      Done = ::rename(Name.c_str(), Target.c_str());
-      int Reason = errno;
-      [[maybe_unused]] int Ignored =
-          ::rename(Aside.c_str(), (Done == 0 ? Name : Target).c_str());
-      errno = Reason;
+  if (std::error_code Reason =
+          Exists ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
+    return failure("cannot write", Target, Reason);
+  // It may be another one than that which create() saw.
+  if (Exists)
+    if (Error E = checkReplaced(Name, Shown)) {
+      // Nothing of it is removed, wherever it is.
+      if (swapPaths(Name, Target))
+        release();
+      return E;
     }
-  }
-  if (Done != 0)
-    return failure("cannot write", Target, lastError());
-  for (StringRef File : Files)
-    sys::DontRemoveFileOnSignal(path(File));
-  for (StringRef Folder : Folders.keys())
-    releaseTemporaryFolder(path(Folder));
-  Files.clear();
-  Folders.clear();
   if (Exists)
     remove();
   else
-    releaseTemporaryFolder(std::exchange(Name, ""));
+    release();
   return Error::success();
 }
 
 void OutputFolder::remove() {
-  [[maybe_unused]] std::error_code Ignored = sys::fs::remove_directories(Name);
+  Uninterrupted Whole;
+  [[maybe_unused]] std::error_code Ignored = removeFolder(Name);
+  release();
+}
+
+/// Forgets the temporary folder, which is removed or has another name now.
+void OutputFolder::release() {
   for (StringRef File : Files)
     sys::DontRemoveFileOnSignal(path(File));
   for (StringRef Folder : Folders.keys())

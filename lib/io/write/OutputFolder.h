@@ -31,13 +31,11 @@ public:
   ~OutputFolder();
 
   /// Makes the temporary folder for \p Path, which must not be there unless it
-  /// \p MayExist; through a symbolic link, the folder that it points to will be
-  /// replaced.
+  /// \p MayExist and is a SavedModel; through a symbolic link, the folder that
+  /// it points to will be replaced.
   llvm::Error create(llvm::StringRef Path, bool MayExist);
-  /// Where the file \p Name is written.
-  std::string path(llvm::StringRef Name) const;
-  /// Says that \p Name was written to path().
-  void wrote(llvm::StringRef Name);
+  /// Where the file \p Name is to be written.
+  std::string add(llvm::StringRef Name);
   /// Copies \p Files of the folder \p From, with the folders that they are in;
   /// the name of an empty folder ends in a slash. With \p Link they are links
   /// to the same bytes.
@@ -45,13 +43,17 @@ public:
                    bool Link);
   /// Whether the destination has the same files with the same bytes.
   bool isUnchanged() const;
-  /// Becomes the destination, or with \p Replace takes its place.
+  /// Becomes the destination, or with \p Replace takes its place. Nothing but a
+  /// SavedModel is replaced, and no link is followed that came to be there
+  /// since create().
   llvm::Error keep(bool Replace);
 
 private:
   llvm::Error exists() const;
+  std::string path(llvm::StringRef Name) const;
   std::error_code makeFolder(llvm::StringRef Relative);
   void remove();
+  void release();
 
   std::string Shown; ///< What the user calls it.
   std::string Target;

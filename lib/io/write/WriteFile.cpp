@@ -6,6 +6,7 @@
 
 #include "lib/io/write/OutputFile.h"
 #include "lib/io/write/Write.h"
+#include "lib/support/Temporaries.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -53,19 +54,21 @@ public:
     return Reason ? cannotWrite(Paths[Failed], Reason) : Error::success();
   }
 
-  /// Replaces the destinations. The first goes and comes last: when the program
-  /// is ended in between, there is no set of files that looks whole.
+  /// Replaces all destinations or none. The first goes first and comes last:
+  /// when the machine fails in between, there is no set of files that looks
+  /// whole.
   Error keep() {
-    if (Files.size() > 1) {
-      [[maybe_unused]] std::error_code Ignored =
-          sys::fs::remove(Files.front().destination());
+    Uninterrupted Whole;
+    if (Files.size() == 1) {
+      fail(Files.front().keep(), 0);
+      return finish();
     }
+    fail(Files.front().hide(), 0);
     for (size_t I = Files.size(); I-- > 0 && !Reason;)
-      fail(Files[I].keep(), I);
-    for (size_t I = Failed + 1; Reason && I < Files.size(); ++I) {
-      [[maybe_unused]] std::error_code Ignored =
-          sys::fs::remove(Files[I].destination());
-    }
+      fail(Files[I].replace(), I);
+    if (Reason)
+      for (OutputFile &File : Files)
+        File.restore();
     return finish();
   }
 
