@@ -7,9 +7,9 @@
 #include "lib/diff/Print.h"
 
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Escape.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace llvm;
@@ -122,33 +122,33 @@ void printText(raw_ostream &OS, const GraphDiff &D, StringRef A, StringRef B,
 }
 
 void printJson(raw_ostream &OS, const GraphDiff &D, StringRef A, StringRef B) {
-  json::OStream J(OS, 2);
-  J.object([&] {
-    J.attributeArray("files", [&] {
-      J.value(json::fixUTF8(A));
-      J.value(json::fixUTF8(B));
-    });
-    if (D.ReplicasOfA != 0)
-      J.attributeArray("replicas", [&] {
-        J.value(D.ReplicasOfA);
-        J.value(D.ReplicasOfB);
+  OS << jsonText(2, [&](json::OStream &J) {
+    J.object([&] {
+      J.attributeArray("files", [&] {
+        J.value(utf8(A));
+        J.value(utf8(B));
       });
-    J.attribute("same", D.Same);
-    J.attributeArray("differences", [&] {
-      for (const Difference &Each : D.All)
-        J.object([&] {
-          J.attribute("what", nameOf(Each.Kind));
-          for (auto [Key, Text] :
-               {std::pair<StringRef, StringRef>{"node", Each.Node},
-                {"key", Each.Key},
-                {"was", Each.Was},
-                {"now", Each.Now}})
-            if (!Text.empty())
-              J.attribute(Key, json::fixUTF8(Text));
+      if (D.ReplicasOfA != 0)
+        J.attributeArray("replicas", [&] {
+          J.value(D.ReplicasOfA);
+          J.value(D.ReplicasOfB);
         });
+      J.attribute("same", D.Same);
+      J.attributeArray("differences", [&] {
+        for (const Difference &Each : D.All)
+          J.object([&] {
+            J.attribute("what", nameOf(Each.Kind));
+            for (auto [Key, Text] :
+                 {std::pair<StringRef, StringRef>{"node", Each.Node},
+                  {"key", Each.Key},
+                  {"was", Each.Was},
+                  {"now", Each.Now}})
+              if (!Text.empty())
+                J.attribute(Key, utf8(Text));
+          });
+      });
     });
   });
-  OS << '\n';
 }
 
 } // namespace graft

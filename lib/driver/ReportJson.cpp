@@ -16,6 +16,7 @@
 #include "lib/report/MessageHelp.h"
 #include "lib/report/RemarksFile.h"
 #include "lib/strategy/Resources.h"
+#include "lib/support/Escape.h"
 #include "lib/support/Wire.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -39,8 +40,8 @@ constexpr int NoScope = -1;
 
 class ReportWriter {
 public:
-  ReportWriter(raw_ostream &OS, const Module &M, const DiagnosticEngine &Diags)
-      : J(OS, 1), M(M), G(M.graph()), Diags(Diags), Devices(readMesh(G)) {
+  ReportWriter(json::OStream &J, const Module &M, const DiagnosticEngine &Diags)
+      : J(J), M(M), G(M.graph()), Diags(Diags), Devices(readMesh(G)) {
     for (NodeId N = 0; N < G.size(); ++N)
       if (G.isLive(N) && G.node(N).Kind == Inserted::No)
         ByName.try_emplace(originName(G, N), N);
@@ -80,7 +81,7 @@ private:
     return D.Id == "reduction" && D.Level == Severity::Remark;
   }
 
-  json::OStream J;
+  json::OStream &J;
   const Module &M;
   const Graph &G;
   const DiagnosticEngine &Diags;
@@ -336,11 +337,9 @@ void ReportWriter::write(StringRef Input, StringRef Output,
 std::string reportJson(const Module &M, const DiagnosticEngine &Diags,
                        StringRef Input, StringRef Output,
                        const StepPlan *Plan) {
-  std::string Out;
-  raw_string_ostream OS(Out);
-  ReportWriter(OS, M, Diags).write(Input, Output, Plan);
-  OS << '\n';
-  return Out;
+  return jsonText(1, [&](json::OStream &J) {
+    ReportWriter(J, M, Diags).write(Input, Output, Plan);
+  });
 }
 
 } // namespace graft

@@ -487,10 +487,13 @@ Error Run::writeDepfile(StringRef First) {
     if (!File.ends_with("/"))
       Inputs.push_back((StringRef(O.Input).rtrim('/') + "/" + File).str());
   append_range(Inputs, O.FurtherInputs);
+  Expected<std::string> Text =
+      depfileText(O.Write.ShardSize == 0 ? StringRef(O.Output) : First, Inputs);
+  if (!Text)
+    return createStringError("-d: " + toString(Text.takeError()));
   WriteOptions Plain{.Format = OutputFormat::Text};
   return writeFile(O.Depfile, Plain, [&](ByteSink &Sink) {
-    Sink.write(depfileText(O.Write.ShardSize == 0 ? StringRef(O.Output) : First,
-                           Inputs));
+    Sink.write(*Text);
     return Error::success();
   });
 }

@@ -6,8 +6,9 @@
 
 #include "lib/launch/Tasks.h"
 
+#include "lib/support/Escape.h"
+
 #include "llvm/ADT/ScopeExit.h"
-#include "llvm/Support/JSON.h"
 
 #include <netinet/in.h>
 #include <set>
@@ -88,23 +89,21 @@ Error choosePorts(ClusterSpec &Cluster, unsigned Base) {
 }
 
 std::string tfConfig(const ClusterSpec &Cluster, const Task &T) {
-  std::string Result;
-  raw_string_ostream OS(Result);
-  json::OStream J(OS);
-  J.object([&] {
-    J.attributeObject("cluster", [&] {
-      for (const auto &[Job, Addresses] : Cluster.Jobs)
-        J.attributeArray(Job, [&] {
-          for (const std::string &Address : Addresses)
-            J.value(Address);
-        });
-    });
-    J.attributeObject("task", [&] {
-      J.attribute("type", T.Job);
-      J.attribute("index", T.Index);
+  return jsonText(0, [&](json::OStream &J) {
+    J.object([&] {
+      J.attributeObject("cluster", [&] {
+        for (const auto &[Job, Addresses] : Cluster.Jobs)
+          J.attributeArray(Job, [&] {
+            for (const std::string &Address : Addresses)
+              J.value(utf8(Address));
+          });
+      });
+      J.attributeObject("task", [&] {
+        J.attribute("type", T.Job);
+        J.attribute("index", T.Index);
+      });
     });
   });
-  return Result;
 }
 
 std::string fillIn(StringRef Argument, const Task &T) {

@@ -16,6 +16,7 @@
 #include "lib/extract/Extract.h"
 #include "lib/graph/ProgramAttrs.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Escape.h"
 #include "lib/support/Glob.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -46,16 +47,6 @@ constexpr size_t ScopeLimit = 64;
 /// Light colors, in which black text can be read, for devices in turn.
 constexpr StringLiteral Fills[] = {"#cfe2f3", "#fce5cd", "#d9ead3", "#ead1dc",
                                    "#fff2cc", "#d9d2e9", "#d0e0e3", "#f4cccc"};
-
-std::string literal(StringRef Text) {
-  std::string Out = "\"";
-  for (char C : escapeControls(Text)) {
-    if (C == '"' || C == '\\')
-      Out += '\\';
-    Out += C;
-  }
-  return Out + '"';
-}
 
 /// A color of its own for each kind of inserted nodes.
 std::string borderOf(Inserted Kind) {
@@ -285,11 +276,11 @@ StringRef Drawing::fillOf(const Box &B) {
 }
 
 void Drawing::print(const Box &B, StringRef Inside, size_t Indent) {
-  std::string Label = literal(StringRef(B.Path).drop_front(Inside.size()));
+  std::string Label = dotString(StringRef(B.Path).drop_front(Inside.size()));
   std::string Attrs;
   auto AddLine = [&](StringRef Line) {
     Label.pop_back();
-    Label += "\\n" + literal(Line).substr(1);
+    Label += "\\n" + dotString(Line).substr(1);
   };
   if (B.IsScope) {
     std::string Count = fmt::format("{} nodes", B.Nodes);
@@ -305,17 +296,17 @@ void Drawing::print(const Box &B, StringRef Inside, size_t Indent) {
       Attrs = ", penwidth=2, color=" + borderOf(Kind);
     if (G.isPerReplica(B.First))
       Attrs += ", peripheries=2";
-    Attrs += ", tooltip=" + literal(G.name(B.First));
+    Attrs += ", tooltip=" + dotString(G.name(B.First));
   }
   Out += fmt::format("{}{} [label={}, fillcolor=\"{}\"{}];\n",
-                     std::string(Indent, ' '), literal(B.Id), Label, fillOf(B),
-                     Attrs);
+                     std::string(Indent, ' '), dotString(B.Id), Label,
+                     fillOf(B), Attrs);
 }
 
 void Drawing::open(const Twine &Label, size_t Indent) {
   Out +=
       fmt::format("{}subgraph cluster_{} {{ label={};\n",
-                  std::string(Indent, ' '), Clusters++, literal(Label.str()));
+                  std::string(Indent, ' '), Clusters++, dotString(Label.str()));
 }
 
 /// Prints the boxes \p Of, all of which are in the scope \p Inside, which has
@@ -348,14 +339,14 @@ void Drawing::printLegend() {
     return;
   open("devices, and what was inserted", 2);
   for (const auto &[Device, Fill] : FillOf)
-    Out +=
-        fmt::format("    {} [label={}, fillcolor=\"{}\"];\n",
-                    literal((Device + " device").str()), literal(Device), Fill);
+    Out += fmt::format("    {} [label={}, fillcolor=\"{}\"];\n",
+                       dotString((Device + " device").str()), dotString(Device),
+                       Fill);
   for (Inserted Kind : Kinds)
     Out += fmt::format(
         "    {} [label={}, fillcolor=white, penwidth=2, color={}];\n",
-        literal((insertedName(Kind) + " inserted").str()),
-        literal(insertedName(Kind)), borderOf(Kind));
+        dotString((insertedName(Kind) + " inserted").str()),
+        dotString(insertedName(Kind)), borderOf(Kind));
   Out += "  }\n";
 }
 
@@ -399,8 +390,8 @@ std::string Drawing::text() {
       Attrs.emplace_back("constraint=false");
     if (Its.Crosses)
       Attrs.emplace_back("color=\"#c00000\"");
-    Out += "  " + literal(Boxes[Ends.first].Id) + " -> " +
-           literal(Boxes[Ends.second].Id);
+    Out += "  " + dotString(Boxes[Ends.first].Id) + " -> " +
+           dotString(Boxes[Ends.second].Id);
     if (!Attrs.empty())
       Out += " [" + join(Attrs, ", ") + "]";
     Out += ";\n";

@@ -7,6 +7,7 @@
 #include "lib/report/RemarksFile.h"
 
 #include "lib/report/MessageHelp.h"
+#include "lib/support/Escape.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -31,13 +32,6 @@ RemarksFormat remarksFormatOf(StringRef File) {
 // YAML
 //===----------------------------------------------------------------------===//
 
-/// A YAML scalar in double quotes.
-static void printYamlText(raw_ostream &OS, StringRef Text) {
-  OS << '"';
-  OS.write_escaped(Text, /*UseHexEscapes=*/true);
-  OS << '"';
-}
-
 static void printYamlFact(raw_ostream &OS, const FactValue &Value) {
   if (const auto *Number = std::get_if<int64_t>(&Value)) {
     OS << *Number;
@@ -45,12 +39,11 @@ static void printYamlFact(raw_ostream &OS, const FactValue &Value) {
     OS << '[';
     ListSeparator Comma;
     for (const std::string &Each : *List) {
-      OS << Comma;
-      printYamlText(OS, Each);
+      OS << Comma << yamlString(Each);
     }
     OS << ']';
   } else {
-    printYamlText(OS, std::get<std::string>(Value));
+    OS << yamlString(std::get<std::string>(Value));
   }
 }
 
@@ -63,9 +56,7 @@ std::string remarksYaml(const DiagnosticEngine &Diags) {
     auto Line = [&](StringRef Key, StringRef Value) {
       if (Value.empty())
         return;
-      OS << Key << ": ";
-      printYamlText(OS, Value);
-      OS << '\n';
+      OS << Key << ": " << yamlString(Value) << '\n';
     };
     Line("Id", D.Id);
     Line("Pass", D.Pass);
@@ -78,18 +69,14 @@ std::string remarksYaml(const DiagnosticEngine &Diags) {
     if (!D.Facts.empty())
       OS << "Facts:\n";
     for (const auto &[Key, Value] : D.Facts) {
-      OS << "  ";
-      printYamlText(OS, Key);
-      OS << ": ";
+      OS << "  " << yamlString(Key) << ": ";
       printYamlFact(OS, Value);
       OS << '\n';
     }
     if (!D.Notes.empty())
       OS << "Notes:\n";
     for (const auto &[Node, Message] : D.Notes) {
-      OS << "  - ";
-      printYamlText(OS, withNode(Node, Message));
-      OS << '\n';
+      OS << "  - " << yamlString(withNode(Node, Message)) << '\n';
     }
     OS << "...\n";
   }
@@ -114,20 +101,11 @@ static StringRef llvmKind(const Diagnostic &D) {
       .Default("Passed");
 }
 
-/// A YAML scalar as LLVM writes it, numbers too: its readers take what is
-/// between single quotes as it is.
-static std::string singleQuoted(StringRef Text) {
-  std::string Out = "'";
-  for (char C : escapeControls(Text))
-    Out.append(C == '\'' ? 2 : 1, C);
-  return Out + "'";
-}
-
 /// The arguments of a remark are its text, one after the other; a list is an
 /// argument for each element.
 static void printArgs(raw_ostream &OS, const Diagnostic &D) {
   auto Arg = [&](StringRef Key, StringRef Value) {
-    OS << "  - " << Key << ": " << singleQuoted(Value) << '\n';
+    OS << "  - " << Key << ": " << llvmYamlString(Value) << '\n';
   };
   OS << "Args:\n";
   Arg("String", D.Message);
@@ -154,17 +132,18 @@ std::string remarksOptYaml(const DiagnosticEngine &Diags, StringRef File) {
   raw_string_ostream OS(Out);
   for (const Diagnostic &D : Diags.all()) {
     OS << "--- !" << llvmKind(D) << '\n'
-       << "Pass: " << singleQuoted(D.Pass.empty() ? "graft-opt" : D.Pass)
+       << "Pass: " << llvmYamlString(D.Pass.empty() ? "graft-opt" : D.Pass)
        << "\nName: "
-       << singleQuoted(D.Id.empty() ? severityName(D.Level) : StringRef(D.Id))
+       << llvmYamlString(D.Id.empty() ? severityName(D.Level) : StringRef(D.Id))
        << '\n';
     if (D.Line != 0)
       OS << "DebugLoc: { File: "
-         << singleQuoted(D.File.empty() ? File : StringRef(D.File))
+         << llvmYamlString(D.File.empty() ? File : StringRef(D.File))
          << ", Line: " << D.Line << ", Column: " << D.Column << " }\n";
     // What a function is to LLVM is a node here.
     OS << "Function: "
-       << singleQuoted(D.Node.empty() ? "(graph)" : StringRef(D.Node)) << '\n';
+       << llvmYamlString(D.Node.empty() ? "(graph)" : StringRef(D.Node))
+       << '\n';
     printArgs(OS, D);
     OS << "...\n";
   }
@@ -174,10 +153,6 @@ std::string remarksOptYaml(const DiagnosticEngine &Diags, StringRef File) {
 //===----------------------------------------------------------------------===//
 // JSON and SARIF
 //===----------------------------------------------------------------------===//
-
-std::string utf8(StringRef Text) {
-  return json::isUTF8(Text) ? Text.str() : json::fixUTF8(Text);
-}
 
 static void attribute(json::OStream &J, StringRef Key, StringRef Value) {
   if (!Value.empty())
@@ -224,36 +199,19 @@ void remarkFields(json::OStream &J, const Diagnostic &D, StringRef Help) {
 }
 
 std::string remarksJson(const DiagnosticEngine &Diags) {
-  std::string Out;
-  raw_string_ostream OS(Out);
-  json::OStream J(OS, 1);
-  J.array([&] {
-    for (const Diagnostic &D : Diags.all())
-      J.object([&] { remarkFields(J, D); });
+  return jsonText(1, [&](json::OStream &J) {
+    J.array([&] {
+      for (const Diagnostic &D : Diags.all())
+        J.object([&] { remarkFields(J, D); });
+    });
   });
-  OS << '\n';
-  return Out;
-}
-
-/// The reference that names \p File: RFC 3986.
-static std::string uriOf(StringRef File) {
-  std::string Out = sys::path::is_absolute(File) ? "file://" : "";
-  for (char C : File) {
-    if (isAlnum(C) || StringRef("-._~/").contains(C)) {
-      Out += C;
-    } else {
-      Out += '%';
-      Out += toHex(StringRef(&C, 1));
-    }
-  }
-  return Out;
 }
 
 namespace {
 
 class SarifWriter {
 public:
-  SarifWriter(raw_ostream &OS, StringRef File) : J(OS, 1), File(File) {}
+  SarifWriter(json::OStream &J, StringRef File) : J(J), File(File) {}
 
   void log(const DiagnosticEngine &Diags);
 
@@ -265,7 +223,7 @@ private:
   void result(const Diagnostic &D);
   void location(StringRef Of, StringRef Node, unsigned Line, unsigned Column);
 
-  json::OStream J;
+  json::OStream &J;
   StringRef File;
   std::vector<MessageHelp> Rules = messageHelp();
 };
@@ -295,7 +253,7 @@ void SarifWriter::location(StringRef Of, StringRef Node, unsigned Line,
                            unsigned Column) {
   J.attributeObject("physicalLocation", [&] {
     J.attributeObject("artifactLocation",
-                      [&] { J.attribute("uri", uriOf(Of)); });
+                      [&] { J.attribute("uri", fileUri(Of)); });
     if (Line != 0)
       J.attributeObject("region", [&] {
         J.attribute("startLine", Line);
@@ -362,11 +320,8 @@ void SarifWriter::log(const DiagnosticEngine &Diags) {
 } // namespace
 
 std::string remarksSarif(const DiagnosticEngine &Diags, StringRef File) {
-  std::string Out;
-  raw_string_ostream OS(Out);
-  SarifWriter(OS, File).log(Diags);
-  OS << '\n';
-  return Out;
+  return jsonText(1,
+                  [&](json::OStream &J) { SarifWriter(J, File).log(Diags); });
 }
 
 } // namespace graft

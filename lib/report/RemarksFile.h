@@ -34,8 +34,6 @@ RemarksFormat remarksFormatOf(llvm::StringRef File);
 std::string remarksYaml(const DiagnosticEngine &Diags);
 /// An array of JSON objects with the same fields.
 std::string remarksJson(const DiagnosticEngine &Diags);
-/// \p Text for JSON, which has no bytes that are not UTF-8, as names may.
-std::string utf8(llvm::StringRef Text);
 /// The fields of \p D in the object that \p J is in, with what to do about it
 /// if \p Help is given.
 void remarkFields(llvm::json::OStream &J, const Diagnostic &D,

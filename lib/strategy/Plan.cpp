@@ -6,6 +6,8 @@
 
 #include "lib/strategy/Plan.h"
 
+#include "lib/support/Escape.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -122,45 +124,43 @@ std::string planYaml(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
       T.Bytes, T.Sparse, T.NoRows, T.NoShape, Joined.PerStep, Joined.PerRow);
   for (const PlanRow &Row : Rows)
     Text += formatv("  - strategy: {0}\n    seconds: {1:f9}\n    busiest-link: "
-                    "'{2}'\n    busiest-bytes: {3:f0}\n    network-bytes: "
+                    "{2}\n    busiest-bytes: {3:f0}\n    network-bytes: "
                     "{4:f0}\n",
-                    Row.Strategy, Row.Cost.Seconds, Row.Cost.BusiestLink,
-                    Row.Cost.BusiestBytes, Row.Cost.NetworkBytes);
+                    Row.Strategy, Row.Cost.Seconds,
+                    yamlString(Row.Cost.BusiestLink), Row.Cost.BusiestBytes,
+                    Row.Cost.NetworkBytes);
   return Text;
 }
 
 std::string planJson(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined) {
   Totals T(Variables);
-  std::string Text;
-  raw_string_ostream OS(Text);
-  json::OStream J(OS, 1);
-  auto Count = [&](StringRef Key, auto Value) {
-    J.attribute(Key, static_cast<int64_t>(Value));
-  };
-  J.object([&] {
-    Count("replicas", Spec.replicaDevices().size());
-    Count("nodes", Spec.Nodes.size());
-    Count("variables", Variables.size());
-    Count("variable-bytes", T.Bytes);
-    Count("sparse-variables", T.Sparse);
-    Count("unknown-rows", T.NoRows);
-    Count("unknown-shapes", T.NoShape);
-    Count("joined-bytes", Joined.PerStep);
-    Count("joined-bytes-per-row", Joined.PerRow);
-    J.attributeArray("strategies", [&] {
-      for (const PlanRow &Row : Rows)
-        J.object([&] {
-          J.attribute("strategy", Row.Strategy);
-          J.attribute("seconds", Row.Cost.Seconds);
-          J.attribute("busiest-link", Row.Cost.BusiestLink);
-          Count("busiest-bytes", Row.Cost.BusiestBytes);
-          Count("network-bytes", Row.Cost.NetworkBytes);
-        });
+  return jsonText(1, [&](json::OStream &J) {
+    auto Count = [&](StringRef Key, auto Value) {
+      J.attribute(Key, static_cast<int64_t>(Value));
+    };
+    J.object([&] {
+      Count("replicas", Spec.replicaDevices().size());
+      Count("nodes", Spec.Nodes.size());
+      Count("variables", Variables.size());
+      Count("variable-bytes", T.Bytes);
+      Count("sparse-variables", T.Sparse);
+      Count("unknown-rows", T.NoRows);
+      Count("unknown-shapes", T.NoShape);
+      Count("joined-bytes", Joined.PerStep);
+      Count("joined-bytes-per-row", Joined.PerRow);
+      J.attributeArray("strategies", [&] {
+        for (const PlanRow &Row : Rows)
+          J.object([&] {
+            J.attribute("strategy", Row.Strategy);
+            J.attribute("seconds", Row.Cost.Seconds);
+            J.attribute("busiest-link", utf8(Row.Cost.BusiestLink));
+            Count("busiest-bytes", Row.Cost.BusiestBytes);
+            Count("network-bytes", Row.Cost.NetworkBytes);
+          });
+      });
     });
   });
-  OS << '\n';
-  return Text;
 }
 
 } // namespace graft

@@ -7,10 +7,10 @@
 #include "lib/support/CommandLine.h"
 
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Escape.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -63,39 +63,40 @@ Error checkRepeated(ArrayRef<const cl::OptionCategory *> Categories) {
 }
 
 void printOptionsJson(raw_ostream &OS, const ProgramHelp &Help) {
-  json::OStream J(OS, 1);
-  J.objectBegin();
-  J.attribute("overview", Help.Overview);
-  J.attribute("positional", Help.Positional.HelpStr);
-  J.attributeArray("options", [&] {
-    for (const cl::OptionCategory *C : Help.Categories)
-      for (const cl::Option *O : optionsOf(C)) {
-        if (O->getOptionHiddenFlag() != cl::NotHidden)
-          continue;
+  OS << jsonText(1, [&](json::OStream &J) {
+    J.objectBegin();
+    J.attribute("overview", Help.Overview);
+    J.attribute("positional", Help.Positional.HelpStr);
+    J.attributeArray("options", [&] {
+      for (const cl::OptionCategory *C : Help.Categories)
+        for (const cl::Option *O : optionsOf(C)) {
+          if (O->getOptionHiddenFlag() != cl::NotHidden)
+            continue;
+          J.object([&] {
+            J.attribute("name", dashed(*O));
+            J.attribute("category", C->getName());
+            if (!O->ValueStr.empty()) {
+              J.attribute("value", O->ValueStr);
+              J.attribute("optional",
+                          O->getValueExpectedFlag() == cl::ValueOptional);
+            }
+            J.attribute("repeated",
+                        O->getNumOccurrencesFlag() == cl::ZeroOrMore);
+            if (auto It = words().find(O); It != words().end())
+              J.attribute("words", json::Array(It->second));
+            J.attribute("help", O->HelpStr);
+          });
+        }
+    });
+    J.attributeArray("exits", [&] {
+      for (const auto &[Status, Meaning] : Help.Exits)
         J.object([&] {
-          J.attribute("name", dashed(*O));
-          J.attribute("category", C->getName());
-          if (!O->ValueStr.empty()) {
-            J.attribute("value", O->ValueStr);
-            J.attribute("optional",
-                        O->getValueExpectedFlag() == cl::ValueOptional);
-          }
-          J.attribute("repeated", O->getNumOccurrencesFlag() == cl::ZeroOrMore);
-          if (auto It = words().find(O); It != words().end())
-            J.attribute("words", json::Array(It->second));
-          J.attribute("help", O->HelpStr);
+          J.attribute("status", Status);
+          J.attribute("meaning", Meaning);
         });
-      }
+    });
+    J.objectEnd();
   });
-  J.attributeArray("exits", [&] {
-    for (const auto &[Status, Meaning] : Help.Exits)
-      J.object([&] {
-        J.attribute("status", Status);
-        J.attribute("meaning", Meaning);
-      });
-  });
-  J.objectEnd();
-  OS << '\n';
 }
 
 void parseProgram(int Argc, char **Argv, const ProgramHelp &Help) {

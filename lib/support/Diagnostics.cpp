@@ -6,9 +6,10 @@
 
 #include "lib/support/Diagnostics.h"
 
+#include "lib/support/Escape.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
@@ -156,26 +157,6 @@ Diagnostic &DiagnosticEngine::unproved(StringRef Id, StringRef Node,
 Diagnostic &DiagnosticEngine::remark(StringRef Id, StringRef Node,
                                      std::string Message) {
   return add(Severity::Remark, Id, Node, std::move(Message));
-}
-
-/// How many bytes at the front of \p Text are one character that can be shown.
-static unsigned shownLength(StringRef Text) {
-  auto First = static_cast<uint8_t>(Text[0]);
-  if (First < 0x80)
-    return First >= 0x20 && First != 0x7f;
-  unsigned Size = getNumBytesForUTF8(First);
-  const auto *Begin = reinterpret_cast<const UTF8 *>(Text.data());
-  if (Size > Text.size() || !isLegalUTF8Sequence(Begin, Begin + Size))
-    return 0;
-  UTF32 C;
-  const UTF8 *From = Begin;
-  UTF32 *To = &C;
-  if (ConvertUTF8toUTF32(&From, Begin + Size, &To, &C + 1, strictConversion) !=
-      conversionOK)
-    return 0;
-  bool Turns = C == 0x061c || C == 0x200e || C == 0x200f ||
-               (C >= 0x2028 && C <= 0x202e) || (C >= 0x2066 && C <= 0x2069);
-  return C < 0xa0 || Turns ? 0 : Size;
 }
 
 std::string escapeControls(StringRef Text) {

@@ -37,6 +37,8 @@ if config.graft_asserts:
     config.available_features.add("asserts")
 if shutil.which("dot"):
     config.available_features.add("graphviz")
+if shutil.which("make"):
+    config.available_features.add("make")
 if config.graft_asan:
     config.available_features.add("asan")
 

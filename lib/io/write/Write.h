@@ -74,9 +74,10 @@ std::string shardPath(llvm::StringRef Path, size_t Index, size_t Count);
 void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
                 const std::function<void()> &Beside, ByteSink &Sink);
 
-/// A rule in Make's syntax that says that \p Target was made from \p Inputs.
-std::string depfileText(llvm::StringRef Target,
-                        llvm::ArrayRef<std::string> Inputs);
+/// A rule in Make's syntax that says that \p Target was made from \p Inputs; an
+/// error if it cannot.
+llvm::Expected<std::string> depfileText(llvm::StringRef Target,
+                                        llvm::ArrayRef<std::string> Inputs);
 
 /// Appends to a string.
 class StringSink final : public ByteSink {

@@ -6,6 +6,7 @@
 
 #include "lib/io/write/OutputFile.h"
 #include "lib/io/write/Write.h"
+#include "lib/support/Escape.h"
 #include "lib/support/Temporaries.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -161,27 +162,19 @@ Error writeFile(StringRef Path, const WriteOptions &Options,
   });
 }
 
-/// Make's quoting of a file name, as compilers write it.
-static void appendMakeName(std::string &Out, StringRef Name) {
-  for (char C : Name) {
-    if (C == ' ' || C == '\t' || C == '#' || C == '\\')
-      Out += '\\';
-    else if (C == '$')
-      Out += '$';
-    Out += C;
-  }
-}
-
-std::string depfileText(StringRef Target, ArrayRef<std::string> Inputs) {
+Expected<std::string> depfileText(StringRef Target,
+                                  ArrayRef<std::string> Inputs) {
   std::string Out;
-  appendMakeName(Out, Target);
+  if (Error E = makeName(Target).moveInto(Out))
+    return E;
   Out += ':';
   for (const std::string &Input : Inputs) {
-    Out += " \\\n  ";
-    appendMakeName(Out, Input);
+    Expected<std::string> Name = makeName(Input);
+    if (!Name)
+      return Name.takeError();
+    Out += " \\\n  " + *Name;
   }
-  Out += '\n';
-  return Out;
+  return Out + "\n";
 }
 
 } // namespace graft
