@@ -60,17 +60,7 @@ static Expected<bool> printInformation(const ToolOptions &O,
          O.OptionsJson || O.PrintPipeline;
 }
 
-/// What was printed has to arrive. LLVM would take it for a fault of the
-/// program that who reads it has left.
-static int flushed() {
-  outs().flush();
-  std::error_code Fault = outs().error();
-  if (!Fault)
-    return ExitGood;
-  outs().clear_error();
-  return fail(
-      createStringError(Fault, "cannot write '<stdout>': " + Fault.message()));
-}
+static int flushed() { return flushPrinted() ? ExitGood : ExitInput; }
 
 int runTool(const ToolOptions &O, const PassRegistry &Registry) {
   Expected<bool> Printed = printInformation(O, Registry);

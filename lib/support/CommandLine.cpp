@@ -14,7 +14,10 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -111,6 +114,48 @@ void parseProgram(int Argc, char **Argv, const ProgramHelp &Help) {
   if (Error E = checkRepeated(Help.Categories))
     std::exit(
         failProgram(sys::path::filename(Argv[0]), std::move(E), ExitUsage));
+}
+
+namespace {
+
+struct StartedProgram {
+  std::string Name;
+  int Trouble;
+};
+StartedProgram *Started = nullptr;
+
+} // namespace
+
+bool flushPrinted() {
+  outs().flush();
+  std::error_code Fault = outs().error();
+  if (!Fault)
+    return true;
+  // LLVM would take it for a fault of the program.
+  outs().clear_error();
+  failProgram(
+      Started ? StringRef(Started->Name) : "graft",
+      createStringError(Fault, "cannot write '<stdout>': " + Fault.message()));
+  return false;
+}
+
+void startProgram(StringRef Program, int Trouble) {
+  // What is closed stays of no use, but for messages, which go nowhere.
+  for (int Stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(Stream, F_GETFD) < 0 && errno == EBADF)
+      if (::open("/dev/null", Stream == STDOUT_FILENO ? O_RDONLY : O_WRONLY) !=
+          Stream)
+        ::_exit(Trouble);
+  Started = new StartedProgram{Program.str(), Trouble};
+  // The streams end after this, since they are made before it.
+  outs();
+  errs();
+  std::atexit([] {
+    bool Arrived = flushPrinted();
+    errs().clear_error();
+    if (!Arrived)
+      ::_exit(Started->Trouble);
+  });
 }
 
 int failProgram(StringRef Program, Error E, int Status) {

@@ -68,6 +68,15 @@ void printOptionsJson(llvm::raw_ostream &OS, const ProgramHelp &Help);
 /// and with ExitUsage for what is wrong.
 void parseProgram(int Argc, char **Argv, const ProgramHelp &Help);
 
+/// To be called first in a program. Nothing that it opens becomes stdin, stdout
+/// or stderr, closed as these may be. When it ends, what it printed has
+/// arrived, or the exit status is \p Trouble; a fault of stderr, of which
+/// nobody is left to be told, is none of the program.
+void startProgram(llvm::StringRef Program, int Trouble = ExitInput);
+
+/// Whether what was printed has arrived; if not, says so.
+bool flushPrinted();
+
 /// `PROGRAM: error: ...` on stderr; returns \p Status.
 int failProgram(llvm::StringRef Program, llvm::Error E, int Status = ExitInput);
 

@@ -50,6 +50,7 @@ static int fail(Error E) {
 }
 
 int main(int Argc, char **Argv) {
+  startProgram("graft-diff", ExitUsage);
   InitLLVM Init(Argc, Argv, /*InstallPipeSignalExitHandler=*/false);
   google::protobuf::SetLogHandler(nullptr);
   cl::SetVersionPrinter(

@@ -110,6 +110,7 @@ static Expected<NodeSet> select(const Graph &G) {
 }
 
 int main(int Argc, char **Argv) {
+  startProgram("graft-extract");
   InitLLVM Init(Argc, Argv, /*InstallPipeSignalExitHandler=*/false);
   google::protobuf::SetLogHandler(nullptr);
   cl::SetVersionPrinter(

@@ -14,7 +14,6 @@
 #include "lib/support/Diagnostics.h"
 
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -26,8 +25,7 @@ static int fail(Error E, int Status) {
 }
 
 int main(int Argc, char **Argv) {
-  if (std::error_code E = sys::Process::FixupStandardFileDescriptors())
-    return fail(errorCodeToError(E), ExitInput);
+  startProgram("graft-launch");
   cl::SetVersionPrinter(
       [](raw_ostream &OS) { OS << "graft-launch " GRAFT_VERSION "\n"; });
   Expected<LaunchOptions> O = parseLaunchOptions(Argc, Argv);

@@ -33,6 +33,7 @@ static void printVersion(raw_ostream &OS) {
 }
 
 int main(int Argc, char **Argv) {
+  startProgram("graft-opt");
   SignalHandlers Signals;
   InitLLVM Init(Argc, Argv, /*InstallPipeSignalExitHandler=*/false);
   setBugReportMsg("PLEASE report this as a bug of graft, with the command line "

@@ -115,6 +115,7 @@ commandOf(const char *Program, ArrayRef<std::string> ForOpt) {
 }
 
 int main(int Argc, char **Argv) {
+  startProgram("graft-reduce");
   InitLLVM Init(Argc, Argv, /*InstallPipeSignalExitHandler=*/false);
   google::protobuf::SetLogHandler(nullptr);
   cl::SetVersionPrinter(
