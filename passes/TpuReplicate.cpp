@@ -36,6 +36,7 @@
 #include "lib/lower/tpu/TpuMembers.h"
 #include "lib/lower/tpu/TpuProgram.h"
 #include "lib/ops/Ops.h"
+#include "lib/support/ReadFile.h"
 #include "passes/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -112,8 +113,7 @@ bool TpuReplicate::readMetadata(Module &M) {
   C.Device = Options.Device;
   C.StepMarkerLocation = Options.StepMarkerLocation;
   if (StringRef File = *Options.Topology; !File.empty()) {
-    auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/false,
-                                        /*RequiresNullTerminator=*/false);
+    auto Buffer = readFile(File);
     if (!Buffer)
       return fail("", "topology: cannot read '" + File +
                           "': " + Buffer.getError().message());

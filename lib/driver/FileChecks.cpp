@@ -9,6 +9,7 @@
 #include "lib/driver/Distribution.h"
 #include "lib/driver/RecordFlags.h"
 #include "lib/io/read/Shards.h"
+#include "lib/io/write/OutputFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -22,9 +23,10 @@ static SmallString<256> placeOf(StringRef File) {
   SmallString<256> Real, Whole(File);
   if (!sys::fs::real_path(File, Real))
     return Real;
+  if (ErrorOr<std::string> Place = throughLinks(File))
+    Whole = *Place;
   if (sys::fs::make_absolute(Whole) || !sys::path::has_relative_path(Whole))
     return Whole;
-  // What is not there has no links in it.
   Real = placeOf(sys::path::parent_path(Whole));
   sys::path::append(Real, sys::path::filename(Whole));
   return Real;

@@ -8,6 +8,7 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/ReadFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -164,7 +165,7 @@ Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File) {
 Expected<ClusterSpec> readCluster(StringRef File) {
   if (File.empty())
     return failure("the name of the file is empty");
-  auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
+  auto Buffer = readFile(File, /*RequiresNullTerminator=*/true);
   if (!Buffer)
     return fileError(File,
                      failure("cannot be read: " + Buffer.getError().message()));

@@ -11,6 +11,7 @@
 
 #include "lib/io/read/Sniff.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/ReadFile.h"
 
 #include "autodist/strategy.pb.h"
 
@@ -321,8 +322,7 @@ Expected<StrategyRecord> parseRecord(StringRef Bytes, StringRef File) {
 }
 
 Expected<StrategyRecord> readRecord(StringRef File) {
-  auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/false,
-                                      /*RequiresNullTerminator=*/false);
+  auto Buffer = readFile(File);
   if (!Buffer)
     return fileError(File,
                      failure("cannot be read: " + Buffer.getError().message()));

@@ -10,6 +10,7 @@
 
 #include "lib/strategy/Resources.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/ReadFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -363,7 +364,7 @@ Expected<ResourceSpec> readResources(StringRef File,
   if (File.empty())
     return createStringError(inconvertibleErrorCode(),
                              "the name of the file is empty");
-  auto Buffer = MemoryBuffer::getFile(File, /*IsText=*/true);
+  auto Buffer = readFile(File, /*RequiresNullTerminator=*/true);
   if (!Buffer)
     return fileError(File, createStringError(inconvertibleErrorCode(),
                                              "cannot be read: " +

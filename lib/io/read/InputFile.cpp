@@ -7,6 +7,7 @@
 #include "lib/io/read/InputFile.h"
 
 #include "lib/support/Diagnostics.h"
+#include "lib/support/ReadFile.h"
 #include "lib/support/Temporaries.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -61,8 +62,7 @@ ErrorOr<std::unique_ptr<MemoryBuffer>> openInputFile(StringRef Path) {
   sys::fs::file_status Before, After;
   if (std::error_code Reason = sys::fs::status(Path, Before))
     return Reason;
-  auto Buffer = MemoryBuffer::getFile(Path, /*IsText=*/false,
-                                      /*RequiresNullTerminator=*/false);
+  auto Buffer = readFile(Path);
   if (!Buffer)
     return Buffer;
   // What is in memory cannot change any more.

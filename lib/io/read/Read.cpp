@@ -15,6 +15,7 @@
 #include "lib/io/read/Shards.h"
 #include "lib/io/read/Sniff.h"
 #include "lib/io/read/Text.h"
+#include "lib/support/ReadFile.h"
 #include "lib/support/Wire.h"
 
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -24,6 +25,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -190,6 +193,12 @@ Error ModuleReader::loadGraph() {
   return Error::success();
 }
 
+/// Whether \p File, which nobody has named, is a pipe or a device: it would be
+/// waited for.
+static bool isStream(const std::string &File) {
+  return sys::fs::exists(File) && !sys::fs::is_regular_file(File);
+}
+
 /// Opens the other shards of the graph that the file is one of.
 Error ModuleReader::openShards(const ShardName &Given) {
   std::unique_ptr<MemoryBuffer> First = std::move(M.Buffers.front());
@@ -201,6 +210,9 @@ Error ModuleReader::openShards(const ShardName &Given) {
       M.Buffers.push_back(std::move(First));
       continue;
     }
+    if (isStream(Files.back()))
+      return fail(formatv("is one of {0} shards: '{1}' is no file", Given.Count,
+                          Files.back()));
     auto Buffer = openInputFile(Files.back());
     if (!Buffer)
       return fail(formatv("is one of {0} shards: '{1}' cannot be read: {2}",
@@ -276,8 +288,11 @@ Expected<std::unique_ptr<MemoryBuffer>> openInput(StringRef Path) {
       return make_error<InputError>(File, Message);
     }
     File = Inside.str().str();
+    if (isStream(File))
+      return make_error<InputError>(File, "cannot be read: is no file");
   }
-  auto Buffer = File == "-" ? MemoryBuffer::getSTDIN() : openInputFile(File);
+  auto Buffer =
+      File == "-" ? readStream(STDIN_FILENO, "<stdin>") : openInputFile(File);
   if (!Buffer)
     return make_error<InputError>(File, "cannot be read: " +
                                             Buffer.getError().message());
