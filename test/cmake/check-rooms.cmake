@@ -129,7 +129,7 @@ room(tools/graft-diff lib/support lib/io/read lib/diff)
 # The program that makes small test cases.
 room(lib/reduce ${Base} lib/io lib/io/read lib/io/write lib/infer/graph
   lib/extract)
-room(tools/graft-reduce lib/support lib/io/write lib/reduce)
+room(tools/graft-reduce lib/support lib/io/read lib/io/write lib/reduce)
 
 #===------------------------------------------------------------------------===#
 # Known debts

@@ -25,17 +25,6 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Those that end a program which does not catch them, and do not say that it
-/// has a fault.
-std::vector<int> endingSignals() {
-  std::vector<int> List = {SIGHUP,  SIGINT,    SIGQUIT,  SIGTERM, SIGUSR1,
-                           SIGUSR2, SIGALRM,   SIGXCPU,  SIGIO,   SIGPROF,
-                           SIGPWR,  SIGSTKFLT, SIGVTALRM};
-  for (int Signal = SIGRTMIN; Signal <= SIGRTMAX; ++Signal)
-    List.push_back(Signal);
-  return List;
-}
-
 void endQuietly(int Signal) {
   removeTemporaries();
   // To whoever waits it is the signal that ended the program.
@@ -80,24 +69,8 @@ void endWithoutMemory() {
 
 } // namespace
 
-SignalHandlers::SignalHandlers() {
-  for (int Signal : endingSignals()) {
-    struct sigaction Action;
-    bool IsIgnored = sigaction(Signal, nullptr, &Action) == 0 &&
-                     Action.sa_handler == SIG_IGN;
-    (IsIgnored ? Ignored : Ending).push_back(Signal);
-  }
-}
-
 void SignalHandlers::install() const {
-  struct sigaction End = {};
-  End.sa_handler = endQuietly;
-  End.sa_flags = SA_ONSTACK;
-  sigemptyset(&End.sa_mask);
-  for (int Signal : Ending)
-    sigaction(Signal, &End, nullptr);
-  for (int Signal : Ignored)
-    std::signal(Signal, SIG_IGN);
+  Ending.install(endQuietly);
   // A reader that goes away and a limit on files are errors of write(), not the
   // end.
   std::signal(SIGPIPE, SIG_IGN);

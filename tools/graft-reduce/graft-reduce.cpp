@@ -3,13 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Exit status 0, 1 for an input or a test that is wrong, 2 for a command line,
-// 130 after Ctrl-C, with the smallest graph until then.
+// 130 after Ctrl-C or another signal, with the smallest graph until then.
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/io/read/Read.h"
 #include "lib/io/write/Write.h"
 #include "lib/reduce/Reduce.h"
 #include "lib/support/CommandLine.h"
+#include "lib/support/Diagnostics.h"
+#include "lib/support/EndingSignals.h"
+#include "lib/support/Temporaries.h"
 
 #include "google/protobuf/stubs/logging.h"
 
@@ -75,7 +79,8 @@ constexpr std::pair<StringRef, StringRef> Exits[] = {
     {"0", "the smallest graph that was found is written"},
     {"1", "the input is at fault, or the test does not find it interesting"},
     {"2", "the command line is at fault"},
-    {"130", "Ctrl-C: the smallest graph until then is written"}};
+    {"130", "Ctrl-C, or another signal: the smallest graph until then is "
+            "written"}};
 
 static int fail(Error E, int Status = ExitInput) {
   return failProgram("graft-reduce", std::move(E), Status);
@@ -116,6 +121,7 @@ commandOf(const char *Program, ArrayRef<std::string> ForOpt) {
 
 int main(int Argc, char **Argv) {
   startProgram("graft-reduce");
+  EndingSignals Ending;
   InitLLVM Init(Argc, Argv, /*InstallPipeSignalExitHandler=*/false);
   google::protobuf::SetLogHandler(nullptr);
   cl::SetVersionPrinter(
@@ -139,19 +145,22 @@ int main(int Argc, char **Argv) {
     return fail(createStringError("--timeout: not between 0 and 1000000 "
                                   "seconds"),
                 ExitUsage);
-  auto Buffer = MemoryBuffer::getFileOrSTDIN(Input);
-  if (!Buffer)
-    return fail(createFileError(Input, Buffer.getError()));
+  auto Buffer = openInput(Input);
+  if (!Buffer) {
+    errs() << escapeControls(toString(Buffer.takeError())) << '\n';
+    return ExitInput;
+  }
+  // Whatever ends it, no test goes on, and the folder goes. So it is when who
+  // reads the messages has left.
+  auto Interrupt = [](int) { Interrupted = 1; };
+  Ending.install(Interrupt);
+  std::signal(SIGPIPE, Interrupt);
 
   SmallString<128> Folder;
   if (std::error_code E =
           sys::fs::createUniqueDirectory("graft-reduce", Folder))
     return fail(errorCodeToError(E));
   setenv("GRAFT_REDUCE_FOLDER", Folder.c_str(), /*overwrite=*/1);
-  struct sigaction Action = {};
-  Action.sa_handler = [](int) { Interrupted = 1; };
-  sigaction(SIGINT, &Action, nullptr);
-  sigaction(SIGTERM, &Action, nullptr);
 
   Trials Trying(*Command,
                 Jobs != 0 ? unsigned(Jobs)
@@ -164,7 +173,8 @@ int main(int Argc, char **Argv) {
   auto Stop = [] { return Interrupted != 0; };
   O.Stop = Stop;
   Expected<Reduced> Found = reduce((*Buffer)->getBuffer(), Trying, O);
-  if (std::error_code E = sys::fs::remove_directories(Folder))
+  bool WasCut = Stop();
+  if (std::error_code E = removeFolder(O.Folder))
     errs() << "graft-reduce: warning: " << Folder
            << ": cannot be removed: " << E.message() << '\n';
   if (!Found)
@@ -174,5 +184,5 @@ int main(int Argc, char **Argv) {
     return fail(std::move(Failed));
   errs() << "graft-reduce: " << Found->NodesBefore << " nodes to "
          << Found->Nodes << ", " << Trying.count() << " graphs tried\n";
-  return Interrupted != 0 ? 130 : 0;
+  return WasCut ? 130 : 0;
 }
