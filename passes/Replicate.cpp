@@ -609,6 +609,17 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
   bool Spreads =
       any_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; });
   if (!spreadCopies(*G, Vars, Seeds) && !AnyCopies && (Spreads || Own)) {
+    if (Reads.empty() && Seeds.empty()) {
+      auto First = find_if(Feeds, [](const Feed &F) { return F.Sparse; });
+      Diags
+          ->error(G->name(First->At.Node),
+                  "every feed is read as a component of a sparse tensor, and "
+                  "nothing makes dense rows of them, so there is nothing to "
+                  "split over replicas; name a feed of rows with "
+                  "--feed=NAME=split")
+          .Id = "no-batch";
+      return PassResult::Failure;
+    }
     NodeId First = Reads.empty() ? G->input(Seeds.front(), 0).Node : Reads[0];
     Diags->error(G->name(First),
                  "nothing depends on the feeds that are split; name others "

@@ -6,6 +6,7 @@
 
 #include "lib/graph/AttrCheck.h"
 
+#include "lib/graph/Axis.h"
 #include "lib/support/Bytes.h"
 
 #include "tensorflow/core/framework/tensor.pb.h"
@@ -37,7 +38,6 @@ AttrKind kindCalled(StringRef Name) {
 /// Why \p Shape, a TensorShapeProto, is none, or "". Sets \p Elements to the
 /// number of elements, -1 where that is not known.
 std::string shapeFault(StringRef Shape, int64_t &Elements) {
-  constexpr unsigned MaxRank = 254;
   unsigned Rank = 0;
   bool UnknownRank = false;
   Elements = 1;

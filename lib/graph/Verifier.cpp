@@ -10,6 +10,7 @@
 #include "lib/graph/Verifier.h"
 
 #include "lib/graph/AttrWire.h"
+#include "lib/graph/Axis.h"
 #include "lib/graph/CopyWord.h"
 #include "lib/graph/DeviceName.h"
 #include "lib/graph/FileWalk.h"
@@ -332,8 +333,6 @@ namespace {
 // Ranks
 //===----------------------------------------------------------------------===//
 
-/// TensorShape::MaxDimensions of tensorflow/core/framework/tensor_shape.h.
-constexpr size_t MaxRank = 254;
 /// The bytes of one more dimension at least: tag and length of each.
 constexpr size_t MinLarge = 2 * (MaxRank + 1);
 

@@ -6,6 +6,7 @@
 
 #include "lib/rewrite/LocalConstants.h"
 
+#include "lib/graph/Axis.h"
 #include "lib/graph/PerOp.h"
 #include "lib/infer/batch/LocalSizes.h"
 #include "lib/infer/graph/BatchSources.h"
@@ -61,8 +62,13 @@ static bool isAnyStatic(const Graph &G, ArrayRef<NodeId> Splits) {
     while (G.isOp(Source.Node, op::Identity))
       Source = G.input(Source.Node, 0);
     auto Shape = sourceShape(G, Source);
-    return !Shape ||
-           (!Shape->UnknownRank && Shape->Dims[*G.intAttr(Split, "axis")] >= 0);
+    if (!Shape)
+      return true;
+    auto Axis = Shape->UnknownRank
+                    ? std::nullopt
+                    : axisIn(G.intAttr(Split, "axis").value_or(0),
+                             int64_t(Shape->Dims.size()));
+    return Axis && Shape->Dims[*Axis] >= 0;
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "lib/infer/batch/Feeds.h"
 
+#include "lib/graph/Axis.h"
 #include "lib/infer/batch/FeedRanks.h"
 #include "lib/infer/batch/SparseFeeds.h"
 #include "lib/infer/graph/BatchSources.h"
@@ -245,12 +246,13 @@ bool Chooser::named(StringRef Name, StringRef How, int Batch) {
     return false;
   }
   auto Shape = sourceShape(G, F->At);
-  if (F->Axis >= 0 && Shape && !Shape->UnknownRank &&
-      size_t(F->Axis) >= Shape->Dims.size()) {
-    Diags.error(G.name(F->At.Node),
-                formatv("--feed: axis {0} does not exist: the feed has "
-                        "{1} axes",
-                        F->Axis, Shape->Dims.size()));
+  bool HasRank = Shape && !Shape->UnknownRank;
+  int64_t Rank = HasRank ? int64_t(Shape->Dims.size()) : MaxRank;
+  if (F->Axis >= 0 && !axisIn(F->Axis, Rank)) {
+    Diags.error(
+        G.name(F->At.Node),
+        formatv("--feed: axis {0} does not exist: {1} {2} axes", F->Axis,
+                HasRank ? "the feed has" : "no tensor has more than", Rank));
     return false;
   }
   return true;

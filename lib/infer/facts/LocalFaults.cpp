@@ -81,7 +81,7 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
                      : std::nullopt;
     if (!Depth || !Depth->isNumber())
       return isOfRows(Index, Table, -1);
-    for (int Axis = 0; Axis < Depth->C; ++Axis)
+    for (int Axis = 0; Axis < std::min<int64_t>(Depth->C, MaxRank); ++Axis)
       if (!isOfRows(Index, Table, Axis))
         return false;
     return true;
@@ -93,8 +93,12 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
     if (!G.isOp(N, op::GatherV2))
       return 0;
     auto V = Facts.Dims.numbers(Input(2));
-    int At = V && V->size() == 1 ? static_cast<int>(V->front()) : -1;
-    return V && At < 0 && Shape ? At + static_cast<int>(Shape->size()) : At;
+    auto At = V && V->size() == 1
+                  ? axisIn(V->front(), Shape            ? int64_t(Shape->size())
+                                       : V->front() < 0 ? -1
+                                                        : int64_t(MaxRank))
+                  : std::nullopt;
+    return At ? static_cast<int>(*At) : -1;
   };
   Endpoint Index = Input(static_cast<unsigned>(Use.Index)),
            Table = Use.Table < 0 ? Endpoint{N, 0}
@@ -114,8 +118,9 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
 /// what \p N takes, as many rows as one replica has.
 bool LocalRuns::fitsInto(NodeId N, unsigned Axis, int64_t Begin,
                          int64_t Size) const {
-  int64_t Known = knownRows(G.input(N, 0), Axis);
-  return Known == UnknownSize ? Begin + Size <= 1 : Begin + Size <= Known;
+  int64_t Known = knownRows(G.input(N, 0), Axis), End;
+  return !AddOverflow(Begin, Size, End) &&
+         End <= (Known == UnknownSize ? 1 : Known);
 }
 
 constexpr StringRef Uneven =
@@ -149,14 +154,14 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
   bool Even = G.isOp(N, op::Split), Parted = G.isOp(N, op::SplitV);
   Endpoint X = G.input(N, Even ? 1 : 0);
   if (G.isOp(N, op::BatchToSpace) || G.isOp(N, op::BatchToSpaceND)) {
-    int64_t Parts = G.intAttr(N, "block_size").value_or(1);
-    Parts *= Parts;
+    int64_t Side = G.intAttr(N, "block_size").value_or(1), Parts = 1;
+    bool Fits = !MulOverflow(Side, Side, Parts);
     if (auto Block = G.isOp(N, op::BatchToSpaceND)
                          ? Facts.Dims.numbers(G.input(N, 1))
                          : std::nullopt)
       for (int64_t Each : *Block)
-        Parts *= Each;
-    return divides(X, 0, Parts) ? "" : Uneven.str();
+        Fits = Fits && !MulOverflow(Parts, Each, Parts);
+    return Fits && divides(X, 0, Parts) ? "" : Uneven.str();
   }
   if (!Even && !Parted && !G.isOp(N, op::Unpack))
     return "";
@@ -164,11 +169,11 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
             : Parted ? numberOf(N, 2)
                      : std::optional(G.intAttr(N, "axis").value_or(0));
   auto Shape = Facts.Dims.shape(X);
-  if (At && *At < 0 && Shape)
-    *At += int64_t(Shape->size());
-  if (!At || *At < 0)
+  int64_t Rank = Shape ? int64_t(Shape->size()) : MaxRank;
+  auto Along = At && (Shape || *At >= 0) ? axisIn(*At, Rank) : std::nullopt;
+  if (!Along)
     return "";
-  auto Axis = static_cast<unsigned>(*At);
+  unsigned Axis = *Along;
   auto Parts = static_cast<int64_t>(Facts.Dims.numOutputs(N));
   if (Even)
     return divides(X, Axis, Parts) ? "" : Uneven.str();
@@ -190,8 +195,8 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
       return "";
     if (Part->C < 0)
       Open = true;
-    else
-      Sum += Part->C;
+    else if (AddOverflow(Sum, Part->C, Sum))
+      return TooShort.str();
   }
   bool Fits = Open ? Known != UnknownSize && Known >= Sum : Known == Sum;
   return Fits ? "" : TooShort.str();
@@ -416,9 +421,7 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
     bool AnyOwn = Shape && any_of(*Shape, IsOwn);
     for (size_t Axis = 0; Shape && Axis < Shape->size(); ++Axis) {
       bool IsJoined =
-          Joined &&
-          int64_t(Axis) ==
-              (*Joined < 0 ? *Joined + int64_t(Shape->size()) : *Joined);
+          Joined && axisIn(*Joined, int64_t(Shape->size())) == unsigned(Axis);
       DimId Size = (*Shape)[Axis];
       if (IsJoined || (AnyOwn && !IsOwn(Size)))
         continue;

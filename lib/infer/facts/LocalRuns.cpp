@@ -297,7 +297,7 @@ bool LocalRuns::altersRows(NodeId N) const {
   bool Plain = G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
                G.intAttr(N, "new_axis_mask").value_or(0) == 0;
   int64_t Shrunk = G.intAttr(N, "shrink_axis_mask").value_or(0);
-  return Axis >= 0 && !(Plain && (Shrunk >> Axis & 1) != 0);
+  return Axis >= 0 && !(Plain && Axis < 64 && (Shrunk >> Axis & 1) != 0);
 }
 
 /// Whether the results of \p N have as many elements for each row as what it

@@ -12,6 +12,7 @@
 
 #include "lib/infer/graph/LateUses.h"
 
+#include "lib/graph/Axis.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/References.h"
@@ -145,11 +146,14 @@ bool Finder::copies(NodeId N) const {
   if (!IsSlice && Op != op::StridedSlice) {
     std::optional<int64_t> Axis = G.intAttr(N, "axis");
     if (Op != op::Unpack)
-      if (auto Value = constScalar(G, G.input(N, IsSplit ? 0 : 2).Node))
-        Axis = static_cast<int64_t>(*Value);
+      if (auto Value = constValue(G, G.input(N, IsSplit ? 0 : 2).Node);
+          Value && Value->Ints.size() == 1)
+        Axis = Value->Ints[0];
     int64_t Parts =
         G.intAttr(N, Op == op::Unpack ? "num" : "num_split").value_or(0);
-    return Axis && Parts > 1 && (*Axis > 0 || (*Axis < 0 && *Axis + Rank > 0));
+    // Of a tensor of unknown rank a place from the end is taken to be the
+    // first.
+    return Axis && Parts > 1 && (*Axis > 0 || axisIn(*Axis, Rank).value_or(0));
   }
   auto Ints = [&](unsigned Input) {
     auto Value = constValue(G, G.input(N, Input).Node);

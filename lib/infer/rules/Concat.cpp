@@ -9,6 +9,7 @@
 #include "lib/infer/rules/Rules.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 
@@ -23,13 +24,11 @@ static void pack(SizeContext &C) {
       C.sameShapes(*X, *Y);
   if (!X)
     return;
-  int64_t Axis = C.intAttr("axis").value_or(0);
-  if (Axis < 0)
-    Axis += int64_t(X->size()) + 1;
-  if (Axis < 0 || Axis > int64_t(X->size()))
+  auto Axis = axisIn(C.intAttr("axis").value_or(0), int64_t(X->size()) + 1);
+  if (!Axis)
     return;
   DimList List(X->begin(), X->end());
-  List.insert(List.begin() + Axis, C.number(0, C.numData()));
+  List.insert(List.begin() + *Axis, C.number(0, C.numData()));
   C.setShape(0, List);
 }
 
@@ -38,11 +37,10 @@ static void concat(SizeContext &C) {
   unsigned AxisInput = Old ? 0 : C.numData() - 1, First = Old ? 1 : 0;
   auto Axis = C.num(AxisInput);
   Dims X = C.in(First);
-  if (!Axis || !X || X->empty())
+  auto Along = Axis && X ? axisIn(*Axis, int64_t(X->size())) : std::nullopt;
+  if (!Along)
     return;
-  int64_t At = *Axis < 0 ? *Axis + int64_t(X->size()) : *Axis;
-  if (At < 0 || At >= int64_t(X->size()))
-    return;
+  unsigned At = *Along;
   DimList List(X->begin(), X->end());
   int64_t Sum = 0;
   bool Known = true;
@@ -52,13 +50,12 @@ static void concat(SizeContext &C) {
     if (!Y || Y->size() != List.size())
       return;
     for (size_t D = 0; D < List.size(); ++D)
-      if (int64_t(D) != At)
+      if (D != At)
         C.same(List[D], (*Y)[D]);
     DimId Part = (*Y)[At];
     Parts.push_back(Part);
-    Known &= C.plainNumber(Part) != UnknownSize;
-    if (Known)
-      Sum += C.Table.number(Part);
+    Known = Known && C.plainNumber(Part) != UnknownSize &&
+            !AddOverflow(Sum, C.Table.number(Part), Sum);
   }
   C.areLengths(Parts);
   if (C.numData() > 2)
@@ -99,7 +96,7 @@ static void concat(SizeContext &C) {
   auto Axis = C.num(Count);
   Dims Out = C.out(0);
   int64_t Rows = Out && Out->size() == 2 ? C.plainNumber(Out->front()) : 1;
-  bool Beside = Axis && (*Axis == 1 || *Axis == -1) && Out && Out->size() == 2;
+  bool Beside = Axis && Out && Out->size() == 2 && axisIn(*Axis, 2) == 1u;
   if (Rows <= 0 || Rows > C.MaxElements)
     return;
   DimList List;
@@ -120,8 +117,8 @@ namespace {
 
 /// Concat along the axis of the batch. \p Type is that of a sum of the parts,
 /// which was asked for after \p Asked others.
-ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
-                         ReplicationType Type, size_t Asked) {
+ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands,
+                         unsigned Axis, ReplicationType Type, size_t Asked) {
   if (C.isReduced()) {
     // Who reads this needs the rows of all replicas, whose scale is 0: what a
     // sum of the parts would need is not asked for too.
@@ -136,7 +133,7 @@ ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
   for (unsigned I : Operands) {
     ReplicationType X = C.operand(I);
     auto Shape = C.shape(I);
-    if (!X.isSharded() || !Shape)
+    if (!X.isSharded() || !Shape || Axis >= Shape->size())
       return C.varying(
           "concatenates a per-replica shard with a replicated value "
           "along the batch axis");
@@ -152,7 +149,7 @@ ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands, int Axis,
     }
     Parts.push_back(P);
   }
-  Type.Axis = static_cast<uint8_t>(Axis);
+  Type.setAxis(Axis);
   Type.Order = Parts.size() == 1 ? Parts[0].Order : C.orderOf(Parts);
   return Type;
 }
@@ -179,14 +176,14 @@ ReplicationType joinType(TypeContext &C) {
   ReplicationType Sum = types::sumOf(C, Operands);
   if (!AnySharded || !Sum.isSharded())
     return Sum;
-  int Rank = C.rank(C.out());
-  if (!Axis || Rank < 0)
+  auto Along = Axis ? axisIn(*Axis, C.rank(C.out())) : std::nullopt;
+  if (!Along)
     return C.varying("concatenates tensors of the batch along an unknown axis");
-  int At = static_cast<int>(*Axis < 0 ? *Axis + Rank : *Axis);
+  int At = static_cast<int>(*Along);
   // sumOf() aligned the operands at the right, which shifts by the new axis.
   int Batch = Pack ? Sum.Axis - 1 : Sum.Axis;
   if (!Pack && At == Batch)
-    return joinRows(C, Operands, At, Sum, Asked);
+    return joinRows(C, Operands, *Along, Sum, Asked);
   uint32_t Order = ReplicationType::AnyOrder;
   std::optional<DimId> Rows;
   for (unsigned I : Operands) {
@@ -213,7 +210,7 @@ ReplicationType joinType(TypeContext &C) {
     Order = X.Order;
   }
   Sum.Order = Order;
-  Sum.Axis = static_cast<uint8_t>(Pack && At <= Batch ? Batch + 1 : Batch);
+  Sum.setAxis(Pack && At <= Batch ? Batch + 1 : Batch);
   return Sum;
 }
 
@@ -278,9 +275,12 @@ ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   if (!All.isSharded() || (All.isJoined() && !CountsAll) || All.K != 0 ||
       Rank < 2 || (!Pack && !C.isOp(op::ConcatV2)))
     return Type;
-  int64_t Axis =
-      Pack ? C.intAttr("axis").value_or(0) : (*C.numbers(C.numData() - 1))[0];
-  if (Pack && Axis == 0 && Rank == 2 && All.Axis == 1) {
+  auto Axis = axisIn(Pack ? C.intAttr("axis").value_or(0)
+                          : (*C.numbers(C.numData() - 1))[0],
+                     Rank);
+  if (!Axis)
+    return Type;
+  if (Pack && *Axis == 0 && Rank == 2 && All.Axis == 1) {
     Type.Indices = LocalIndices::IndexRows;
     Type.Axis = 1;
     return Type;
@@ -288,8 +288,9 @@ ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   if (All.Axis + 1 >= Rank)
     return Type;
   auto Shape = C.shape(0);
-  if ((Axis < 0 ? Axis + Rank : Axis) + 1 != Rank ||
-      (!Pack && (!Shape || !C.D.table().isOne(Shape->back()))))
+  if (static_cast<int>(*Axis) + 1 != Rank ||
+      (!Pack &&
+       (!Shape || Shape->empty() || !C.D.table().isOne(Shape->back()))))
     return Type;
   Type.Indices = LocalIndices::RowIndices;
   Type.Axis = All.Axis;
@@ -326,7 +327,7 @@ static bool joinIndices(TypeContext &C) {
   auto Axis = C.numbers(2);
   if (Columns.Indices != LocalIndices::HitValues ||
       Columns.Cause != First.Cause || !Axis || Axis->size() != 1 ||
-      ((*Axis)[0] != 1 && (*Axis)[0] != -1) || !IsColumn(0) || !IsColumn(1))
+      axisIn((*Axis)[0], 2) != 1u || !IsColumn(0) || !IsColumn(1))
     return false;
   C.setAll(First, LocalIndices::HitIndices);
   return true;

@@ -8,6 +8,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -17,7 +19,10 @@ namespace sizes {
 /// Output length of a window (tensorflow GetWindowedOutputSize).
 static int64_t windowed(int64_t Input, int64_t Window, int64_t Dilation,
                         int64_t Stride, StringRef Padding, int64_t Extra) {
-  if (Input == UnknownSize || Window == UnknownSize || Stride <= 0)
+  // More than TensorFlow's kernels take is no size.
+  auto IsSane = [](int64_t Number) { return isUInt<31>(Number); };
+  if (!all_of(ArrayRef{Input, Window, Dilation, Stride, Extra}, IsSane) ||
+      Stride == 0)
     return UnknownSize;
   int64_t Effective = (Window - 1) * Dilation + 1;
   if (Padding == "SAME")
@@ -43,8 +48,9 @@ static void convolution(SizeContext &C) {
   for (size_t I = 0; I < Spatial; ++I) {
     size_t At = First + I;
     int64_t Extra = 0;
-    if (Explicit && Explicit->size() == 2 * Rank)
-      Extra = (*Explicit)[2 * At] + (*Explicit)[2 * At + 1];
+    if (Explicit && Explicit->size() == 2 * Rank &&
+        AddOverflow((*Explicit)[2 * At], (*Explicit)[2 * At + 1], Extra))
+      return;
     int64_t Size =
         windowed(C.plainNumber((*X)[At]), C.Table.number((*F)[I]),
                  Dilations && Dilations->size() == Rank ? (*Dilations)[At] : 1,

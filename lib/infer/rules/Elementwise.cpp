@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 
@@ -183,14 +184,16 @@ DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
       return X;
     if (Op != op::Sub && !C.Table.hasSym(X) && NX == 0)
       return Y;
-    if (Numbers)
-      return C.number(Slot, Op == op::Sub ? NX - NY : NX + NY);
+    if (int64_t Result;
+        Numbers && !(Op == op::Sub ? SubOverflow(NX, NY, Result)
+                                   : AddOverflow(NX, NY, Result)))
+      return C.number(Slot, Result);
     if (Op != op::Sub)
       return C.total(Slot | SizeContext::OpaqueSlot, {X, Y});
     return C.slotFrom(Slot | SizeContext::OpaqueSlot, {X, Y});
   }
   if ((Op == op::FloorMod || Op == op::Mod) && Numbers && NY > 0)
-    return C.number(Slot, ((NX % NY) + NY) % NY);
+    return C.number(Slot, NX % NY < 0 ? NX % NY + NY : NX % NY);
   return C.slotFrom(Slot | SizeContext::OpaqueSlot, {X, Y});
 }
 

@@ -45,23 +45,20 @@ static void gather(SizeContext &C) {
   Dims X = C.in(0), Rows = C.in(1);
   if (!X || !Rows)
     return;
-  int64_t Axis = 0;
-  if (C.isOp(op::GatherV2)) {
-    auto At = C.num(2);
-    if (!At)
-      return;
-    Axis = *At < 0 ? *At + int64_t(X->size()) : *At;
-  }
+  auto Number = C.isOp(op::GatherV2) ? C.num(2) : 0;
+  if (!Number)
+    return;
   int64_t Lead = C.intAttr("batch_dims").value_or(0);
   for (int64_t I = 0;
        I < Lead && I < int64_t(std::min(X->size(), Rows->size())); ++I)
     C.same((*C.in(0))[I], (*C.in(1))[I]);
-  if (Lead != 0 || Axis < 0 || Axis >= int64_t(X->size()))
+  auto Axis = axisIn(*Number, int64_t(X->size()));
+  if (Lead != 0 || !Axis)
     return;
-  likeListed(C, 1, (*X)[Axis]);
-  DimList List(X->begin(), X->begin() + Axis);
+  likeListed(C, 1, (*X)[*Axis]);
+  DimList List(X->begin(), X->begin() + *Axis);
   List.append(Rows->begin(), Rows->end());
-  List.append(X->begin() + Axis + 1, X->end());
+  List.append(X->begin() + *Axis + 1, X->end());
   C.setShape(0, List);
 }
 
@@ -180,13 +177,17 @@ ReplicationType gatherType(TypeContext &C) {
   ReplicationType Table = C.numeric(0), Index = C.plain(1);
   if (Table.isVarying() || Index.isVarying())
     return C.varyingLike(Table.isVarying() ? Table : Index);
-  int64_t Lead = C.intAttr("batch_dims").value_or(0), Axis = 0;
-  int RankOfTable = C.rank(0), RankOfIndex = C.rank(1);
+  int64_t Lead = C.intAttr("batch_dims").value_or(0);
+  int RankOfTable = C.rank(0), RankOfIndex = C.rank(1), Axis = 0;
   if (C.isOp(op::GatherV2)) {
+    // Of a table of unknown rank the axis is one that it has.
     auto V = C.numbers(2);
-    Axis = V && V->size() == 1 ? (*V)[0] : -1;
-    if (V && Axis < 0 && RankOfTable > 0)
-      Axis += RankOfTable;
+    auto At =
+        V && V->size() == 1
+            ? axisIn((*V)[0], RankOfTable < 0 && (*V)[0] >= 0 ? int64_t(MaxRank)
+                                                              : RankOfTable)
+            : std::nullopt;
+    Axis = At ? static_cast<int>(*At) : -1;
   }
   if (C.isOp(op::GatherV2) && !C.operand(2).isTrue())
     return C.varying("looks up along an axis that differs per replica");
@@ -210,8 +211,7 @@ ReplicationType gatherType(TypeContext &C) {
   if (Table.isPartial())
     Table = C.reduced(0);
   return Table.isReplicated() && Axis >= 0
-             ? ReplicationType::sharded(static_cast<int>(Axis) + Index.Axis,
-                                        Table.K)
+             ? ReplicationType::sharded(Axis + Index.Axis, Table.K)
              : C.varying("looks up rows in a per-replica shard");
 }
 
@@ -249,13 +249,13 @@ ReplicationType scatterNdType(TypeContext &C) {
 /// indices go through, or as a whole.
 ReplicationType tensorScatterType(TypeContext &C) {
   auto Index = C.shape(1);
-  int Depth = Index && !Index->empty() && C.D.table().isKnown(Index->back())
-                  ? static_cast<int>(C.D.table().number(Index->back()))
-                  : -1;
+  int64_t Depth = Index && !Index->empty() && C.D.table().isKnown(Index->back())
+                      ? C.D.table().number(Index->back())
+                      : -1;
   ReplicationType X = C.operand(0), Rows = C.operand(2);
   if (Depth < 0 || !C.operand(1).isReplicated() || !X.isSharded() ||
       !Rows.isSharded() || X.Axis < Depth ||
-      Rows.Axis + Depth != X.Axis + static_cast<int>(Index->size()) - 1)
+      Rows.Axis + Depth != X.Axis + int64_t(Index->size()) - 1)
     return types::ofAllRows(C);
   C.plain(1);
   ReplicationType Result = C.plain(0), Other = C.plain(2);

@@ -190,7 +190,7 @@ void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
   else if (X.isSharded() && X.Axis == 0)
     X = C.varying("makes an array element of each row of the batch");
   else if (X.isSharded() && DropsAxis)
-    --X.Axis;
+    X.setAxis(X.Axis - 1);
   C.hold(C.handle(), X);
   C.set(0, X.isVarying() ? X : ReplicationType::replicated());
 }
@@ -234,7 +234,7 @@ static void arrayWrite(TypeContext &C) {
 static void arrayGather(TypeContext &C) {
   ReplicationType Index = placeOf(C, 1), X = elementOf(C);
   if (X.isSharded())
-    ++X.Axis;
+    X.setAxis(X.Axis + 1);
   C.set(0, Index.isVarying() ? Index : X);
 }
 

@@ -13,6 +13,8 @@
 #include "lib/program/Program.h"
 #include "lib/program/forms/Accumulator.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -21,11 +23,17 @@ namespace sizes {
 
 /// The axis of the node along which replicas have parts; none if there is no
 /// such axis.
-static std::optional<size_t> splitAxis(SizeContext &C, Dims X) {
+static std::optional<unsigned> splitAxis(SizeContext &C, Dims X) {
   int64_t Axis = C.intAttr("axis").value_or(0);
-  if (!X || Axis < 0 || Axis >= int64_t(X->size()))
-    return std::nullopt;
-  return static_cast<size_t>(Axis);
+  return X && Axis >= 0 ? axisIn(Axis, int64_t(X->size())) : std::nullopt;
+}
+
+/// Says that \p Size is \p S times N^\p Power, unless nobody can count that.
+static void assignTimes(SizeContext &C, DimId Size, Sym S, int64_t Power) {
+  if (int64_t R; !AddOverflow<int64_t>(S.R, Power, R) && isInt<8>(R)) {
+    S.R = static_cast<int8_t>(R);
+    C.assign(Size, S);
+  }
 }
 
 /// The slice of one replica.
@@ -47,7 +55,7 @@ static void toReplicas(SizeContext &C) {
     C.assignNumber(New, Number);
     if (auto All = C.Table.sym(Old);
         C.isDefined(Old) && All && All->B > 0 && All->R > 0)
-      C.assign(New, {All->C, All->B, int8_t(All->R - 1), All->Rows});
+      assignTimes(C, New, {All->C, All->B, All->R, All->Rows}, -1);
     C.splitRows(New, 0, Input, /*Own=*/false);
     // The user says which feeds have equally many rows.
     auto S = C.Table.sym(New);
@@ -56,7 +64,7 @@ static void toReplicas(SizeContext &C) {
                          : std::nullopt)
       C.sayRows(*Batch, *S);
     if (auto Own = C.Table.sym(New); Own && Own->B > 0)
-      C.assign(Old, {Own->C, Own->B, int8_t(Own->R + 1), Own->Rows});
+      assignTimes(C, Old, {Own->C, Own->B, Own->R, Own->Rows}, 1);
   }
   List[*Axis] = New;
   C.setShape(0, List);
@@ -77,9 +85,10 @@ static void gatherReplicas(SizeContext &C) {
   bool IsOfAll =
       C.options().Unpatched || (S && S->isLocal() && !C.hasOwnRows());
   if (S)
-    C.assign(New, {S->C, S->B, int8_t(S->R + 1), S->Rows, S->Ragged});
-  if (Number != UnknownSize)
-    C.assignNumber(New, Number * (IsOfAll ? 1 : C.options().Replicas));
+    assignTimes(C, New, *S, 1);
+  int64_t Times = IsOfAll ? 1 : C.options().Replicas;
+  if (Number != UnknownSize && !MulOverflow(Number, Times, Number))
+    C.assignNumber(New, Number);
   List[*Axis] = New;
   C.setShape(0, List);
 }
@@ -120,8 +129,7 @@ static void scaledSizes(SizeContext &C) {
       continue;
     DimId New = C.slot(I);
     if (auto S = C.Table.sym(List[I]); S && C.Table.hasSym(List[I]))
-      C.assign(New, {S->C, S->B, static_cast<int8_t>(S->R + Power), S->Rows,
-                     S->Ragged});
+      assignTimes(C, New, *S, Power);
     else if (Power == 1 && C.Table.followsRows(List[I]))
       C.Table.markSame(New);
     else if (Power == -1)
@@ -157,8 +165,16 @@ static void fromReplicas(SizeContext &C) {
 
 namespace {
 
+/// The axis of the node; one that no value has rows along where it has none.
 int axisOf(const TypeContext &C) {
-  return static_cast<int>(C.intAttr("axis").value_or(0));
+  int64_t Axis = C.intAttr("axis").value_or(0);
+  return Axis >= 0 && Axis < MaxRank ? static_cast<int>(Axis) : MaxRank;
+}
+
+/// A power of N that an attribute gives: what is too large to count stays so.
+int clampPower(int64_t Power) {
+  constexpr int64_t TooLarge = 2 * ReplicationType::MaxPower + 2;
+  return static_cast<int>(std::clamp(Power, -TooLarge, TooLarge));
 }
 
 /// What operand 0 of an op that combines replicas is.
@@ -174,7 +190,7 @@ ReplicationType termOf(TypeContext &C, bool Gathers) {
   // Whatever is reduced: its sum has the assumed scale, and lowered, a
   // _Scale follows. So have the rows of all replicas.
   C.assume(AssumesReduction);
-  int K = static_cast<int>(*Assumed);
+  int K = clampPower(*Assumed);
   return Gathers ? ReplicationType::sharded(axisOf(C), K)
                  : ReplicationType::partial(K);
 }
@@ -208,7 +224,7 @@ ReplicationType combinedType(TypeContext &C, ReplicationType X,
 }
 
 int powerOf(const TypeContext &C) {
-  return static_cast<int>(C.intAttr("power").value_or(0));
+  return clampPower(C.intAttr("power").value_or(0));
 }
 
 /// _Reduce, _FromReplicas: by their attribute.

@@ -30,11 +30,12 @@ static void reduction(SizeContext &C) {
       C.setShape(0, List);
     return;
   }
+  auto Reduced = axesIn(*Axes, int64_t(X->size()));
+  if (!Reduced)
+    return;
   DimList List;
-  for (size_t I = 0; I < X->size(); ++I) {
-    bool Reduced = is_contained(*Axes, int64_t(I)) ||
-                   is_contained(*Axes, int64_t(I) - int64_t(X->size()));
-    if (!Reduced)
+  for (unsigned I = 0; I < X->size(); ++I) {
+    if (!Reduced->test(I))
       List.push_back((*X)[I]);
     else if (Keep)
       List.push_back(C.One);
@@ -45,28 +46,29 @@ static void reduction(SizeContext &C) {
 static void argReduction(SizeContext &C) {
   Dims X = C.in(0);
   auto Axis = C.num(1);
-  if (!X || !Axis || X->empty())
+  auto At = X && Axis ? axisIn(*Axis, int64_t(X->size())) : std::nullopt;
+  if (!At)
     return;
   DimList List(X->begin(), X->end());
-  int64_t I = *Axis < 0 ? *Axis + int64_t(List.size()) : *Axis;
-  if (I < 0 || I >= int64_t(List.size()))
-    return;
-  List.erase(List.begin() + I);
+  List.erase(List.begin() + *At);
   C.setShape(0, List);
 }
 
 static void reverseSequence(SizeContext &C) {
   C.passShape(0, C.inRun(0));
   Dims X = C.in(0), Lengths = C.in(1);
-  auto Batch = static_cast<size_t>(C.intAttr("batch_dim").value_or(0));
-  if (!X || !Lengths || Lengths->size() != 1 || Batch >= X->size())
+  int64_t Number = C.intAttr("batch_dim").value_or(0);
+  auto At =
+      X && Number >= 0 ? axisIn(Number, int64_t(X->size())) : std::nullopt;
+  if (!At || !Lengths || Lengths->size() != 1)
     return;
+  DimId Rows = (*X)[*At];
   // In the input they are equal, whether it is known how many they are.
   if (C.options().Unpatched ||
-      (C.Table.hasSym((*X)[Batch]) && C.Table.hasSym(Lengths->front())))
-    C.same((*X)[Batch], Lengths->front());
+      (C.Table.hasSym(Rows) && C.Table.hasSym(Lengths->front())))
+    C.same(Rows, Lengths->front());
   else
-    C.sameRows((*X)[Batch], Lengths->front());
+    C.sameRows(Rows, Lengths->front());
 }
 
 } // namespace sizes
@@ -115,21 +117,18 @@ ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
     return C.varying("reduces axes that differ per replica");
   if (!X.isSharded())
     return X;
-  auto Axes = C.numbers(1);
-  int Rank = C.rank(0);
-  if (!Axes && X.Axis == 0 && types::keepsFirstAxis(C, C.N))
+  auto Listed = C.numbers(1);
+  if (!Listed && X.Axis == 0 && types::keepsFirstAxis(C, C.N))
     return X;
-  if (!Axes || Rank < 0)
+  auto Axes = Listed ? axesIn(*Listed, C.rank(0)) : std::nullopt;
+  if (!Axes || X.Axis >= Axes->size())
     return C.varying("reduces unknown axes");
-  bool Keep = C.flag("keep_dims");
-  int Before = 0;
-  for (int64_t A : *Axes) {
-    int Axis = static_cast<int>(A < 0 ? A + Rank : A);
-    if (Axis == X.Axis)
-      return Along(X);
-    Before += Axis < X.Axis;
+  if (Axes->test(X.Axis))
+    return Along(X);
+  if (!C.flag("keep_dims")) {
+    Axes->resize(X.Axis);
+    X.setAxis(int64_t(X.Axis) - int64_t(Axes->count()));
   }
-  X.Axis = static_cast<uint8_t>(X.Axis - (Keep ? 0 : Before));
   return X;
 }
 

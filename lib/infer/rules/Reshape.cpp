@@ -436,14 +436,13 @@ static void reshape(SizeContext &C) {
 
 static void expandDims(SizeContext &C) {
   Dims X = C.in(0);
-  auto Axis = C.num(1);
-  if (!X || !Axis)
+  auto Number = C.num(1);
+  auto Axis =
+      X && Number ? axisIn(*Number, int64_t(X->size()) + 1) : std::nullopt;
+  if (!Axis)
     return;
   DimList List(X->begin(), X->end());
-  int64_t I = *Axis < 0 ? *Axis + int64_t(List.size()) + 1 : *Axis;
-  if (I < 0 || I > int64_t(List.size()))
-    return;
-  List.insert(List.begin() + I, C.One);
+  List.insert(List.begin() + *Axis, C.One);
   C.setShape(0, List);
 }
 
@@ -457,14 +456,15 @@ static void squeeze(SizeContext &C) {
   Dims X = C.in(0);
   if (!X)
     return;
-  auto Axes = C.intListAttr("squeeze_dims");
+  auto Listed = C.intListAttr("squeeze_dims");
+  bool Named = Listed && !Listed->empty();
+  auto Axes = Named ? axesIn(*Listed, int64_t(X->size())) : std::nullopt;
+  if (Named && !Axes)
+    return;
   DimList List;
-  for (size_t I = 0; I < X->size(); ++I) {
-    bool Drop = C.Table.isOne((*X)[I]);
-    if (Axes && !Axes->empty())
-      Drop = is_contained(*Axes, int64_t(I)) ||
-             is_contained(*Axes, int64_t(I) - int64_t(X->size()));
-    else if (!C.Table.isKnown((*X)[I]) || mayBeOneRow(C, (*X)[I]))
+  for (unsigned I = 0; I < X->size(); ++I) {
+    bool Drop = Axes ? Axes->test(I) : C.Table.isOne((*X)[I]);
+    if (!Named && (!C.Table.isKnown((*X)[I]) || mayBeOneRow(C, (*X)[I])))
       return;
     if (!Drop)
       List.push_back((*X)[I]);
@@ -475,14 +475,11 @@ static void squeeze(SizeContext &C) {
 static void transpose(SizeContext &C) {
   Dims X = C.in(0);
   auto Perm = C.nums(1);
-  if (!X || !Perm || Perm->size() != X->size())
+  if (!X || !Perm || !isPermutation(*Perm, X->size()))
     return;
   DimList List;
-  for (int64_t P : *Perm) {
-    if (P < 0 || P >= int64_t(X->size()))
-      return;
+  for (int64_t P : *Perm)
     List.push_back((*X)[P]);
-  }
   C.setShape(0, List);
 }
 
@@ -537,8 +534,9 @@ static void transpose(SizeContext &C) {
       (*Perm)[0] != 1 || (*Perm)[1] != 0)
     return;
   int64_t Rows = C.plainNumber((*S)[0]), Columns = C.plainNumber((*S)[1]);
-  if (Rows <= 0 || Columns <= 0 || Columns > int64_t(X->size()) ||
-      Rows * Columns != int64_t(X->size()))
+  auto Size = static_cast<int64_t>(X->size());
+  if (Rows <= 0 || Columns <= 0 || Rows > Size || Columns > Size ||
+      Rows * Columns != Size)
     return;
   DimList List;
   for (int64_t Column = 0; Column < Columns; ++Column)
@@ -767,12 +765,9 @@ ReplicationType relayoutType(TypeContext &C) {
     return C.varying("reshapes the batch axis in an unknown way");
   if (C.isOp(op::Transpose) || C.isOp(op::ConjugateTranspose)) {
     auto Perm = C.numbers(1);
-    if (!Perm)
+    if (!Perm || !isPermutation(*Perm, In->size()))
       return C.varying("permutes axes in an unknown order");
-    for (size_t I = 0; I < Perm->size(); ++I)
-      if ((*Perm)[I] == X.Axis)
-        return Moved(static_cast<int>(I));
-    return C.varying("permutes axes in an unknown order");
+    return Moved(static_cast<int>(find(*Perm, X.Axis) - Perm->begin()));
   }
   int Axis = C.D.batchAxis(C.out());
   // A row of those that are joined that becomes several, or a part of one, is
@@ -840,7 +835,7 @@ static bool relayoutIndices(TypeContext &C) {
       !C.isOp(op::Reshape) || !C.operand(1).isTrue())
     return false;
   auto Shape = C.numbers(1);
-  if (!Shape || (*Shape)[0] != -1 ||
+  if (!Shape || Shape->empty() || (*Shape)[0] != -1 ||
       !(Shape->size() == 1 || (Shape->size() == 2 && (*Shape)[1] == 1)))
     return false;
   C.setAll(First, First.Indices);

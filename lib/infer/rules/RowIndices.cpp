@@ -252,25 +252,24 @@ bool gatherIndices(TypeContext &C) {
   if (Index.Indices != LocalIndices::RowNumbers ||
       !(Table.isSharded() || OfIndices))
     return gatherDistinct(C);
-  int64_t Axis = 0;
+  std::optional<unsigned> Axis = 0;
   if (C.isOp(op::GatherV2)) {
     auto V = C.numbers(2);
-    int Rank = C.rank(0);
-    if (!V || V->size() != 1 || !C.operand(2).isTrue() || Rank < 0 ||
+    Axis = V && V->size() == 1 ? axisIn((*V)[0], C.rank(0)) : std::nullopt;
+    if (!Axis || !C.operand(2).isTrue() ||
         C.intAttr("batch_dims").value_or(0) != 0)
       return false;
-    Axis = (*V)[0] < 0 ? (*V)[0] + Rank : (*V)[0];
   }
   // Some of the indices of a replica's rows.
   if (OfIndices) {
-    if (Axis != 0 || Table.Axis != 0 || Index.Axis != 0 || C.rank(1) != 1 ||
+    if (*Axis != 0 || Table.Axis != 0 || Index.Axis != 0 || C.rank(1) != 1 ||
         !Index.isRowNumbers() ||
         !numbersRows(C, Index, C.sizeOf(C.input(0), 0)))
       return false;
     C.setAll(Table, Table.Indices);
     return true;
   }
-  return isRows(Table, static_cast<int>(Axis), Index.Order) &&
+  return isRows(Table, static_cast<int>(*Axis), Index.Order) &&
          useNumbers(
              C, Index, C.input(0), Table.Axis,
              inOrder(ReplicationType::sharded(Table.Axis + Index.Axis, Table.K),

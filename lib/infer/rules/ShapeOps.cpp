@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
 
 #include "lib/infer/graph/PartedRows.h"
 
@@ -106,12 +107,18 @@ static void broadcastGradientArgs(SizeContext &C) {
 
 /// Where each part begins in a concatenation along one axis.
 static void concatOffset(SizeContext &C) {
-  auto Axis = C.num(0);
+  auto Number = C.num(0);
+  Dims Of = C.numData() > 1 ? C.val(1) : Dims();
+  auto Axis =
+      Number && Of ? axisIn(*Number, int64_t(Of->size())) : std::nullopt;
   // Where one of them is not known, the op may fail.
-  if (!Axis || any_of(seq(1u, C.numData()), [&](unsigned I) {
-        Dims S = C.val(I);
-        return !S || *Axis < 0 || *Axis >= int64_t(S->size());
-      }))
+  if (!Axis || *Number < 0 ||
+      any_of(
+          seq(1u, C.numData()),
+          [&](unsigned I) {
+            Dims S = C.val(I);
+            return !S || *Axis >= S->size();
+          }))
     return;
   DimId Sum = C.number(0, 0);
   for (unsigned I = 1; I < C.numData(); ++I) {
@@ -119,7 +126,7 @@ static void concatOffset(SizeContext &C) {
     // The op checks that the other sizes are the same.
     if (Dims First = C.val(1); First && First->size() == S->size())
       for (size_t D = 0; D < S->size(); ++D)
-        if (int64_t(D) != *Axis)
+        if (D != *Axis)
           C.same((*First)[D], (*S)[D]);
     DimList List(S->size(), C.number(1, 0));
     List[*Axis] = Sum;
@@ -133,7 +140,7 @@ static void concatOffset(SizeContext &C) {
 static void range(SizeContext &C) {
   auto Start = C.num(0), Delta = C.num(2);
   Dims Limit = C.val(1);
-  if (!Start || !Delta || !Limit || *Delta == 0) {
+  if (!Start || !Delta || !Limit || Limit->size() != 1 || *Delta == 0) {
     C.setShape(0, C.slot(0));
     return;
   }
@@ -144,10 +151,12 @@ static void range(SizeContext &C) {
   if (!Stop)
     return;
   DimList List;
-  for (int64_t V = *Start; *Delta > 0 ? V < *Stop : V > *Stop; V += *Delta) {
-    if (List.size() == 64)
+  for (int64_t V = *Start; *Delta > 0 ? V < *Stop : V > *Stop;) {
+    if (List.size() == C.MaxElements)
       return;
     List.push_back(C.number(1 + List.size(), V));
+    if (AddOverflow(V, *Delta, V))
+      break;
   }
   if (*Start != 0 || *Delta != 1)
     C.setShape(0, C.number(0, int64_t(List.size())));

@@ -11,6 +11,8 @@
 #include "lib/infer/graph/SparseRows.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/CheckedArithmetic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 
@@ -48,17 +50,14 @@ static std::optional<Slice> sliceOf(SizeContext &C) {
 
 static void unpack(SizeContext &C) {
   Dims X = C.in(0);
-  int64_t Axis = C.intAttr("axis").value_or(0);
-  if (!X || X->empty())
-    return;
-  if (Axis < 0)
-    Axis += int64_t(X->size());
-  if (Axis < 0 || Axis >= int64_t(X->size()))
+  auto Axis = X ? axisIn(C.intAttr("axis").value_or(0), int64_t(X->size()))
+                : std::nullopt;
+  if (!Axis)
     return;
   DimList List(X->begin(), X->end());
-  C.require(C.fits(List[Axis], C.numOutputs()), List[Axis],
+  C.require(C.fits(List[*Axis], C.numOutputs()), List[*Axis],
             "unstacks the rows of the whole batch");
-  List.erase(List.begin() + Axis);
+  List.erase(List.begin() + *Axis);
   for (unsigned Port = 0; Port < C.numOutputs(); ++Port)
     C.setShape(Port, List);
 }
@@ -82,11 +81,10 @@ static void split(SizeContext &C) {
   bool Uneven = C.isOp(op::SplitV);
   Dims X = C.in(Uneven ? 0 : 1);
   auto Axis = C.num(Uneven ? 2 : 0);
-  if (!X || !Axis || X->empty())
+  auto Along = X && Axis ? axisIn(*Axis, int64_t(X->size())) : std::nullopt;
+  if (!Along || C.numOutputs() == 0)
     return;
-  int64_t At = *Axis < 0 ? *Axis + int64_t(X->size()) : *Axis;
-  if (At < 0 || At >= int64_t(X->size()))
-    return;
+  unsigned At = *Along;
   DimList List(X->begin(), X->end());
   // A copy: what is set below is in the same pool.
   std::optional<DimList> Sizes;
@@ -102,16 +100,17 @@ static void split(SizeContext &C) {
   int64_t Rest = C.plainNumber(Whole);
   for (DimId Size : Sizes ? ArrayRef(*Sizes) : ArrayRef<DimId>()) {
     int64_t Known = C.plainNumber(Size);
-    if (Rest == UnknownSize || Known == UnknownSize)
+    if (Rest == UnknownSize || Known == UnknownSize ||
+        (Known != -1 && SubOverflow(Rest, Known, Rest)))
       Rest = UnknownSize;
-    else if (Known != -1)
-      Rest -= Known;
   }
   if (auto Ends = Uneven ? C.nums(1) : std::nullopt) {
     int64_t Sum = 0;
-    for (int64_t Size : *Ends)
-      Sum += Size < 0 ? 0 : Size;
-    C.require(is_contained(*Ends, -1) || C.fits(Whole, Sum), Whole, Parts);
+    bool Fits = all_of(*Ends, [&](int64_t Size) {
+      return Size < 0 || !AddOverflow(Sum, Size, Sum);
+    });
+    C.require(is_contained(*Ends, -1) || (Fits && C.fits(Whole, Sum)), Whole,
+              Parts);
   }
   for (unsigned Port = 0; Port < C.numOutputs(); ++Port) {
     if (Uneven && Sizes && Port < Sizes->size() &&
@@ -150,13 +149,14 @@ static std::optional<DimId> restOf(SizeContext &C, unsigned Slot, DimId Whole,
 static void slice(SizeContext &C) {
   Dims X = C.in(0), Size = C.val(2), From = C.val(1);
   auto Begin = C.nums(1);
-  if (!X || !Size || Size->size() != X->size())
+  if (!X || !Size || Size->size() != X->size() ||
+      (Begin && Begin->size() != X->size()))
     return;
   // An axis of which as many elements are taken as it has, from the first on,
   // is taken whole, whatever the number is that says so; so is the rest of it.
   for (size_t I = 0; I < X->size(); ++I) {
     int64_t Number = C.Table.number((*Size)[I]);
-    if (Begin && I < Begin->size() && (*Begin)[I] == 0 && Number > 0 &&
+    if (Begin && (*Begin)[I] == 0 && Number > 0 &&
         Number == C.Table.number((*X)[I]))
       C.same((*Size)[I], (*X)[I]);
     else if (auto Rest = Number > 0 && From && I < From->size()
@@ -171,7 +171,8 @@ static void slice(SizeContext &C) {
     if (ToEnd && Begin && (*Begin)[I] == 0)
       List.push_back((*X)[I]);
     else if (int64_t All = C.plainNumber((*X)[I]);
-             ToEnd && Begin && All != UnknownSize && (*Begin)[I] <= All)
+             ToEnd && Begin && All != UnknownSize && (*Begin)[I] >= 0 &&
+             (*Begin)[I] <= All)
       List.push_back(C.number(64 + I, All - (*Begin)[I]));
     else if (ToEnd && Begin)
       List.push_back(C.slotFrom(I, (*X)[I]));
@@ -229,14 +230,25 @@ static void pad(SizeContext &C) {
             Number = C.plainNumber(Size);
     if (First == 0 && Last == 0)
       List.push_back(Size);
-    else if (First != UnknownSize && Last != UnknownSize &&
-             Number != UnknownSize)
-      List.push_back(
-          C.number(I, Takes ? Number - First - Last : Number + First + Last));
+    else if (auto Padded =
+                 Takes ? checkedSub(Number, First) : checkedAdd(Number, First);
+             First != UnknownSize && Last != UnknownSize &&
+             Number != UnknownSize && Padded &&
+             (Padded = Takes ? checkedSub(*Padded, Last)
+                             : checkedAdd(*Padded, Last)))
+      List.push_back(C.number(I, *Padded));
     else
       List.push_back(C.slotFrom(I, {Size, Before, After}));
   }
   C.setShape(0, List);
+}
+
+/// The place \p Number of \p Size elements, counted from their end where it is
+/// negative: the first or the last of the places where it is none of them.
+static int64_t placeIn(int64_t Number, int64_t Size) {
+  if (Number < 0)
+    Number = Number < -Size ? 0 : Number + Size;
+  return std::min(Number, Size);
 }
 
 /// StridedSliceGrad takes a tensor of the shape that the slice has.
@@ -304,13 +316,10 @@ static void stridedSlice(SizeContext &C) {
       List.push_back(C.slotFrom(I, {Old, Open ? Old : End}));
       continue;
     }
-    if (From < 0)
-      From += Size;
-    if (To < 0)
-      To += Size;
-    To = std::min(To, Size);
-    int64_t Length =
-        To > From ? (To - From + S->Stride[I] - 1) / S->Stride[I] : 0;
+    From = placeIn(From, Size);
+    To = placeIn(To, Size);
+    // (The stride may be any number.)
+    int64_t Length = To > From ? (To - From - 1) / S->Stride[I] + 1 : 0;
     List.push_back(C.number(I, Length));
   }
   while (Axis < Whole.size())
@@ -340,8 +349,8 @@ static void slice(SizeContext &C) {
   auto Begin = C.num(1), Size = C.num(2);
   if (!Begin || !Size || *Begin < 0 || *Begin > int64_t(X->size()))
     return;
-  size_t Count = *Size < 0 ? X->size() - *Begin : static_cast<size_t>(*Size);
-  if (*Begin + Count <= X->size())
+  int64_t Rest = int64_t(X->size()) - *Begin, Count = *Size < 0 ? Rest : *Size;
+  if (Count <= Rest)
     C.setValue(0, X->slice(*Begin, Count));
 }
 
@@ -359,13 +368,10 @@ static void stridedSlice(SizeContext &C) {
   int64_t From = S->BeginMask & 1 ? 0 : S->Begin[0], To = ToEnd ? Size : End;
   if (From == UnknownSize)
     return;
-  if (From < 0)
-    From += Size;
-  if (To < 0)
-    To += Size;
-  To = std::min(To, Size);
-  if (From < 0 || From > Size)
+  To = sizes::placeIn(To, Size);
+  if (From < -Size || From > Size)
     return;
+  From = sizes::placeIn(From, Size);
   if (!(S->Shrink & 1))
     C.setValue(0, X->slice(From, std::max<int64_t>(0, To - From)));
   else if (From < Size)
@@ -420,9 +426,9 @@ bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
     return stridedAxis(C, Out, C.out()) == In;
   if (!C.isOp(op::Unpack))
     return In == Out;
-  int64_t Axis = C.intAttr("axis").value_or(0);
-  Axis += Axis < 0 ? C.rank(I) : 0;
-  return Axis != In && Out == In - (In > Axis);
+  auto Axis = axisIn(C.intAttr("axis").value_or(0), C.rank(I));
+  int At = Axis ? static_cast<int>(*Axis) : In;
+  return At != In && Out == In - (In > At);
 }
 
 /// Split or Slice that takes one of the parts that \p X, operand \p I, is made
@@ -438,9 +444,8 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
   ReplicationType Own = X;
   if (C.isOp(op::Split) || C.isOp(op::SplitV)) {
     auto Axis = C.numbers(C.isOp(op::Split) ? 0 : 2);
-    int Rank = C.rank(I);
     if (!Axis || Axis->size() != 1 || C.numResults() != Parts.size() ||
-        ((*Axis)[0] < 0 ? (*Axis)[0] + Rank : (*Axis)[0]) != X.Axis)
+        axisIn((*Axis)[0], C.rank(I)) != unsigned(X.Axis))
       return None;
     for (unsigned Port = 0; Port < Parts.size(); ++Port)
       if (C.sizeOf(C.out(Port), X.Axis) != Parts[Port].Rows ||
@@ -532,13 +537,13 @@ ReplicationType partType(TypeContext &C) {
   for (unsigned Port = 0; Port < C.numResults(); ++Port) {
     auto Out = C.D.shape(C.out(Port));
     int Axis = C.D.batchAxis(C.out(Port));
-    if (!In || !Out || Axis < 0 ||
+    if (!In || !Out || Axis < 0 || X.Axis >= In->size() ||
         C.D.table().find((*Out)[Axis]) != C.D.table().find((*In)[X.Axis]) ||
         !isAxisOf(C, I, X.Axis, Axis))
       return C.varying("takes a slice of the batch axis");
     if (BySize && C.localAxis(C.out(Port)) != Axis)
       return C.varying("takes a slice of a per-replica size");
-    Result.Axis = static_cast<uint8_t>(Axis);
+    Result.setAxis(Axis);
   }
   return Result;
 }
@@ -554,14 +559,11 @@ ReplicationType alongAxesType(TypeContext &C, bool Linear) {
           "operates along axes, or by shifts, that differ per replica");
   if (!X.isSharded())
     return X;
-  auto Axes = C.numbers(C.numData() - 1);
-  int Rank = C.rank(0);
-  if (!Axes || Rank < 0)
+  auto Listed = C.numbers(C.numData() - 1);
+  auto Axes = Listed ? axesIn(*Listed, C.rank(0)) : std::nullopt;
+  if (!Axes || X.Axis >= Axes->size())
     return C.varying("operates along unknown axes");
-  for (int64_t A : *Axes)
-    if ((A < 0 ? A + Rank : A) == X.Axis)
-      return C.varying("operates along the batch axis");
-  return X;
+  return Axes->test(X.Axis) ? C.varying("operates along the batch axis") : X;
 }
 
 ReplicationType reverseSequenceType(TypeContext &C) {

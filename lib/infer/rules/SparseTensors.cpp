@@ -95,11 +95,10 @@ bool entryProducts(TypeContext &C) {
 /// Along other axes than that of the entries.
 bool entrySums(TypeContext &C) {
   ReplicationType X = C.operand(0);
-  auto Axes = C.numbers(1);
-  int Rank = C.rank(0);
+  auto Listed = C.numbers(1);
+  auto Axes = Listed ? axesIn(*Listed, C.rank(0)) : std::nullopt;
   if (X.Indices != LocalIndices::EntryValues || !C.operand(1).isTrue() ||
-      !Axes || Rank < 0 ||
-      any_of(*Axes, [&](int64_t Axis) { return Axis == 0 || Axis == -Rank; }))
+      !Axes || Axes->empty() || Axes->test(0))
     return false;
   C.setAll(X, LocalIndices::EntryValues);
   return true;
@@ -112,15 +111,14 @@ bool entryAxes(TypeContext &C) {
   if (X.Indices != LocalIndices::EntryValues || Rank < 0)
     return false;
   bool Expands = C.isOp(op::ExpandDims) && C.operand(1).isTrue();
-  std::optional<SmallVector<int64_t, 4>> Axes;
+  std::optional<SmallVector<int64_t, 4>> Listed;
   if (Expands)
-    Axes = C.numbers(1);
-  else if (auto Listed = C.intListAttr("squeeze_dims");
-           C.isOp(op::Squeeze) && Listed && !Listed->empty())
-    Axes.emplace(Listed->begin(), Listed->end());
-  if (!Axes || any_of(*Axes, [&](int64_t Axis) {
-        return Axis == 0 || Axis == -(Rank + (Expands ? 1 : 0));
-      }))
+    Listed = C.numbers(1);
+  else if (auto Named = C.intListAttr("squeeze_dims");
+           C.isOp(op::Squeeze) && Named && !Named->empty())
+    Listed.emplace(Named->begin(), Named->end());
+  auto Axes = Listed ? axesIn(*Listed, Rank + Expands) : std::nullopt;
+  if (!Axes || Axes->empty() || Axes->test(0))
     return false;
   C.setAll(X, LocalIndices::EntryValues);
   return true;

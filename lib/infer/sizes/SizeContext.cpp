@@ -246,6 +246,9 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
 
 DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
   DimId D = bareSlot(Slot);
+  // The one number that stands for none is the same on all replicas, too.
+  if (Was == UnknownSize)
+    Table.markSame(D);
   assignNumber(D, Was);
   if (Was != Now && Now > 0 && !Table.hasSym(D) &&
       Was % A.Options.Replicas == 0 && Was / A.Options.Replicas == Now)

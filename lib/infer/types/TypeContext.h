@@ -94,11 +94,21 @@ public:
   /// Gives a result its type; \p Mark is what it has of local indices.
   void set(unsigned Port, ReplicationType Type,
            LocalIndices Mark = LocalIndices::None) {
-    if (Port < numResults())
-      T.Types[D.outputIndex(out(Port))] = asResult(Type, Mark);
+    if (Port >= numResults())
+      return;
+    Type = asResult(Type, Mark);
+    if (!hasAxisOf(Port, Type))
+      Type = asResult(varying("has its rows along an axis that it has not"),
+                      LocalIndices::None);
+    T.Types[D.outputIndex(out(Port))] = Type;
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE void
   setAll(ReplicationType Type, LocalIndices Mark = LocalIndices::None) {
+    if (Type.isSharded() || Type.Axis != 0) {
+      for (unsigned Port = 0; Port < numResults(); ++Port)
+        set(Port, Type, Mark);
+      return;
+    }
     std::fill_n(T.Types.begin() + D.outputIndex(out()), numResults(),
                 asResult(Type, Mark));
   }
@@ -199,6 +209,14 @@ protected:
     if (node().Count == Copies::Once)
       return mergedOperand(input(I), Type);
     return Type.Whole ? ofWhole(input(I), Type) : Type;
+  }
+  /// Whether result \p Port, as far as its rank is known, has the axis along
+  /// which \p Type has rows.
+  bool hasAxisOf(unsigned Port, const ReplicationType &Type) const {
+    if (!Type.isSharded() && Type.Axis == 0)
+      return true;
+    int Rank = rank(out(Port));
+    return Type.isAxisKnown() && (Rank < 0 || Type.Axis < Rank);
   }
   /// A tensor that chooses for \p Predicate and that replicas may disagree on.
   std::optional<Endpoint> localTensor(uint32_t Predicate) const;

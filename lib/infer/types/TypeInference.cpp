@@ -421,7 +421,7 @@ void TypeInference::inferOrdered() {
     // A row that becomes several, or a part of one, is in no order known.
     if (Op.Is & trait::RegroupsRows) {
       auto In = shape(0), Out = D.shape(out(Port));
-      uint8_t Axis = operand(0).Axis;
+      unsigned Axis = operand(0).Axis;
       if (!In || !Out ||
           D.table().find((*In)[Axis]) != D.table().find((*Out)[Type.Axis])) {
         if (Joined)

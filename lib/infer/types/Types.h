@@ -17,6 +17,7 @@
 #ifndef GRAFT_LIB_INFER_TYPES_TYPES_H
 #define GRAFT_LIB_INFER_TYPES_TYPES_H
 
+#include "lib/graph/Axis.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/ops/Ops.h"
@@ -149,7 +150,7 @@ struct ReplicationType {
   static ReplicationType sharded(int Axis, int K = 0) {
     ReplicationType T = replicated(K);
     T.L = Layout::Sharded;
-    T.Axis = static_cast<uint8_t>(Axis);
+    T.setAxis(Axis);
     return T;
   }
   static ReplicationType partial(int K, Combine Op = Combine::Sum) {
@@ -175,6 +176,13 @@ struct ReplicationType {
   }
   bool isPowerKnown() const { return K >= -MaxPower && K <= MaxPower; }
   static constexpr int MaxPower = 100;
+  /// An axis that no tensor has stays so: the value is Varying then.
+  void setAxis(int64_t Number) {
+    Axis =
+        Number >= 0 && Number < MaxRank ? static_cast<uint8_t>(Number) : NoAxis;
+  }
+  bool isAxisKnown() const { return Axis != NoAxis; }
+  static constexpr uint8_t NoAxis = UINT8_MAX;
   /// The true value and nothing else to say of it: most of a graph.
   bool isPlain() const { return isTrue() && !Zero && !Whole && Assumes == 0; }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
