@@ -220,7 +220,7 @@ bool Run::explain() {
       Explained += explainType(G, Facts, N);
       continue;
     }
-    bool Any = false;
+    std::vector<NodeId> Found;
     std::vector<std::string> Names;
     Glob Like(Name);
     for (NodeId N = 0; N < G.size(); ++N) {
@@ -228,13 +228,13 @@ bool Run::explain() {
         continue;
       Names.push_back(originName(G, N).str());
       if (G.node(N).Kind == Inserted::No && Glob::is(Name) &&
-          Like.matches(Names.back())) {
-        Explained += explainType(G, Facts, N);
-        Any = true;
-      }
+          Like.matches(Names.back()))
+        Found.push_back(N);
     }
-    if (Any)
+    if (!Found.empty()) {
+      Explained += explainTypes(G, Facts, Found);
       continue;
+    }
     Diags.error("", "--explain: the graph has no node '" + Name + "'" +
                         didYouMean(Name, Names, "; give the name of one"));
     Good = false;

@@ -146,9 +146,15 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
     Sink.write(*Picture);
     return Error::success();
   };
-  // One file says nothing without the others.
+  // One file says nothing without the others. What was checked is written.
+  std::vector<std::string> Texts;
+  auto Give = [&](unsigned Worker, ByteSink &Sink) -> Error {
+    if (Texts.empty())
+      return Write(Worker, Sink);
+    Sink.write(Texts[Worker]);
+    return Error::success();
+  };
   if (Verify) {
-    std::vector<std::string> Texts;
     for (unsigned I = 0; I < S.Tasks.size(); ++I) {
       StringSink Text;
       if (Error E = Write(I, Text))
@@ -160,12 +166,12 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
   }
   if (Output == "-" || Options.Format == OutputFormat::None)
     return writeFile(Output, Options, [&](ByteSink &Sink) {
-      return Write(Workers.front(), Sink);
+      return Give(Workers.front(), Sink);
     });
   return writeFiles(Paths, Options,
                     [&](function_ref<ByteSink &()> Next) -> Error {
                       for (unsigned Worker : Workers)
-                        if (Error E = Write(Worker, Next()))
+                        if (Error E = Give(Worker, Next()))
                           return E;
                       return Error::success();
                     });

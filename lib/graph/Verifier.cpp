@@ -593,8 +593,10 @@ StringRef primaryName(StringRef Name, StringRef Word) {
 
 void verifyCopy(const Graph &G, NodeId Copy, NodeId Initializer,
                 DiagnosticEngine &Diags) {
+  // (An assignment has few users, an initializer of many copies many inputs.)
   for (NodeId A : assignsOf(G, Copy))
-    if (is_contained(G.controlInputs(Initializer), Endpoint{A, ControlPort}))
+    if (G.anyUse(A,
+                 [&](Use U) { return U.User == Initializer && !G.isData(U); }))
       return;
   Diags.error(G.name(Copy),
               ("is never initialized: no node that assigns it is a control "

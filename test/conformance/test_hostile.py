@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs that nobody would write: time and memory follow their size.
+"""Graphs and options that nobody would write: time and memory follow their size.
 
 Each shape is made at a size and at four times the size. What grows with the square takes sixteen times as long.
 """
+
+import os
 
 import harness
 import pytest
@@ -142,17 +144,64 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
-def test_follows_the_size(shape, tmp_path):
+def follows(size, arguments):
+    """Runs graft with what `arguments` makes of a size and of four times the size."""
     seconds, memory = {}, {}
-    for size in (SHAPES[shape], 4 * SHAPES[shape]):
-        path = str(tmp_path / f"{size}.meta")
-        with open(path, "wb") as file:
-            file.write(shape(size).SerializeToString())
-        arguments = [path, "-o", str(tmp_path / "out.meta"), "--replicas=2", "--device-type=CPU"]
-        costs = [harness.cost(arguments) for _ in range(3)]
-        seconds[size], memory[size] = min(c[0] for c in costs), min(c[1] for c in costs)
+    for each in (size, 4 * size):
+        given = arguments(each)
+        costs = [harness.cost(given) for _ in range(3)]
+        seconds[each], memory[each] = min(c[0] for c in costs), min(c[1] for c in costs)
     small, large = seconds.values()
     assert large <= 8 * small + 0.2, f"{seconds} s"
     small, large = memory.values()
     assert large <= 6 * small, f"{memory} KiB"
+
+
+def write(path, message):
+    with open(path, "wb") as file:
+        file.write(message.SerializeToString())
+    return str(path)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_follows_the_size(shape, tmp_path):
+    def arguments(size):
+        path = write(tmp_path / f"{size}.meta", shape(size))
+        return [path, "-o", str(tmp_path / "out.meta"), "--replicas=2", "--device-type=CPU"]
+
+    follows(SHAPES[shape], arguments)
+
+
+# --- Options. ---
+
+LINE = os.path.join(harness.ROOT, "docs", "examples", "line.pbtxt")
+
+
+def test_replicas(tmp_path):
+    """Copies are compared with each other, and the certificate reads all of them."""
+    follows(16384, lambda size: [LINE, "-o", str(tmp_path / "out.pb"), f"--replicas={size}", "--device-type=CPU", "--verify-output"])
+
+
+def test_machines(tmp_path):
+    """Of a resource file."""
+
+    def arguments(size):
+        path = tmp_path / f"{size}.yml"
+        machine = "  - address: h{}\n    cpus: [0]\n    network_bandwidth: 1\n"
+        path.write_text("nodes:\n" + machine.format(0) + "    chief: true\n" + "".join(map(machine.format, range(1, size))))
+        return [LINE, "-o", str(tmp_path / "out.pb"), f"--resources={path}"]
+
+    follows(15000, arguments)
+
+
+def test_explanations_of_all_nodes(tmp_path):
+    """Of a chain, each node of which follows from all before it."""
+
+    def arguments(size):
+        m, at = Maker(), "h"
+        for i in range(size):
+            at = m.op(f"t{i}", "Tanh", at, T=FLOAT)
+        path = write(tmp_path / f"{size}.meta", m.ends(at))
+        return [path, "--emit=none", "--replicas=2", "--device-type=CPU", "--explain=*"]
+
+    follows(5000, arguments)

@@ -14,6 +14,7 @@
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <map>
 
@@ -35,7 +36,7 @@ public:
 private:
   void error(NodeId N, const Twine &Message) {
     if (++Errors <= 12)
-      Diags.error(L.name(N), Message.str());
+      Diags.error(N == NoNode ? StringRef() : L.name(N), Message.str());
   }
   void compareAttrs(const CopyGroup &Gr);
   void compareSeeds(const CopyGroup &Gr);
@@ -101,14 +102,19 @@ void CopyChecker::compareSeeds(const CopyGroup &Gr) {
     return;
   bool Differ = isRandomOp(L.opName(M)) &&
                 (L.intAttr(M, "seed") != 0 || L.intAttr(M, "seed2") != 0);
-  for (size_t R = 0; R < Gr.Copies.size(); ++R)
-    for (size_t S = R + 1; S < Gr.Copies.size(); ++S) {
-      NodeId A = Gr.Copies[R], B = Gr.Copies[S];
-      if (A != NoNode && B != NoNode &&
-          (L.intAttr(A, "seed2") == L.intAttr(B, "seed2")) == Differ)
-        error(A, Differ ? "draws the same numbers as '" + L.name(B) + "'"
-                        : "has a different seed than '" + L.name(B) + "'");
-    }
+  // By seed: the first copy that has it.
+  std::map<std::optional<int64_t>, NodeId> First;
+  NodeId Any = NoNode;
+  for (NodeId Copy : Gr.Copies) {
+    if (Copy == NoNode)
+      continue;
+    auto [It, New] = First.try_emplace(L.intAttr(Copy, "seed2"), Copy);
+    if (Differ && !New)
+      error(It->second, "draws the same numbers as '" + L.name(Copy) + "'");
+    else if (!Differ && New && Any != NoNode)
+      error(Any, "has a different seed than '" + L.name(Copy) + "'");
+    Any = Any == NoNode ? Copy : Any;
+  }
 }
 
 /// What uses a variable or an accumulator in place that exists once runs where
@@ -171,12 +177,10 @@ void CopyChecker::checkDevices() {
         error(Gr.Copies[R], "is not on the device of its replica");
     }
   }
-  for (size_t R = 1; R < Device.size(); ++R)
-    for (size_t S = 0; S < R; ++S)
-      if (!Device[R].empty() && Device[R] == Device[S]) {
-        ++Errors;
-        Diags.error("", "two replicas are on " + Device[R]);
-      }
+  StringSet<> Known;
+  for (const std::string &Of : Device)
+    if (!Of.empty() && !Known.insert(Of).second)
+      error(NoNode, "two replicas are on " + Of);
 }
 
 /// Whether the input has node and other on the devices that they are on now.

@@ -84,6 +84,8 @@ private:
   /// By name: the messages of a run of it, and what it runs in each file.
   std::map<std::string, std::set<std::string>> MessagesOf;
   std::map<std::string, std::vector<std::vector<bool>>> RunsOf;
+  /// By what sends a message: what takes it.
+  std::map<Place, SmallVector<Place, 1>> TakenBy;
   std::map<Place, std::set<Place>> After; ///< See comesAfter().
   std::set<Place> AfterWrites;            ///< What waits for any write.
 };
@@ -453,14 +455,8 @@ WorkersChecker::after(std::vector<Place> Work) const {
       continue;
     Files[F].G.forEachUse(N,
                           [&, F = F](Use U) { Work.push_back({F, U.User}); });
-    if (!Files[F].is(N, Role::Put))
-      continue;
-    for (unsigned To = 0; To < Files.size(); ++To)
-      for (const auto &M : Files[To].Gets) {
-        unsigned From = 0;
-        if (Join.sender(M, From).Node == N && From == F)
-          Work.push_back({To, M.Node});
-      }
+    if (auto It = TakenBy.find({F, N}); It != TakenBy.end())
+      append_range(Work, It->second);
   }
   return Seen;
 }
@@ -742,6 +738,12 @@ bool WorkersChecker::checkLocalInit() {
 }
 
 bool WorkersChecker::run() {
+  for (unsigned To = 0; To < Files.size(); ++To)
+    for (const auto &M : Files[To].Gets) {
+      unsigned From = 0;
+      NodeId Put = Join.sender(M, From).Node;
+      TakenBy[{From, Put}].push_back({To, M.Node});
+    }
   bool Good = checkCircles();
   for (unsigned F = 0; F < Files.size(); ++F)
     Good &= checkWire(Join, Files, F);

@@ -36,6 +36,10 @@ public:
 
   /// The line of \p N.
   std::string line(NodeId N) const;
+  /// Adds the lines of \p N and of what it follows from to \p Out, see
+  /// explainType(). Returns how many nodes were found: without \p CountsRest
+  /// one more than \p MaxLines stands for all that are more.
+  size_t chain(NodeId N, unsigned MaxLines, bool CountsRest, std::string &Out);
   /// Whether input \p E bears on the type of its user.
   bool matters(Endpoint E) const {
     return !Facts.Types.type(E).isTrue() || G.node(E.Node).Kind != Inserted::No;
@@ -46,10 +50,18 @@ public:
 private:
   std::string types(NodeId N) const;
   std::string because(NodeId N) const;
+  const std::string &lineOnce(NodeId N) {
+    std::string &Line = Lines[N];
+    if (Line.empty())
+      Line = line(N);
+    return Line;
+  }
 
   const Graph &G;
   const ProgramFacts &Facts;
   DenseMap<NodeId, uint8_t> Assumed; ///< Bits, where there are any.
+  /// Those that were asked for: many chains have a node.
+  DenseMap<NodeId, std::string> Lines;
 };
 
 /// The type of output 0, and those of others that are not the same.
@@ -117,6 +129,26 @@ std::string Explainer::line(NodeId N) const {
   return Out + "\n";
 }
 
+size_t Explainer::chain(NodeId N, unsigned MaxLines, bool CountsRest,
+                        std::string &Out) {
+  DenseSet<NodeId> Seen = {N};
+  std::vector<NodeId> Queue = {N};
+  for (size_t I = 0; I < Queue.size() && (CountsRest || I < MaxLines); ++I) {
+    NodeId At = Queue[I];
+    if (I < MaxLines)
+      Out += lineOnce(At);
+    if (isEnd(At))
+      continue;
+    for (Endpoint In : G.dataInputs(At)) {
+      if (!CountsRest && Queue.size() > MaxLines)
+        break;
+      if (matters(In) && Seen.insert(In.Node).second)
+        Queue.push_back(In.Node);
+    }
+  }
+  return Queue.size();
+}
+
 } // namespace
 
 NodeId findOrigin(const Graph &G, StringRef Name) {
@@ -133,23 +165,24 @@ NodeId findOrigin(const Graph &G, StringRef Name) {
 
 std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
                         unsigned MaxLines, bool CountsRest) {
-  Explainer E(G, Facts);
-  DenseSet<NodeId> Seen = {N};
-  std::vector<NodeId> Queue = {N};
   std::string Out;
-  for (size_t I = 0; I < Queue.size() && (CountsRest || I < MaxLines); ++I) {
-    NodeId At = Queue[I];
-    if (I < MaxLines)
-      Out += E.line(At);
-    if (E.isEnd(At))
-      continue;
-    for (Endpoint In : G.dataInputs(At))
-      if (E.matters(In) && Seen.insert(In.Node).second)
-        Queue.push_back(In.Node);
-  }
-  if (CountsRest && Queue.size() > MaxLines)
-    Out += "and " + std::to_string(Queue.size() - MaxLines) +
+  size_t Found = Explainer(G, Facts).chain(N, MaxLines, CountsRest, Out);
+  if (CountsRest && Found > MaxLines)
+    Out += "and " + std::to_string(Found - MaxLines) +
            " more nodes: explain one of those above to see them\n";
+  return Out;
+}
+
+std::string explainTypes(const Graph &G, const ProgramFacts &Facts,
+                         ArrayRef<NodeId> Nodes) {
+  constexpr unsigned MaxLines = 20;
+  if (Nodes.size() == 1)
+    return explainType(G, Facts, Nodes.front(), MaxLines);
+  Explainer E(G, Facts);
+  std::string Out;
+  for (NodeId N : Nodes)
+    if (E.chain(N, MaxLines, /*CountsRest=*/false, Out) > MaxLines)
+      Out += "and more nodes: explain one of those above to see them\n";
   return Out;
 }
 

@@ -28,6 +28,12 @@ NodeId findOrigin(const Graph &G, llvm::StringRef Name);
 std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
                         unsigned MaxLines = 20, bool CountsRest = true);
 
+/// The same of each of \p Nodes, one after the other. Of several it is said
+/// that there are more lines, and not how many: nothing is walked more than
+/// once for each line.
+std::string explainTypes(const Graph &G, const ProgramFacts &Facts,
+                         llvm::ArrayRef<NodeId> Nodes);
+
 /// Calls \p Do with each node of \p Facts.Order and its line, without the
 /// break at the end.
 void explainEach(const Graph &G, const ProgramFacts &Facts,

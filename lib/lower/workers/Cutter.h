@@ -111,11 +111,16 @@ private:
 
   // Gates.cpp
   void gateWrites();
-  std::vector<bool>
-  givenBefore(llvm::ArrayRef<size_t> Names, int Worker,
-              const llvm::DenseMap<NodeId, std::vector<size_t>> &Takes) const;
+  llvm::DenseMap<NodeId, llvm::BitVector> leadsOf() const;
+  using ByWorker = std::vector<llvm::SmallVector<NodeId, 2>>;
+  ByWorker
+  givers(llvm::ArrayRef<size_t> Names,
+         const llvm::DenseMap<NodeId, std::vector<size_t>> &Takes) const;
+  llvm::DenseSet<NodeId> givenBefore(llvm::ArrayRef<NodeId> Givers,
+                                     int Worker) const;
   void gate(llvm::ArrayRef<NodeId> Group, int Worker,
-            const std::vector<bool> &Leads, const std::vector<bool> &Given);
+            llvm::function_ref<bool(NodeId)> Leads,
+            const llvm::DenseSet<NodeId> &Given);
   llvm::SmallVector<NodeId, 4> readsOf(NodeId Var) const;
   bool isTakenHere(NodeId Read, int Worker) const;
   NodeId taken(NodeId Read, int Worker);

@@ -194,13 +194,17 @@ void Cutter::groupMessages(ArrayRef<BitVector> NamesOf) {
 /// What a worker gives the chief in one run has one number: a worker that was
 /// started again in the middle may have given it a part before.
 void Cutter::findRoots() {
+  std::vector<SmallVector<unsigned, 2>> Given(Workers); // By source.
+  for (auto [I, M] : enumerate(All))
+    if (M.Target == 0)
+      Given[static_cast<size_t>(M.Source)].push_back(static_cast<unsigned>(I));
   for (auto [I, M] : enumerate(All)) {
     if (M.Target != 0 || M.Of.none())
       continue;
-    for (auto [J, Other] : enumerate(All)) {
+    for (unsigned J : Given[static_cast<size_t>(M.Source)]) {
+      const Message &Other = All[J];
       // That Other is in every run that M is in.
-      if (I == J || Other.Source != M.Source || Other.Target != 0 ||
-          M.Of.test(Other.Of))
+      if (I == J || M.Of.test(Other.Of))
         continue;
       // Of two at once the one that more runs have leads, or else the first.
       if (Other.Level > M.Level ||
@@ -210,8 +214,8 @@ void Cutter::findRoots() {
         return std::tuple(All[R].Level, -static_cast<int>(All[R].Of.count()),
                           R);
       };
-      if (!M.Root || Rank(static_cast<unsigned>(J)) < Rank(*M.Root))
-        M.Root = static_cast<unsigned>(J);
+      if (!M.Root || Rank(J) < Rank(*M.Root))
+        M.Root = J;
     }
   }
 }

@@ -51,47 +51,78 @@ void Cutter::gateWrites() {
   std::vector<bool> &After = AfterWrites;
   After.resize(G.size());
   spread(Writes, After);
-  std::vector<NodeId> Order = topologicalOrder(G);
+  DenseMap<NodeId, BitVector> Leads = leadsOf();
+  // Of each group of writes of the chief.
+  std::vector<ByWorker> Givers;
+  for (const auto &[Key, Group] : WriteGroups)
+    Givers.push_back(Key.second == 0 ? givers(Key.first, Takes) : ByWorker());
   for (unsigned I = 0; I < Workers; ++I) {
     int Worker = static_cast<int>(I);
-    std::vector<bool> Leads(G.size());
-    for (NodeId N : reverse(Order))
-      Leads[N] = !After[N] && (Owner[N] == Worker ||
-                               (Owner[N] == Common && G.anyUse(N, [&](Use U) {
-                                 return Leads[U.User];
-                               })));
-    for (const auto &[Key, Group] : WriteGroups) {
-      if (Key.second == Worker)
-        continue;
-      std::vector<bool> Given;
-      if (Key.second == 0)
-        Given = givenBefore(Key.first, Worker, Takes);
-      gate(Group, Worker, Leads, Given);
-    }
+    auto LeadsTo = [&](NodeId N) {
+      if (Owner[N] != Common)
+        return Owner[N] == Worker && N < After.size() && !After[N];
+      auto It = Leads.find(N);
+      return It != Leads.end() && It->second.test(I);
+    };
+    for (const auto &[Of, Entry] : zip_equal(Givers, WriteGroups))
+      if (Entry.first.second != Worker)
+        gate(Entry.second, Worker, LeadsTo,
+             Of.empty() ? DenseSet<NodeId>() : givenBefore(Of[I], Worker));
   }
 }
 
-/// What of \p Worker is behind what it gives the chief whenever one of \p Names
-/// is run, before any write: writes of the chief wait for that (gateOnAll).
-/// \p Takes says by node of the chief which names run it.
-std::vector<bool>
-Cutter::givenBefore(ArrayRef<size_t> Names, int Worker,
-                    const DenseMap<NodeId, std::vector<size_t>> &Takes) const {
-  std::vector<bool> Given(G.size());
-  std::vector<NodeId> Work;
+/// By node of all: the workers that have something which is made of it, before
+/// any write.
+DenseMap<NodeId, BitVector> Cutter::leadsOf() const {
+  DenseMap<NodeId, BitVector> Leads;
+  std::vector<NodeId> Order = topologicalOrder(G);
+  for (NodeId N : reverse(Order)) {
+    if (Owner[N] != Common || AfterWrites[N])
+      continue;
+    BitVector Of;
+    G.forEachUse(N, [&](Use U) {
+      auto It = Leads.find(U.User);
+      bool IsOwned = Owner[U.User] != Common && !AfterWrites[U.User];
+      if (!IsOwned && It == Leads.end())
+        return;
+      Of.resize(Workers);
+      if (IsOwned)
+        Of.set(static_cast<unsigned>(Owner[U.User]));
+      else
+        Of |= It->second;
+    });
+    if (!Of.empty())
+      Leads.try_emplace(N, std::move(Of));
+  }
+  return Leads;
+}
+
+/// By worker: what it gives the chief whenever one of \p Names is run, before
+/// any write. \p Takes says by node of the chief which names run it.
+Cutter::ByWorker
+Cutter::givers(ArrayRef<size_t> Names,
+               const DenseMap<NodeId, std::vector<size_t>> &Takes) const {
+  ByWorker Givers(Workers);
   for (const auto &[N, Of] : Takes)
     if (std::includes(Of.begin(), Of.end(), Names.begin(), Names.end()))
       for (Endpoint E : G.inputs(N))
-        if (Owner[E.Node] == Worker && E.Node < AfterWrites.size() &&
-            !AfterWrites[E.Node] && !isFeedSplit(E.Node) &&
-            !Conditionals->contain(E))
-          Work.push_back(E.Node);
+        if (Owner[E.Node] != Common && !AfterWrites[E.Node] &&
+            !isFeedSplit(E.Node) && !Conditionals->contain(E))
+          Givers[static_cast<size_t>(Owner[E.Node])].push_back(E.Node);
+  return Givers;
+}
+
+/// What of \p Worker is behind what it gives the chief, \p Givers: writes of
+/// the chief wait for that (gateOnAll).
+DenseSet<NodeId> Cutter::givenBefore(ArrayRef<NodeId> Givers,
+                                     int Worker) const {
+  DenseSet<NodeId> Given;
+  std::vector<NodeId> Work(Givers.begin(), Givers.end());
   while (!Work.empty()) {
     NodeId N = Work.back();
     Work.pop_back();
-    if (Given[N])
+    if (!Given.insert(N).second)
       continue;
-    Given[N] = true;
     for (Endpoint E : G.inputs(N))
       if (Owner[E.Node] == Worker || Owner[E.Node] == Common)
         Work.push_back(E.Node);
@@ -103,8 +134,8 @@ Cutter::givenBefore(ArrayRef<size_t> Names, int Worker,
 /// unless they wait for what is made of these: \p Given. A reference may be
 /// read later than the node that gives it runs, a handle is not.
 void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
-                  const std::vector<bool> &Leads,
-                  const std::vector<bool> &Given) {
+                  function_ref<bool(NodeId)> Leads,
+                  const DenseSet<NodeId> &Given) {
   SmallVector<Endpoint, 8> Reads;
   DenseSet<NodeId> Written;
   for (NodeId Write : Group)
@@ -113,7 +144,7 @@ void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
           Var != NoNode && Written.insert(Var).second)
         for (NodeId Read : readsOf(Var)) {
           bool ByHandle = G.outputType(G.input(Read, 0)) == DT_RESOURCE;
-          if (!Leads[Read] || (!Given.empty() && Given[Read] && ByHandle &&
+          if (!Leads(Read) || (Given.contains(Read) && ByHandle &&
                                !Conditionals->contain({Read, ControlPort})))
             continue;
           Endpoint Ends{isTakenHere(Read, Worker) ? taken(Read, Worker) : Read,

@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <map>
+
 using namespace llvm;
 
 namespace graft {
@@ -157,15 +159,15 @@ void Cutter::writeName(unsigned Number) {
     if (All[M].Source == Mine)
       Waits.push_back(Sent[M]);
   }
-  for (unsigned From = 1; Mine == 0 && From < Workers; ++From) {
-    // Of two that are not in the same runs none has the number of the other.
-    SmallVector<Endpoint, 4> Keys;
-    for (unsigned M : R.Messages)
-      if (All[M].Source == static_cast<int>(From) && !All[M].Root)
-        Keys.push_back(Received[M].Key);
-    if (Keys.size() > 1)
-      Waits.push_back(Wire->same(Number, From, Keys));
-  }
+  // By worker: of two that are not in the same runs none has the number of the
+  // other.
+  std::map<unsigned, SmallVector<Endpoint, 4>> Keys;
+  for (unsigned M : R.Messages)
+    if (Mine == 0 && All[M].Source > 0 && !All[M].Root)
+      Keys[static_cast<unsigned>(All[M].Source)].push_back(Received[M].Key);
+  for (const auto &[From, Its] : Keys)
+    if (Its.size() > 1)
+      Waits.push_back(Wire->same(Number, From, Its));
   erase(Waits, NoNode);
   if (!Waits.empty()) {
     Waits = {Wire->end(Number, Waits, writtenBy(N))};
