@@ -4,14 +4,15 @@
     build/venv/bin/python test/conformance/damage.py --runs=1000 --seed=0 FILE...
 
 A damage is a kind and what random numbers of a seed make of it: an input dropped, an attribute of a wrong kind, a
-function that is not there, ... Two things must hold of each:
+function that is not there, an integer at the end of its range, ... Options are drawn as well, such as nobody would give.
+Two things must hold of each damage:
 
 - What TensorFlow refuses to import graft refuses as well: exit 1, and a message. What only a shape function refuses is
   left out (REASONS): graft has none.
 - What graft writes TensorFlow imports: an exit status of 0 says so of the identity and of a rewrite for two replicas.
 
-Any other exit status, a crash or a message that names no cause, is a failure. TensorFlow itself may crash on a graph, so
-it judges in a process of its own.
+Any other exit status (2 is one of drawn options only), a crash or a message that names no cause, is a failure. TensorFlow
+itself may crash on a graph, so it judges in a process of its own.
 """
 
 import argparse
@@ -269,6 +270,69 @@ def constant(rng, graph, node):
             lambda: tensor.Clear(),
         ]
     )()
+
+
+def end_of_a_range(rng, bits=64):
+    """An integer that nobody means: at the end of a type, of the axes of some rank, or of what a narrower type holds."""
+    most, rank = (1 << (bits - 1)) - 1, rng.randrange(6)
+    ends = [-most - 1, most, -most, most - 1, -rank - 1, rank, -1, 0, 253, 254, 255, 256, -255, -256, 1 << 15, 1 << 16, 1 << 30]
+    return rng.choice(ends + [1 << 31, 1 << 32, (1 << 32) + 1, 1 << 40, -(1 << 32)] * (bits == 64))
+
+
+def integers_of(node):
+    """The lists of integers in the attributes of a node, other than those of a constant."""
+    for key in sorted(node.attr):
+        value = node.attr[key]
+        if value.WhichOneof("value") == "list" and value.list.i:
+            yield value.list.i
+
+
+@kind
+def end_of_an_operand(rng, graph, node):
+    """An axis, a permutation, a shape, a place, a count: all are integers in constants."""
+    node = pick(rng, [n for n in graph.node if n.op == "Const" and n.attr["dtype"].type in (types_pb2.DT_INT32, types_pb2.DT_INT64)])
+    if node is None:
+        return False
+    tensor = node.attr["value"].tensor
+    try:
+        values = tf.make_ndarray(tensor).copy()
+    except (TypeError, ValueError):
+        return False
+    if not 0 < values.size <= 64:
+        return False
+    bits = 8 * values.itemsize
+    for _ in range(rng.choice([1, 1, 1, 2, values.size])):
+        values.flat[rng.randrange(values.size)] = end_of_a_range(rng, bits)
+    tensor.CopyFrom(tf.make_tensor_proto(values))
+
+
+@kind
+def end_of_an_attribute(rng, graph, node):
+    """The same of attributes: axis, N, num, batch_dims, masks, squeeze_dims, strides, ..."""
+    holders = [n for n in graph.node if any(True for _ in integers_of(n)) or any(v.WhichOneof("value") == "i" for v in n.attr.values())]
+    node = pick(rng, holders)
+    if node is None:
+        return False
+    lists = list(integers_of(node))
+    if lists and rng.random() < 0.7:
+        values = rng.choice(lists)
+        values[rng.randrange(len(values))] = end_of_a_range(rng)
+    else:
+        key = pick(rng, sorted(key for key in node.attr if node.attr[key].WhichOneof("value") == "i"))
+        if key is None:
+            return False
+        node.attr[key].i = end_of_a_range(rng)
+
+
+@kind
+def end_of_a_shape(rng, graph, node):
+    """The same of shapes: of feeds, variables and hints."""
+    node = pick(rng, [n for n in graph.node if any(v.HasField("shape") and v.shape.dim for v in n.attr.values())])
+    if node is None:
+        return False
+    key = pick(rng, sorted(key for key in node.attr if node.attr[key].HasField("shape") and node.attr[key].shape.dim))
+    dims = node.attr[key].shape.dim
+    dims[rng.randrange(len(dims))].size = end_of_a_range(rng)
 
 
 @kind
@@ -679,6 +743,37 @@ def graft(path, out, *arguments):
 REWRITE = ("--replicas=2", "--device-type=CPU")
 
 
+def options(seed):
+    """Options that nobody would give: numbers at the ends of their ranges, patterns that match all nodes."""
+    rng = random.Random(f"options-{seed}")
+    number = lambda: end_of_a_range(rng)  # noqa: E731
+    drawn = [
+        lambda: "--feed=*=sparse",
+        lambda: "--feed=*=copy",
+        lambda: f"--feed=*=split({number()})",
+        lambda: "--feed=*",
+        lambda: "--fetch=*",
+        lambda: "--explain=*",
+        lambda: "--variable=*=" + rng.choice(["sync-on-read,mean", "sync-on-read,sum", "sync-on-read,none", "mirrored", "shared"]),
+        lambda: f"--grad=*={rng.choice(['sum', 'mean', number()])}",
+        lambda: f"--min-spread={number()}",
+        lambda: f"--bucket-bytes={number()}",
+        lambda: f"--shard-size={number()}",
+        lambda: f"--threads={number()}",
+        lambda: f"--max-shards={number()}",
+        lambda: f"--min-shard-bytes={number()}",
+        lambda: "--strategy=" + rng.choice(["ps", "parallax", "partitioned-ps", "auto", "all-reduce"]),
+        lambda: "--fallback=" + rng.choice(["once", "mean", "refuse"]),
+        lambda: "--batch=per-replica",
+        lambda: "--check-copies",
+        # (Thousands of replicas are right, and take their time.)
+        lambda: f"--replicas={rng.choice([0, 1, 3, 255, 256, 257, -1, 65537, (1 << 31) - 1, 1 << 31, 1 << 63, -(1 << 63)])}",
+    ]
+    chosen = [each() for each in rng.sample(drawn, rng.choice([1, 1, 2, 3]))]
+    replicas = [] if any(option.startswith("--replicas=") for option in chosen) else ["--replicas=2"]
+    return (*replicas, "--device-type=CPU", *chosen)
+
+
 def judge(seed, path, folder):
     """(kind, outcome, what is wrong or "") of one damage."""
     what, data = damage(seed, path)
@@ -706,6 +801,10 @@ def judge(seed, path, folder):
                 written = imports(file.read(), is_meta)
             if written:
                 return what, "written", f"TensorFlow refuses what graft wrote: {written[:300]}"
+    strange = options(seed)
+    done = graft(broken, out, *strange, kind)
+    if done.returncode not in (0, 1, 2) or (done.returncode != 0 and not done.stderr.strip()):
+        return what, "fault", f"{' '.join(strange)}: exit {done.returncode}: {done.stderr[-300:]}"
     return what, "taken" if not said else "left out: " + reason(said), ""
 
 
