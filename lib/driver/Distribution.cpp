@@ -596,7 +596,10 @@ InputDevices devicesOf(const Graph &G) {
     if (Used[Id])
       See(G.deviceName(Id));
   if (mayCall(G))
-    forEachBodyDevice(G, See);
+    forEachBodyNode(G, [&](StringRef, StringRef Device) {
+      if (!Device.empty())
+        See(Device);
+    });
   Result.Accelerators.assign(Found.begin(), Found.end());
   return Result;
 }

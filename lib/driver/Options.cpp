@@ -117,6 +117,10 @@ Flag OptionsJson("print-options-json", cl::Hidden, cl::cat(Pipelines),
 Flag Quiet("quiet", cl::cat(Checking),
            cl::desc("Do not tell in a terminal what was written"));
 Flag Strict("strict", cl::cat(Checking), cl::desc("Refuse what is not proved"));
+TextList CustomOps("custom-ops", cl::CommaSeparated, cl::value_desc("op,..."),
+                   cl::cat(Checking),
+                   cl::desc("Ops of your own libraries, which TensorFlow does "
+                            "not have"));
 Flag VerifyOutput("verify-output", cl::cat(Checking),
                   cl::desc("Read the written file again and check it against "
                            "the input; done anyway for inputs of up to 1 MiB "
@@ -382,6 +386,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   if (Error E = chooseRemarks(O))
     return E;
   O.Explain.assign(Explain.begin(), Explain.end());
+  O.CustomOps.assign(CustomOps.begin(), CustomOps.end());
   O.PrintPipeline = PrintPipeline;
   O.ListPasses = ListPasses;
   O.PassesMarkdown = PassesMarkdown;

@@ -60,7 +60,8 @@ struct ToolOptions {
   std::string ReportFile;   ///< Empty: none is written.
   bool KeepRemarks = false; ///< For a report.
   RemarksFormat RemarksAs = RemarksFormat::Yaml;
-  std::vector<std::string> Explain; ///< Nodes.
+  std::vector<std::string> Explain;   ///< Nodes.
+  std::vector<std::string> CustomOps; ///< Of the user's own libraries.
 
   bool PrintPipeline = false;
   bool ListPasses = false;

@@ -13,6 +13,7 @@
 #include "lib/driver/Picture.h"
 #include "lib/driver/Report.h"
 #include "lib/driver/ReportJson.h"
+#include "lib/driver/UnknownOps.h"
 #include "lib/driver/WorkerFiles.h"
 #include "lib/infer/facts/Explain.h"
 #include "lib/infer/facts/ProgramFacts.h"
@@ -123,6 +124,9 @@ bool Run::load() {
       (!OnlyShown && !verifyImport(M, Diags)))
     return false;
   M.graph().markVerified();
+  // Those of functions are asked for with the graph.
+  if (O.Passes.Strategy && !O.IsFunction)
+    warnOfUnknownOps(M, O.CustomOps, Diags);
   return true;
 }
 

@@ -58,6 +58,7 @@ _graft() {
   *graft-opt:--help-pass) words='' files= ;;
   *graft-opt:--passes) words='' files= ;;
   *graft-opt:--against) words='' files=1 ;;
+  *graft-opt:--custom-ops) words='' files= ;;
   *graft-opt:--explain) words='' files= ;;
   *graft-opt:--progress) words='auto never' files= ;;
   *graft-opt:--remarks) words='' files=1 ;;
@@ -93,7 +94,7 @@ _graft() {
   fi
   if [[ $current == -* ]]; then
     case $1 in
-    *graft-opt) words='-S --around= --capture= -d --emit= -f --force --function= --in-place --input-kind= --link -o --scope= --shard-size= --signatures-only --tags= --threads= --write-if-changed --async --batch= --batch-norm= --bucket-bytes= --check-copies --cluster= --collective-timeout= --compressor= --device-map= --device-type= --devices= --emit-strategy= --fallback= --feed= --fetch= --grad= --group-size= --local-replication --max-shards= --min-shard-size= --min-spread= --mode= --plan --reduction= --replicas= --resources= --seed= --spec= --staleness= --strategy= --variable= --worker= --workers= --help-pass= --list-passes --passes= --print-pipeline-passes --against= --certify --explain= --no-verify-output --progress= --quiet --remarks --remarks-format= --report= --strict --verify-output --pass-statistics --print-after= --print-after-all --print-before= --print-before-all --print-changed --split-input-file --time-passes --verify-diagnostics --verify-each --help --version' ;;
+    *graft-opt) words='-S --around= --capture= -d --emit= -f --force --function= --in-place --input-kind= --link -o --scope= --shard-size= --signatures-only --tags= --threads= --write-if-changed --async --batch= --batch-norm= --bucket-bytes= --check-copies --cluster= --collective-timeout= --compressor= --device-map= --device-type= --devices= --emit-strategy= --fallback= --feed= --fetch= --grad= --group-size= --local-replication --max-shards= --min-shard-size= --min-spread= --mode= --plan --reduction= --replicas= --resources= --seed= --spec= --staleness= --strategy= --variable= --worker= --workers= --help-pass= --list-passes --passes= --print-pipeline-passes --against= --certify --custom-ops= --explain= --no-verify-output --progress= --quiet --remarks --remarks-format= --report= --strict --verify-output --pass-statistics --print-after= --print-after-all --print-before= --print-before-all --print-changed --split-input-file --time-passes --verify-diagnostics --verify-each --help --version' ;;
     *graft-launch) words='--grace= --port-base= --quiet= --restart= --timeout= --help --version' ;;
     *graft-diff) words='--format --names -q --color --help --version' ;;
     *graft-extract) words='-S --around= -f --fetches= --nodes= -o --help --version' ;;

@@ -26,6 +26,7 @@ enum : unsigned {
   SignatureField = 1,
   BodyField = 3,
   NameField = 1,
+  OpField = 2,
   DeviceField = 4
 };
 
@@ -115,15 +116,25 @@ static void forEachBytes(StringRef Message, unsigned Number, Fn F) {
       F(Each.Bytes);
 }
 
-void forEachBodyDevice(const Graph &G, function_ref<void(StringRef)> F) {
+void forEachBodyNode(const Graph &G,
+                     function_ref<void(StringRef Op, StringRef Device)> F) {
   std::string Library = G.otherField(LibraryField);
   forEachBytes(Library, FunctionField, [&](StringRef Function) {
     forEachBytes(Function, BodyField, [&](StringRef Node) {
-      if (auto Device = bytesField(Node, DeviceField);
-          Device && !Device->empty())
-        F(*Device);
+      F(bytesField(Node, OpField).value_or(""),
+        bytesField(Node, DeviceField).value_or(""));
     });
   });
+}
+
+StringSet<> functionNames(const Graph &G) {
+  StringSet<> Names;
+  std::string Library = G.otherField(LibraryField);
+  forEachBytes(Library, FunctionField, [&](StringRef Function) {
+    if (auto Signature = bytesField(Function, SignatureField))
+      Names.insert(bytesField(*Signature, NameField).value_or(""));
+  });
+  return Names;
 }
 
 void replaceFunctions(

@@ -98,10 +98,14 @@ private:
 /// like the one that it runs.
 bool mayRunFunctions(llvm::StringRef Op);
 
-/// Calls \p F with the device of each node of a body that has one, which no
+/// Calls \p F with the op and the device of each node of a body, which no
 /// message is made for.
-void forEachBodyDevice(const Graph &G,
-                       llvm::function_ref<void(llvm::StringRef)> F);
+void forEachBodyNode(
+    const Graph &G,
+    llvm::function_ref<void(llvm::StringRef Op, llvm::StringRef Device)> F);
+
+/// The names of the functions of \p G.
+llvm::StringSet<> functionNames(const Graph &G);
 
 /// Writes \p Defs in the place of the functions that have their names. All
 /// other functions of \p G stay byte for byte.

@@ -258,7 +258,8 @@ def rewrite(
       strict: Raise InputError when anything is not proved.
       output: The file to write; a temporary one if there is none. A SavedModel needs one.
       **options: Any other option of graft-opt (docs/Cli.md), such as `reduction="add"`, `check_copies=True`,
-        `variable={"*/moving_*": "sync-on-read,mean"}`, `min_spread=90` (percent), `bucket_bytes="64M"` (bytes).
+        `variable={"*/moving_*": "sync-on-read,mean"}`, `min_spread=90` (percent), `bucket_bytes="64M"` (bytes),
+        `custom_ops=["MyOp"]` (of libraries that TensorFlow loads beside its own ops).
 
     Returns:
       A Rewrite.

@@ -1,0 +1,69 @@
+//===- lib/driver/UnknownOps.cpp - ops that nobody has ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/driver/UnknownOps.h"
+
+#include "lib/io/inline/Functions.h"
+#include "lib/ops/OpTable.h"
+
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace llvm;
+
+namespace graft {
+
+void warnOfUnknownOps(const Module &M, ArrayRef<std::string> Custom,
+                      DiagnosticEngine &Diags) {
+  const Graph &G = M.graph();
+  StringSet<> Known = functionNames(G);
+  for (StringRef Op : Custom)
+    Known.insert(Op);
+  if (const tensorflow::MetaGraphDef *Meta = M.metaGraph())
+    for (const auto &Op : Meta->meta_info_def().stripped_op_list().op())
+      Known.insert(Op.name());
+  // What begins with '_' is an op of a runtime, or of a program.
+  auto IsUnknown = [&](StringRef Op) {
+    return !findOp(Op) && !Op.starts_with("_") && !Known.contains(Op);
+  };
+  // The first node that has each, or none of the graph itself.
+  std::vector<std::pair<std::string, NodeId>> Found;
+  auto See = [&](StringRef Op, NodeId N) {
+    if (Known.insert(Op).second)
+      Found.push_back({Op.str(), N});
+  };
+  std::vector<bool> Unknown(G.numOps());
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    Unknown[Op] = !G.opDefOf(Op) && IsUnknown(G.opNameOf(Op));
+  if (is_contained(Unknown, true))
+    for (NodeId N = 0; N < G.size(); ++N)
+      if (G.isLive(N) && Unknown[G.node(N).Op])
+        See(G.opName(N), N);
+  forEachBodyNode(G, [&](StringRef Op, StringRef) {
+    if (IsUnknown(Op))
+      See(Op, NoNode);
+  });
+  constexpr size_t Most = 8;
+  std::vector<std::string> Names;
+  if (!Found.empty())
+    for (const OpDef &Op : allOps())
+      Names.push_back(Op.Name);
+  for (const auto &[Op, N] : ArrayRef(Found).take_front(Most))
+    Diags.unproved("unknown-op", N == NoNode ? StringRef() : G.name(N),
+                   "TensorFlow has no op '" + Op +
+                       "'; give --custom-ops=" + Op +
+                       " if a library of yours has it" + didYouMean(Op, Names));
+  if (Found.size() > Most)
+    Diags.unproved("unknown-op", "",
+                   "TensorFlow does not have " +
+                       std::to_string(Found.size() - Most) +
+                       " more ops of the graph; name those of your libraries "
+                       "with --custom-ops");
+}
+
+} // namespace graft
