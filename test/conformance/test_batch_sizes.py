@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A static batch of any size: one row a replica, and as many rows as another size of the model says.
+"""A static batch of any size: one row a replica, and as many rows as another size of the model says; a batch of no rows.
 
 A number of a graph with a static batch may be that of the rows, or not. Where two are equal by chance no verdict may
 depend on it: every model is rewritten at such sizes, without a word, and makes the same steps.
@@ -14,10 +14,13 @@ import models_functions
 import models_loops
 import models_habits
 import pytest
+import tensorflow as tf
 from harness import Options
 from models import Spec
 from models_habits import Habit
 from tensorflow.python.framework.meta_graph import read_meta_graph_file
+
+tf1 = tf.compat.v1
 
 PLAIN = {name: Habit(zoo.build, zoo.data) for name, zoo in models.MODELS.items() if not zoo.batch_norm}
 ZOO = {
@@ -88,3 +91,27 @@ def test_sizes_equal_by_chance(of, name, every):
     for batch in chosen if every else chosen[first : first + 1]:
         of(batch)
         same_steps(name, batch, 2)
+
+
+def at_least_one_row(b: models.Builder):
+    """A sum over the rows and a penalty, each divided by the number of rows, or by 1 if there are none."""
+    _, _, rows = models_habits.regress(b)
+    number = tf.cast(tf.maximum(tf.shape(rows)[0], 1), b.dtype)
+    b.l2(0.05, *tf1.trainable_variables())
+    models_habits.descend(b, tf.identity((tf.reduce_sum(rows) + tf.add_n(b.penalties)) / number, name="loss"))
+
+
+def each_mean(b: models.Builder):
+    """A sum of means over what each row has, whose gradient divides sizes by the number of rows, or by 1."""
+    x, _, rows = models_habits.regress(b)
+    models_habits.descend(b, b.loss(tf.reduce_sum(rows + tf.reduce_mean(tf.matmul(x, b.variable("u", [5, 3])), 1)) / models.BATCH))
+
+
+@pytest.mark.parametrize("strategy", ("all-reduce", "ps"))
+@pytest.mark.parametrize("fill", (at_least_one_row, each_mean))
+def test_no_rows(fill, strategy, replicas):
+    """A step that is fed no rows is that of the single device."""
+    path = compare.export(Spec(f"no-rows-{fill.__name__}", "resource", None, "mean"), fill)
+    some = models_habits.batches(models_habits.HABITS["loss_over_dynamic_batch"].data, 3)
+    some[1] = tuple(of[:0] for of in some[1])
+    compare.same_steps(path, Options(replicas, strategy, "add"), some)

@@ -145,6 +145,33 @@ static void biasAdd(SizeContext &C) {
 
 namespace values {
 
+static bool isOfRows(const SizeContext &C, DimId D) {
+  return C.Table.hasSym(D) || C.Table.followsRows(D);
+}
+
+/// The one of \p X and \p Y that is a number of rows, of which there may be
+/// none, if the other is 1.
+static std::optional<DimId> orOne(const SizeContext &C, DimId X, DimId Y) {
+  for (auto [Rows, Other] : {std::pair(X, Y), std::pair(Y, X)})
+    if (C.Table.isOne(Other) && isOfRows(C, Rows) && C.Table.number(Rows) <= 0)
+      return Rows;
+  return std::nullopt;
+}
+
+/// Whether the result of the node is a divisor of sizes in the input, and
+/// nothing else.
+static bool isDivisor(const SizeContext &C) {
+  bool Divides = false, IsRead = false;
+  C.G.forEachUse(C.N, [&](Use U) {
+    if (!C.G.isData(U) || C.G.node(U.User).Kind != Inserted::No)
+      return;
+    bool ByIt = U.Index == 1 && (C.G.isOp(U.User, op::FloorDiv) ||
+                                 C.G.isOp(U.User, op::TruncateDiv));
+    (ByIt ? Divides : IsRead) = true;
+  });
+  return Divides && !IsRead;
+}
+
 /// One element of the result of \p Op.
 DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
                         DimId Y) {
@@ -158,19 +185,21 @@ DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
   if (Op == op::Maximum) {
     if (C.Table.find(X) == C.Table.find(Y))
       return X;
-    // Sizes are at least 1, but for ragged rows.
-    auto IsSize = [&](DimId D) {
-      return (C.Table.hasSym(D) && !C.Table.isRagged(D)) ||
-             C.Table.followsRows(D);
+    // No size is negative, and a number of rows that is known is none of 0.
+    auto IsAtLeast = [&](DimId Size, int64_t Least) {
+      return isOfRows(C, Size) && Least <= (C.Table.number(Size) > 0 ? 1 : 0);
     };
-    if (IsSize(X) && !C.Table.hasSym(Y) && NY != UnknownSize && NY <= 1)
+    if (!C.Table.hasSym(Y) && NY != UnknownSize && IsAtLeast(X, NY))
       return X;
-    if (IsSize(Y) && !C.Table.hasSym(X) && NX != UnknownSize && NX <= 1)
+    if (!C.Table.hasSym(X) && NX != UnknownSize && IsAtLeast(Y, NX))
       return Y;
     // A number that may yet turn out to be the batch keeps its identity.
     if (Numbers)
       return NX >= NY ? X : Y;
-    return C.slotFrom(Slot | SizeContext::OpaqueSlot, {X, Y});
+    DimId D = C.slotFrom(Slot | SizeContext::OpaqueSlot, {X, Y});
+    if (auto Rows = orOne(C, X, Y))
+      C.isOrOne(D, *Rows);
+    return D;
   }
   if (Op == op::Minimum) {
     if (C.Table.find(X) == C.Table.find(Y))
@@ -258,10 +287,19 @@ static void arithmetic(SizeContext &C) {
   if ((X->size() != Size && X->size() != 1) ||
       (Y->size() != Size && Y->size() != 1))
     return;
+  auto Pair = [&](size_t I) {
+    return std::pair((*C.val(0))[X->size() == 1 ? 0 : I],
+                     (*C.val(1))[Y->size() == 1 ? 0 : I]);
+  };
+  // Of no rows 1 is no multiple: it is a number, of the rows of all replicas.
+  bool IsNumber = C.isOp(op::Maximum) && any_of(seq(Size), [&](size_t I) {
+                    return orOne(C, Pair(I).first, Pair(I).second);
+                  });
+  if (IsNumber && !C.Known.value({C.N, 0}) && !isDivisor(C))
+    return;
   DimList List;
   for (size_t I = 0; I < Size; ++I) {
-    DimId EX = (*C.val(0))[X->size() == 1 ? 0 : I];
-    DimId EY = (*C.val(1))[Y->size() == 1 ? 0 : I];
+    auto [EX, EY] = Pair(I);
     List.push_back(arithmeticElement(C, C.opName(), 128 + I, EX, EY));
   }
   C.setValue(0, List);

@@ -9,7 +9,7 @@
 // with a static batch are told apart without comparing numbers.
 //
 // A symbolic size is c * b^B * N^R: b is the rows of one replica, N the number
-// of replicas (so b * N is the global batch). b >= 1, hence max(n, 1) = n.
+// of replicas (so b * N is the global batch). There may be no rows: b >= 0.
 //
 // Each tensor that is split has a b of its own: nothing says that two feeds
 // have equally many rows but an op that wants them so. Where two sizes must be

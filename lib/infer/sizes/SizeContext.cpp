@@ -479,6 +479,8 @@ std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
 }
 
 DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
+  if (auto It = OrOne.find(Table.find(Y)); It != OrOne.end())
+    Y = It->second;
   if (Table.isOne(Y))
     return X;
   // There may be no ragged rows on a replica.

@@ -154,6 +154,9 @@ public:
   DimId changedNumber(unsigned Slot, int64_t Was, int64_t Now);
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);
+  /// Says that size \p D is \p Rows, or 1 where these are none. Of no rows the
+  /// quotient by it is 0 on every replica, and nobody has any of its size.
+  void isOrOne(DimId D, DimId Rows) { OrOne[Table.find(D)] = Rows; }
   /// Says that \p Sizes are lengths of axes: they are not negative.
   void areLengths(llvm::ArrayRef<DimId> Sizes) {
     for (DimId D : Sizes)
@@ -296,6 +299,7 @@ protected:
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
   /// By size that is not known: the sizes that it is the product of.
   llvm::DenseMap<DimId, DimList> Factors;
+  llvm::DenseMap<DimId, DimId> OrOne; ///< See isOrOne.
   /// By their factors, in order, as far as they are known to be equal.
   struct Product {
     DimId Size;
