@@ -7,10 +7,12 @@ docs/Coverage.md is made.
 """
 
 import os
+import subprocess
+import sys
 
 import pytest
 import rule_coverage
-from exhaust import driver, golden, mutate, report, table
+from exhaust import driver, golden, mutate, no_rows, report, table
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,20 @@ def test_claims(family, seed):
     assert not stale, f"has no record of the recipes of {' '.join(stale)}: {say} {' '.join('--op=' + op for op in stale)}"
     lines = golden.told(differing, golden.refuted(differing, seed))
     assert not lines, f"{say} --family={family}:\n" + "\n".join(lines[:40])
+
+
+def test_no_rows(seed, request):
+    """The list of kernels that do not bear no rows is what they do: those of the list and some others, or all."""
+    if no_rows.version() != golden.version():
+        pytest.skip("the list is of another TensorFlow, which has other kernels")
+    every = sorted({op for ops in table.families().values() for op in ops})
+    listed = no_rows.listed()
+    ops = [] if request.config.getoption("--full") else [*listed, *(op for op in report.drawn(every, seed)[::4] if op not in listed)]
+    done = subprocess.run(
+        [sys.executable, "-m", "exhaust.no_rows", *(f"--op={op}" for op in ops)],
+        cwd=os.path.dirname(os.path.abspath(__file__)), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, f"if it is meant, cd test/conformance; python -m exhaust.no_rows --write:\n{done.stdout}"
 
 
 def test_mutations():

@@ -88,6 +88,45 @@ def of_two_masks(b: Builder):
     descend(b, b.loss(total))
 
 
+def depthwise(b: Builder):
+    """The kernel of the filter's gradient does not write it where there are no rows."""
+    x, y = b.inputs([4, 4, 8], [])
+    h = tf.nn.depthwise_conv2d(tf.boolean_mask(x, y > 0), b.variable("w", [3, 3, 8, 8], 0.1), [1, 1, 1, 1], "SAME")
+    descend(b, b.loss(b.total(tf.reduce_mean(tf.square(h), [1, 2, 3]))))
+
+
+def block_lstm(b: Builder):
+    """The same of the gradient of weights over all steps."""
+    x, y = b.inputs([TIME, 4], [])
+    x = tf.transpose(tf.boolean_mask(x, y > 0), [1, 0, 2])
+    state = tf.zeros([tf.shape(x)[1], 8])
+    peephole, bias = tf.zeros([8]), b.variable("bias", [32])
+    steps = tf.constant(TIME, tf.int64)
+    lstm = tf.raw_ops.BlockLSTM(
+        seq_len_max=steps, x=x, cs_prev=state, h_prev=state, w=b.variable("w", [12, 32]), wci=peephole, wcf=peephole, wco=peephole, b=bias
+    )
+    descend(b, b.loss(b.total(tf.reduce_sum(tf.square(lstm.h), [0, 2]))))
+
+
+def lstm_cell(b: Builder):
+    """A kernel that fails where there are no rows."""
+    x, y = b.inputs([5], [])
+    x = tf.boolean_mask(x, y > 0)
+    state, peephole = tf.zeros([tf.shape(x)[0], 4]), tf.zeros([4])
+    w, bias = tf.ones([9, 16]) * 0.1, tf.zeros([16])
+    cell = tf.raw_ops.LSTMBlockCell(x=x, cs_prev=state, h_prev=state, w=w, wci=peephole, wcf=peephole, wco=peephole, b=bias)
+    error = tf.matmul(tf.stop_gradient(cell.h), b.variable("v", [4, 1]))[:, 0] - 1.0
+    descend(b, b.loss(b.total(tf.square(error))))
+
+
+def at_least_one(b: Builder):
+    """A mean over the selected rows, or 0 of none."""
+    x, y = b.inputs([5], [])
+    error = tf.matmul(tf.boolean_mask(hidden(b, x), y > 0), b.variable("v", [4, 1]))[:, 0] - 1.0
+    number = tf.cast(tf.maximum(tf.size(error), 1), b.dtype)
+    descend(b, b.loss(tf.reduce_sum(tf.square(error)) / (number if b.spec.loss == "mean" else 1.0)))
+
+
 def rows(rng, dtype):
     """Only the last rows are selected, so that the first replica has none."""
     y = -1 - np.abs(rng.normal(size=BATCH))
@@ -103,6 +142,16 @@ def images(rng, dtype):
     return x, y
 
 
+def pictures(rng, dtype):
+    _, y = rows(rng, dtype)
+    return rng.normal(size=(BATCH, 4, 4, 8)).astype(dtype), y
+
+
+def sequences(rng, dtype):
+    _, y = rows(rng, dtype)
+    return rng.normal(size=(BATCH, TIME, 4)).astype(dtype), y
+
+
 def labels(rng, dtype):
     x, y = images(rng, dtype)
     return x, np.where(y > 0, rng.integers(1, 4, y.shape), 0).astype(np.int32)
@@ -116,6 +165,10 @@ MODELS = {
     "of_statistics": (of_statistics, rows),
     "if_any": (if_any, rows),
     "of_two_masks": (of_two_masks, rows),
+    "depthwise": (depthwise, pictures),
+    "block_lstm": (block_lstm, sequences),
+    "lstm_cell": (lstm_cell, rows),
+    "at_least_one": (at_least_one, rows),
 }
 COMBINATIONS = [
     ("ref", None, "mean", Options(2, "all-reduce", "collective")),

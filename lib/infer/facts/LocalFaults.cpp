@@ -11,6 +11,8 @@
 
 #include "lib/infer/facts/LocalRuns.h"
 #include "lib/infer/rules/Rules.h"
+#include "lib/infer/sizes/RaggedRows.h"
+#include "lib/ops/NoRows.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -582,11 +584,35 @@ std::string LocalRuns::faultOfUpdate(NodeId N) const {
   return "";
 }
 
+/// Whether \p N may take no rows where its kernel does not do what it does of
+/// others.
+bool LocalRuns::mayLackRows(NodeId N) const {
+  const DimTable &Table = Facts.Dims.table();
+  NoRows What = Table.hasRagged() ? onNoRows(G.opName(N)) : NoRows::Right;
+  auto MayLack = [&](Endpoint E) {
+    auto Shape = Facts.Dims.shape(E);
+    return Shape && any_of(*Shape, [&](DimId Size) {
+             return mayBeNone(G, Facts.Dims, Size);
+           });
+  };
+  if (What == NoRows::Right || none_of(G.dataInputs(N), [&](Endpoint E) {
+        return !Facts.Types.type(E).isReplicated() && MayLack(E);
+      }))
+    return false;
+  return any_of(seq(0u, Facts.Dims.numOutputs(N)), [&](unsigned Port) {
+    Endpoint E{N, Port};
+    return Facts.Types.natural(E).isUnrelated() &&
+           (What == NoRows::Fails || !MayLack(E));
+  });
+}
+
 std::string LocalRuns::fault(NodeId N) const {
   if (Facts.Vars.isUpdate(G, N))
     return faultOfUpdate(N);
   if (G.node(N).Kind != Inserted::No || !isUnproved(N))
     return "";
+  if (mayLackRows(N))
+    return "takes rows of which a replica may have none";
   if (comparedSizes(N) == (OwnSize | AllSize))
     return "mixes a per-replica shard with rows of the whole batch, whose "
            "number differs";

@@ -100,6 +100,7 @@ private:
   bool isOfRows(Endpoint Index, Endpoint Table, int Axis) const;
   int64_t knownRows(Endpoint E, unsigned Axis) const;
   bool fitsInto(NodeId N, unsigned Axis, int64_t Begin, int64_t Size) const;
+  bool mayLackRows(NodeId N) const;
   std::string fault(NodeId N) const;
   std::string faultOfLookup(NodeId N) const;
   std::optional<int64_t> numberOf(NodeId N, unsigned I) const;

@@ -125,10 +125,7 @@ static void batchNorm(TypeContext &C) {
   if (!X.isSharded() || X.Axis != 0 || !all_of(drop_begin(In), IsReplicated))
     return C.setAll(C.varying("normalizes along the batch axis"));
   if (!Training) {
-    // Of no rows TensorFlow gives none of the statistics that it was given.
-    C.setAll(C.D.isUneven(C.input(0), 0)
-                 ? C.varying("normalizes a data-dependent number of rows")
-                 : ReplicationType::replicated());
+    C.setAll(ReplicationType::replicated());
     C.set(0, ReplicationType::sharded(0));
     return;
   }

@@ -262,15 +262,6 @@ void perVector(TypeContext &C) {
   C.setAll(leadingType(C, static_cast<int>(mixedAxes(C.G, C.N))));
 }
 
-/// A kernel that refuses an empty tensor: of rows that a condition selects a
-/// replica may have none.
-static void rowsOfEach(TypeContext &C) {
-  auto Shape = C.D.shape(C.input(0));
-  if (Shape && !Shape->empty() && C.D.table().isRagged(Shape->front()))
-    return C.setAll(C.varying("takes rows of which a replica may have none"));
-  rows(C);
-}
-
 void perMatrix(TypeContext &C) { C.setAll(leadingType(C, 2)); }
 void perVolume(TypeContext &C) { C.setAll(leadingType(C, 3)); }
 
@@ -349,10 +340,7 @@ ArrayRef<OpRule> families::rowOps() {
       entry(op::MaxPoolGradGradV2, Rows,
             {.Sizes = sizes::sameAsSecond, .Inputs = "rrlp"}),
       entry(op::MaxPoolWithArgmax, Rows,
-            {.Sizes = sizes::pool,
-             .Type = types::rowsOfEach,
-             .Inputs = "r",
-             .Outputs = "ri"}),
+            {.Sizes = sizes::pool, .Inputs = "r", .Outputs = "ri"}),
       entry(op::ResizeBicubicGrad, Rows,
             {.Sizes = sizes::sameAsSecond, .Inputs = "lr"}),
       entry(op::ResizeBilinearGrad, Rows,

@@ -108,4 +108,17 @@ NodeId RaggedRows::firstLike(const Graph &G, NodeId N, unsigned By) {
   return N;
 }
 
+bool mayBeNone(const Graph &G, const DimAnalysis &Dims, DimId Rows) {
+  while (Dims.table().isRagged(Rows)) {
+    NodeId By = Dims.counterOf(Dims.table().sym(Rows)->Ragged);
+    if (!G.isOp(By, op::SparseFillEmptyRows))
+      return true;
+    auto Shape = Dims.value(G.input(By, 2));
+    if (!Shape || Shape->empty())
+      return true;
+    Rows = Shape->front();
+  }
+  return false;
+}
+
 } // namespace graft

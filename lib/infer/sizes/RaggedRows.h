@@ -12,7 +12,7 @@
 #ifndef GRAFT_LIB_INFER_SIZES_RAGGEDROWS_H
 #define GRAFT_LIB_INFER_SIZES_RAGGEDROWS_H
 
-#include "lib/graph/Graph.h"
+#include "lib/infer/sizes/Dims.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
@@ -31,6 +31,10 @@ private:
   /// The first ones, by a hash of what computes their input.
   llvm::DenseMap<uint64_t, llvm::SmallVector<NodeId, 2>> First;
 };
+
+/// Returns whether a replica that has rows of the batch may have none of
+/// \p Rows: values count them. Each row that SparseFillEmptyRows fills has one.
+bool mayBeNone(const Graph &G, const DimAnalysis &Dims, DimId Rows);
 
 } // namespace graft
 

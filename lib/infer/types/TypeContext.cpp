@@ -27,8 +27,9 @@ TypeContext::TypeContext(TypeAnalysis &T, ArrayRef<NodeId> Order)
       Loops(LoopInfo::find(G, Order)) {
   Rules.reserve(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
-    const OpRule &Rule = ruleOf(G.opNameOf(Op));
-    Rules.push_back({Rule, traitsOf(G.opNameOf(Op)), Rule.ZerosOf});
+    StringRef Name = G.opNameOf(Op);
+    const OpRule &Rule = ruleOf(Name);
+    Rules.push_back({Rule, traitsOf(Name), Rule.ZerosOf, onNoRows(Name)});
   }
   if (Conditions::any(G))
     When = std::make_unique<const Conditions>(G, Order);

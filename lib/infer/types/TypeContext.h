@@ -16,6 +16,7 @@
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/types/Types.h"
+#include "lib/ops/NoRows.h"
 #include "lib/ops/OpRule.h"
 
 #include "llvm/Support/Compiler.h"
@@ -252,6 +253,7 @@ protected:
     const OpRule &Rule;
     uint32_t Is; ///< traitsOf() the op.
     uint16_t ZerosOf;
+    NoRows OnNoRows;
     void type(TypeContext &C) const {
       (Rule.Type ? Rule.Type : types::none)(C);
     }

@@ -15,6 +15,7 @@
 #include "lib/infer/types/TypeInference.h"
 
 #include "lib/graph/FileWalk.h"
+#include "lib/infer/sizes/RaggedRows.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/LengthGather.h"
 #include "lib/support/InternalError.h"
@@ -197,6 +198,8 @@ bool TypeInference::readsPlain() const {
 void TypeInference::inferAndAsk() {
   size_t Old = Asked.size();
   infer();
+  if (D.table().hasRagged())
+    doubtNoRows(ArrayRef(Asked).drop_front(Old));
   // How much of a sparse tensor is a replica's (EntrySlice): sizes of one and
   // of all stand there side by side, and for no tensor of the input.
   if (node().Kind == Inserted::Check && isOp(op::Concat) &&
@@ -387,6 +390,51 @@ bool TypeInference::mixesRows() const {
       return true;
   }
   return false;
+}
+
+/// What is wrong where a kernel does not bear no rows.
+static StringRef faultOf(NoRows What) {
+  return What == NoRows::Fails       ? "fails"
+         : What == NoRows::Unwritten ? "leaves its result unwritten"
+                                     : "gives no number";
+}
+
+/// Of rows that are counted by their values a replica may have none: there the
+/// kernel may give what is no part of the true value. Demands \p Met have the
+/// rows of all replicas read.
+void TypeInference::doubtNoRows(ArrayRef<Demand> Met) {
+  NoRows What = Rules[node().Op].OnNoRows;
+  if (What == NoRows::Right || !isPerReplica() || isKept(N))
+    return;
+  const DimTable &Table = D.table();
+  auto MayBeNone = [&](unsigned I) {
+    ReplicationType X = operand(I);
+    bool IsWhole =
+        (X.isReplicated() && !X.Zero) || any_of(Met, [&](const Demand &A) {
+          return A.Kind == Demand::Gather && A.User == N && A.Index == I;
+        });
+    if (IsWhole)
+      return false;
+    auto Shape = shape(I);
+    if (!Shape || (X.isSharded() && X.Axis >= Shape->size()))
+      return X.isSharded() || X.isVarying();
+    // Of rows it may not be known how many they are.
+    return any_of(*Shape, [&](DimId S) { return mayBeNone(G, D, S); }) ||
+           (X.isSharded() && !Table.isRagged((*Shape)[X.Axis]) &&
+            D.isUneven(input(I), X.Axis));
+  };
+  if (none_of(seq(0u, numData()), MayBeNone))
+    return;
+  auto HasNone = [&](const ReplicationType &X, unsigned Port) {
+    return X.isVarying() || (X.isSharded() && D.isUneven(out(Port), X.Axis));
+  };
+  for (unsigned Port = 0; Port < numResults(); ++Port) {
+    ReplicationType X = result(Port);
+    if (!X.isUnrelated() && (What == NoRows::Fails || !HasNone(X, Port)))
+      set(Port, varying("takes rows of which a replica may have none, where "
+                        "TensorFlow's kernel " +
+                        faultOf(What)));
+  }
 }
 
 /// Applies the rule where an operand has its rows in another order, or in any.

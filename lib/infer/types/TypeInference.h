@@ -56,6 +56,7 @@ private:
   bool inferSizes();
   void mergeLoop();
   bool mixesRows() const;
+  void doubtNoRows(llvm::ArrayRef<Demand> Met);
   void inferOrdered();
   void askForRows();
   bool usesState();
