@@ -37,14 +37,10 @@ void restoreSizes(Graph &G, NodeId N) {
   auto Was = G.attr(N, OriginalAttr);
   if (!Was)
     return;
-  for (const AttrEntry &A : G.attrs(N))
-    if (isElementShape(G.opName(N), A.Key) ||
-        (A.Key == "value" && G.isOp(N, op::Const))) {
-      std::string Key = A.Key.str();
-      G.setAttr(N, Key, std::string(*Was));
-      G.removeAttr(N, OriginalAttr);
-      return;
-    }
+  StringRef Key =
+      G.isOp(N, op::Const) ? StringRef("value") : statedShape(G.opName(N));
+  G.setAttr(N, Key, std::string(*Was));
+  G.removeAttr(N, OriginalAttr);
 }
 
 /// Gives the constant \p N the sizes of one replica that it holds as things

@@ -75,7 +75,15 @@ static bool isAnyStatic(const Graph &G, ArrayRef<NodeId> Splits) {
 bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
   if (isAnyStatic(G, Splits))
     return true;
-  enum : uint8_t { Plain, Reshapes, Contracts, MakesOf0, MakesOf1, MakesOf2 };
+  enum : uint8_t {
+    Plain,
+    Reshapes,
+    Contracts,
+    States,
+    MakesOf0,
+    MakesOf1,
+    MakesOf2
+  };
   PerOp Roles(G, [](StringRef Op, const OpDef *) {
     return Op == op::Reshape ? Reshapes
            : Op == op::MatMul || Op.starts_with(op::BatchMatMul) ||
@@ -85,7 +93,9 @@ bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
            : Op == op::BroadcastTo || Op == op::Tile || Op == op::Range
                ? MakesOf1
            : Op == op::Slice || Op == op::ScatterNd ? MakesOf2
-                                                    : Plain;
+           : statedShape(Op) == "shape" && !Op.starts_with(op::Placeholder)
+               ? States
+               : Plain;
   });
   for (NodeId N = 0; N < G.size(); ++N) {
     const Node &This = G.node(N);
@@ -95,6 +105,12 @@ bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
       unsigned Sizes = Roles[This] - MakesOf0;
       if (Sizes < This.NumData && holdsNumber(G, G.input(N, Sizes)) &&
           !isInitial(G, N))
+        return true;
+      continue;
+    }
+    if (Roles[This] == States) {
+      auto Shape = G.shapeAttr(N, "shape");
+      if (Shape && any_of(Shape->Dims, [](int64_t Size) { return Size > 1; }))
         return true;
       continue;
     }
@@ -219,12 +235,14 @@ bool LocalConstants::run(ArrayRef<NodeId> Order, ArrayRef<NodeId> Splits) {
   if (!checkSizes(Splits))
     return false;
   Loops = LoopInfo::find(G, Order);
+  PerOp States(
+      G, [](StringRef Op, const OpDef *) { return !statedShape(Op).empty(); });
   for (NodeId N : Order) {
     if (HasRows(N))
       return fail(N, "the variable has a row for each example of the batch, "
                      "which cannot be split");
-    if ((Loops && isLocalHandleOp(G.opName(N))) || G.isOp(N, op::EnsureShape))
-      localiseElements(G, N, Dims, Replicas);
+    if (States[G.node(N)])
+      localiseShape(G, N, Dims, Replicas);
     if (!G.isOp(N, op::Const))
       continue;
     int Axis = Dims.batchAxis({N, 0});

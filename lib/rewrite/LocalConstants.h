@@ -21,9 +21,10 @@
 namespace graft {
 
 /// Whether constants may hold the number of rows of what \p Splits split: a
-/// feed has that number, a shape without -1 says of how many rows a tensor is,
-/// so many are made of one or cut out, or they are contracted with rows. (What
-/// else may say so is rare, and then the certificate refuses the program.)
+/// feed has that number, a shape without -1 or an attribute says of how many
+/// rows a tensor is, so many are made of one or cut out, or they are contracted
+/// with rows. (What else may say so is rare, and then the certificate refuses
+/// the program.)
 bool mayHoldRows(const Graph &G, llvm::ArrayRef<NodeId> Splits);
 
 class LocalConstants {

@@ -72,7 +72,7 @@ private:
   bool ReadsBatches = false;  ///< There is a read of a queue or an iterator.
   std::vector<uint32_t> OpOf; ///< By op of the input: that of the program.
   uint32_t ConstOp = ~0u;     ///< Of the program.
-  std::vector<std::pair<NodeId, StringRef>> ElementShapes; ///< That changed.
+  std::vector<std::pair<NodeId, StringRef>> StatedShapes; ///< That changed.
   std::vector<NodeId> NamedAxes; ///< Squeezes that say which axes they drop.
   /// All input nodes, when ids are not enough to find them.
   DenseMap<StringRef, NodeId> ByName;
@@ -207,8 +207,9 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
   for (AttrEntry A; Old.next(A);) {
     if (isIgnored(A.Key))
       continue;
-    if (isElementShape(G.opName(P), A.Key)) {
-      ElementShapes.push_back({P, A.Key});
+    if (A.Key.ends_with("shape") && A.Key == statedShape(G.opName(P)) &&
+        !isOpenFeed(I)) {
+      StatedShapes.push_back({P, A.Key});
       continue;
     }
     auto Value = A.Key == "value" && G.hasAttr(P, OriginalAttr)
@@ -477,9 +478,9 @@ bool Checker::run() {
   checkDemands(Facts);
   checkSizeFacts(G, Facts.Order, Facts.sizeUses(),
                  [&](NodeId N, const Twine &Text) { error(N, Text); });
-  for (auto &[P, Key] : ElementShapes)
-    if (!isLocalElementShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
-                             G.attr(P, Key), Replicas))
+  for (auto &[P, Key] : StatedShapes)
+    if (!isLocalStatedShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
+                            G.attr(P, Key), Replicas))
       error(P, "attribute '" + Key + "' is not that of the input");
   for (NodeId P : NamedAxes)
     if (auto Named = G.intListAttr(P, "squeeze_dims");

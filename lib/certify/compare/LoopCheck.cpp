@@ -56,16 +56,20 @@ static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
   return true;
 }
 
-bool isLocalElementShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
-                         StringRef Was, std::optional<StringRef> Now,
-                         unsigned Replicas) {
-  auto Sizes = elementSizes(G, Dims, N);
+bool isLocalStatedShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
+                        StringRef Was, std::optional<StringRef> Now,
+                        unsigned Replicas) {
+  auto Sizes = statedSizes(G, Dims, N);
+  if (!Sizes)
+    return Now == Was;
   auto OldBytes = bytesField(Was, AttrShape),
        NewBytes = Now ? bytesField(*Now, AttrShape) : std::nullopt;
-  if (!Sizes || !OldBytes || !NewBytes)
+  if (!OldBytes || !NewBytes)
     return false;
   ShapeValue Old = parseShape(*OldBytes), New = parseShape(*NewBytes);
-  return !Old.UnknownRank && !New.UnknownRank &&
+  if (Old.UnknownRank)
+    return Now == Was;
+  return !New.UnknownRank &&
          isLocalShape(Dims, *Sizes, Old.Dims, New.Dims, Replicas);
 }
 

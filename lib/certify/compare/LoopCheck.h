@@ -22,11 +22,11 @@ namespace graft {
 void checkLoops(const Graph &G, const LoopInfo &Loops,
                 llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);
 
-/// Whether \p Now says of \p N what isElementShape() said in \p Was, but for
-/// the sizes that follow the batch, which are those of one of \p Replicas.
-bool isLocalElementShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
-                         llvm::StringRef Was,
-                         std::optional<llvm::StringRef> Now, unsigned Replicas);
+/// Whether \p Now says of \p N what statedShape() said in \p Was, but for the
+/// sizes that follow the batch, which are those of one of \p Replicas.
+bool isLocalStatedShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
+                        llvm::StringRef Was, std::optional<llvm::StringRef> Now,
+                        unsigned Replicas);
 
 /// Whether the constant \p N, whose value was \p Was, has one value in all
 /// elements, the same as then, and only fewer rows.

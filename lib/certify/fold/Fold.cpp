@@ -14,6 +14,7 @@
 #include "lib/certify/fold/Copies.h"
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/graph/Verifier.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
@@ -238,9 +239,7 @@ void Folder::make(Group &Gr) {
     if (Value && Value != L.attr(M, "value"))
       P->setAttr(N, OriginalAttr, *Value);
   }
-  if (FromInput &&
-      (L.isOp(M, op::TensorArrayV3) || L.isOp(M, op::EnsureShape))) {
-    StringRef Key = L.isOp(M, op::EnsureShape) ? "shape" : "element_shape";
+  if (StringRef Key = FromInput ? statedShape(Op) : ""; !Key.empty()) {
     NodeId Was = In.find(Gr.Base);
     auto Shape = In.isOp(Was, Op) ? In.attr(Was, Key) : std::nullopt;
     if (Shape && Shape != L.attr(M, Key))

@@ -528,10 +528,8 @@ void ReplicaFiles::make(NodeId N) {
     if (P->name(Made) != Copy.Base)
       P->setStringAttr(Made, OriginAttr, Copy.Base);
     NodeId Was = In.find(Copy.Base);
-    StringRef Key = G->isOp(N, op::Const)           ? "value"
-                    : G->isOp(N, op::EnsureShape)   ? "shape"
-                    : G->isOp(N, op::TensorArrayV3) ? "element_shape"
-                                                    : "";
+    StringRef Key =
+        G->isOp(N, op::Const) ? StringRef("value") : statedShape(G->opName(N));
     auto Value = Key.empty() || In.opName(Was) != G->opName(N)
                      ? std::nullopt
                      : In.attr(Was, Key);

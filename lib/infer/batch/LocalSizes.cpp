@@ -6,7 +6,6 @@
 
 #include "lib/infer/batch/LocalSizes.h"
 
-#include "lib/infer/graph/Loops.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
@@ -51,36 +50,28 @@ bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
   return true;
 }
 
-void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
-                      unsigned Replicas) {
-  auto Sizes = elementSizes(G, Dims, N);
-  for (StringRef Key : {"element_shape", "element_shape_except0", "shape"}) {
-    auto Shape =
-        isElementShape(G.opName(N), Key) ? G.shapeAttr(N, Key) : std::nullopt;
-    if (!Shape || Shape->UnknownRank || !Sizes)
-      continue;
-    ShapeValue Local;
-    Local.Dims = localShape(Dims.table(), *Sizes, Shape->Dims, Replicas);
-    if (Local.Dims == Shape->Dims)
-      continue;
-    G.setAttr(N, OriginalAttr, *G.attr(N, Key));
-    G.setAttr(N, Key, encodeShapeAttr(Local));
-  }
-}
-
-bool isElementShape(StringRef Op, StringRef Key) {
-  return Op == op::EnsureShape
-             ? Key == "shape"
-             : Key.starts_with("element_shape") && isLocalHandleOp(Op);
+void localiseShape(Graph &G, NodeId N, const DimAnalysis &Dims,
+                   unsigned Replicas) {
+  StringRef Key = statedShape(G.opName(N));
+  auto Sizes = statedSizes(G, Dims, N);
+  auto Shape = Key.empty() ? std::nullopt : G.shapeAttr(N, Key);
+  if (!Shape || Shape->UnknownRank || !Sizes)
+    return;
+  ShapeValue Local;
+  Local.Dims = localShape(Dims.table(), *Sizes, Shape->Dims, Replicas);
+  if (Local.Dims == Shape->Dims)
+    return;
+  G.setAttr(N, OriginalAttr, *G.attr(N, Key));
+  G.setAttr(N, Key, encodeShapeAttr(Local));
 }
 
 std::optional<SmallVector<DimId, 4>>
-elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
+statedSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   auto Shape = Dims.shape({N, 0});
   if (!Shape)
     return std::nullopt;
   // What is read from many elements has them along another axis.
-  bool Many = !G.isOp(N, op::TensorArrayV3) && !G.isOp(N, op::EnsureShape);
+  bool Many = isLocalHandleOp(G.opName(N)) && !G.isOp(N, op::TensorArrayV3);
   if (Many && Shape->empty())
     return std::nullopt;
   return SmallVector<DimId, 4>(Many ? Shape->drop_front() : *Shape);

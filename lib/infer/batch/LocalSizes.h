@@ -10,6 +10,7 @@
 #ifndef GRAFT_LIB_INFER_BATCH_LOCALSIZES_H
 #define GRAFT_LIB_INFER_BATCH_LOCALSIZES_H
 
+#include "lib/infer/graph/Loops.h"
 #include "lib/infer/sizes/Dims.h"
 
 namespace graft {
@@ -24,18 +25,14 @@ int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas);
 bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
                  unsigned Replicas);
 
-/// Makes what the tensor array op \p N says of the shape of elements local, or
-/// EnsureShape of what it passes.
-void localiseElements(Graph &G, NodeId N, const DimAnalysis &Dims,
-                      unsigned Replicas);
+/// Makes the attribute statedShape() of \p N local.
+void localiseShape(Graph &G, NodeId N, const DimAnalysis &Dims,
+                   unsigned Replicas);
 
-/// Whether the attribute \p Key holds the shape of what an array holds, or of
-/// what passes, so that the rows of one replica may stand in it.
-bool isElementShape(llvm::StringRef Op, llvm::StringRef Key);
-
-/// The sizes that attribute isElementShape() of \p N says something of.
+/// Returns the sizes that the attribute statedShape() of \p N says something
+/// of.
 std::optional<llvm::SmallVector<DimId, 4>>
-elementSizes(const Graph &G, const DimAnalysis &Dims, NodeId N);
+statedSizes(const Graph &G, const DimAnalysis &Dims, NodeId N);
 
 } // namespace graft
 

@@ -48,6 +48,20 @@ bool isLocalHandleOp(StringRef Op) {
   return (ruleOf(Op).Is & trait::Handle) != 0;
 }
 
+StringRef statedShape(StringRef Op) {
+  const OpDef *Def = findOp(Op);
+  if (!Def)
+    return "";
+  bool OfElements = isLocalHandleOp(Op);
+  for (const AttrDef &A : Def->attrs())
+    if (StringRef Key = A.Name;
+        StringRef(A.Type) == "shape" &&
+        (OfElements ? Key.starts_with("element_shape")
+                    : Key == "shape" && !Def->inputs().empty()))
+      return Key;
+  return "";
+}
+
 std::unique_ptr<LoopInfo> LoopInfo::find(const Graph &G,
                                          ArrayRef<NodeId> Order) {
   bool Any = false;

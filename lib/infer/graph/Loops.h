@@ -26,6 +26,11 @@ namespace graft {
 /// one device, which copies of a node have each for itself.
 bool isLocalHandleOp(llvm::StringRef Op);
 
+/// Returns the attribute in which \p Op states the shape of the elements of an
+/// array, or of what it makes of operands, so that the rows of one replica may
+/// stand in it; "" if there is none.
+llvm::StringRef statedShape(llvm::StringRef Op);
+
 class LoopInfo {
 public:
   /// The loops, arrays and stacks of \p G; null if it has none, which is

@@ -31,13 +31,18 @@ void same(SizeContext &C) {
     C.passShape(Port, C.inRun(0));
 }
 
+/// The attribute `shape` states the sizes of output 0.
+static void stated(SizeContext &C) {
+  DimList List;
+  if (Dims X = C.out(0); !X || !C.sizesFrom("shape", List))
+    return;
+  for (size_t I = 0; I < std::min(List.size(), C.out(0)->size()); ++I)
+    C.sameRows((*C.out(0))[I], List[I]);
+}
+
 static void ensureShape(SizeContext &C) {
   C.passShape(0, C.inRun(0));
-  DimList List;
-  if (Dims X = C.in(0); !X || !C.sizesFrom("shape", List))
-    return;
-  for (size_t I = 0; I < std::min(List.size(), C.in(0)->size()); ++I)
-    C.sameRows((*C.in(0))[I], List[I]);
+  stated(C);
 }
 
 void sameAll(SizeContext &C) {
@@ -51,6 +56,11 @@ void sameAll(SizeContext &C) {
   }
   if (First)
     C.setShape(0, *First);
+}
+
+static void accumulate(SizeContext &C) {
+  sameAll(C);
+  stated(C);
 }
 
 static void perInput(SizeContext &C) {
@@ -705,7 +715,7 @@ ArrayRef<OpRule> families::elementwise() {
       entry(op::Sub, Add,
             {.Sizes = sizes::broadcast, .Values = values::arithmetic}),
       entry(op::AddN, Add, {.Sizes = sizes::sameAll}),
-      entry(op::AccumulateNV2, Add, {.Sizes = sizes::sameAll}),
+      entry(op::AccumulateNV2, Add, {.Sizes = sizes::accumulate}),
       entry(op::BiasAdd, Add, {.Sizes = sizes::biasAdd}),
       entry(op::BiasAddV1, Add, {.Sizes = sizes::biasAdd}),
       entry(op::Mul, Mul, {.Values = values::arithmetic}),

@@ -81,9 +81,7 @@ void fromAttr(SizeContext &C) {
     return;
   }
   DimList List;
-  for (size_t I = 0; I < Shape->Dims.size(); ++I)
-    List.push_back(Shape->Dims[I] < 0 ? C.slot(I)
-                                      : C.number(I, Shape->Dims[I]));
+  C.sizesFrom("shape", List);
   C.setShape(0, List);
 }
 
