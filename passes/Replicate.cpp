@@ -387,9 +387,11 @@ void Replicate::splitFeeds() {
           "feed", feedName(*G, F.At),
           F.InRows ? "a component of a sparse tensor: every replica reads the "
                      "entries of its rows"
-                   : "a component of a sparse tensor: ops on it are "
-                     "unreplicated, and the dense rows that they give are "
-                     "split");
+                   : formatv("a component of a {0} tensor: ops on it are "
+                             "unreplicated, and the dense rows that they give "
+                             "are split",
+                             F.Ragged ? "ragged" : "sparse")
+                         .str());
       continue;
     }
     if (F.Axis < 0) {

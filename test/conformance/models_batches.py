@@ -351,6 +351,70 @@ def weighted_lookup_data(rng):
     return {"i": indices, "k": rng.integers(0, 7, count), "r": rng.normal(size=[count]).astype(np.float32), "y": data(rng)["y"]}
 
 
+def mean_of_words(b: Builder, words, axis=1):
+    """The mean of the rows of a table that the words of a ragged tensor look up."""
+    rows = tf.reduce_mean(tf.ragged.map_flat_values(tf.gather, b.variable("table", [7, 5], 0.7), words), axis)
+    return tf.ensure_shape(rows, [None, 5]) if axis == 1 else rows
+
+
+def words_of_documents(size=tf.int64, name="words"):
+    return tf1.placeholder(size, [None], name)
+
+
+def ragged_splits(b: Builder):
+    """A ragged tensor by its row splits, beside dense features."""
+    words = tf.RaggedTensor.from_row_splits(words_of_documents(), tf1.placeholder(tf.int64, [None], "splits"), validate=False)
+    train(b, tf.concat([mean_of_words(b, words), b.placeholder("x", [5])], 1), b.placeholder("y", [1]), 10)
+
+
+def ragged_lengths(b: Builder):
+    """A ragged tensor by the lengths of its rows."""
+    words = tf.RaggedTensor.from_row_lengths(words_of_documents(), tf1.placeholder(tf.int64, [None], "lengths"), validate=False)
+    train(b, mean_of_words(b, words), b.placeholder("y", [1]))
+
+
+def ragged_numbers(b: Builder):
+    """A ragged tensor by the row of each value, which is made dense."""
+    rows = tf1.placeholder(tf.int64, [None], "rows")
+    words = tf.RaggedTensor.from_value_rowids(words_of_documents(), rows, tf.constant(BATCH, tf.int64), validate=False)
+    dense = tf.gather(b.variable("table", [7, 5], 0.7), words.to_tensor(shape=[None, 4]))
+    train(b, tf.reshape(dense, [-1, 20]), b.placeholder("y", [1]), 20)
+
+
+def ragged_nested(b: Builder):
+    """Words of sentences of documents."""
+    splits = [tf1.placeholder(tf.int64, [None], name) for name in ("splits", "sentences")]
+    words = tf.RaggedTensor.from_nested_row_splits(words_of_documents(), splits, validate=False)
+    rows = tf.reduce_sum(mean_of_words(b, words, 2), 1)
+    train(b, tf.ensure_shape(rows, [None, 5]), b.placeholder("y", [1]))
+
+
+def segments(b: Builder):
+    """Words, and the row that each belongs to, beside dense features."""
+    x, rows = b.placeholder("x", [5]), tf1.placeholder(tf.int32, [None], "rows")
+    found = tf.nn.embedding_lookup(b.variable("table", [7, 5], 0.7), words_of_documents())
+    sums = tf.math.unsorted_segment_sum(found, rows, tf.shape(x)[0])
+    train(b, tf.concat([x, tf.ensure_shape(sums, [None, 5])], 1), b.placeholder("y", [1]), 10)
+
+
+def ragged_data(*names):
+    def made(rng):
+        lengths = rng.integers(1, 5, BATCH)
+        sentences = rng.integers(1, 3, BATCH)
+        if "sentences" in names:
+            lengths = rng.integers(1, 5, sentences.sum())
+        fed = {
+            "splits": np.r_[0, np.cumsum(sentences if "sentences" in names else lengths)],
+            "sentences": np.r_[0, np.cumsum(lengths)],
+            "lengths": lengths,
+            "rows": np.repeat(np.arange(len(lengths)), lengths),
+        }
+        dense = {key: value for key, value in data(rng).items() if key in (*names, "y")}
+        return {**dense, **{name: fed[name] for name in names if name in fed}, "words": rng.integers(0, 7, lengths.sum())}
+
+    return made
+
+
 def diffusion(b: Builder):
     """A sparse matrix of nodes times [nodes, features * rows]: the rows are the inner part of the columns."""
     x, rows = b.placeholder("x", [4, 3]), b.spec.batch
@@ -408,6 +472,11 @@ SOURCES: Dict[str, Source] = {
     "dense_of_sparse": Source(dense_of_sparse, feeds=lambda rng: sparse_data(rng, 5)),
     "sparse_lookup": Source(sparse_lookup, feeds=sparse_lookup_data),
     "weighted_lookup": Source(weighted_lookup, feeds=weighted_lookup_data),
+    "ragged_splits": Source(ragged_splits, feeds=ragged_data("splits", "x"), batches=(None,)),
+    "ragged_lengths": Source(ragged_lengths, feeds=ragged_data("lengths"), batches=(None,)),
+    "ragged_numbers": Source(ragged_numbers, feeds=ragged_data("rows"), batches=(None,)),
+    "ragged_nested": Source(ragged_nested, feeds=ragged_data("splits", "sentences"), batches=(None,)),
+    "segments": Source(segments, feeds=ragged_data("rows", "x"), batches=(None,)),
     "diffusion": Source(diffusion, feeds=diffusion_data),
     "sequence_labels": Source(sequence_labels, feeds=sequence_label_data, fetches=("loss:0", "distance:0")),
     "csv_records": Source(csv_records, feeds=csv_data),

@@ -741,6 +741,7 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
   if (!named(Rules))
     return false;
   findSparseFeeds(G, Feeds);
+  findRaggedFeeds(G, Feeds);
   std::vector<Feed *> Static;
   for (Feed &F : Feeds) {
     auto Shape = sourceShape(G, F.At);

@@ -23,6 +23,8 @@ struct Feed {
   int Axis;
   bool Named = false;   ///< By the user.
   bool Sparse = false;  ///< A part of a sparse tensor, read whole.
+  bool Ragged = false;  ///< Of a ragged one, or with the segments of values.
+  bool Parts = false;   ///< Of Ragged: says which values belong together.
   bool InRows = false;  ///< Of one of which replicas read the rows.
   bool Scalar = false;  ///< Of unknown rank, and a scalar as the graph uses it.
   bool Guessed = false; ///< Of unknown rank, and only taken for a scalar.

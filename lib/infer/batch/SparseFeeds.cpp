@@ -12,6 +12,9 @@
 //     h = Tanh*(y/split)                      y/split = _ToReplicas(y) axis=0
 //     g = SparseTensorDenseMatMul(i, v, s, _FromReplicas(dy)) adjoint_a
 //
+// So it is with a ragged tensor: values, and what says which of them belong to
+// a row. Sums of segments are the dense rows that it gives.
+//
 // Where nothing reads them but products with matrices, and what makes a dense
 // tensor of them, replicas read the entries of their rows instead
 // (lib/program/forms/EntrySlice.h).
@@ -21,6 +24,8 @@
 #include "lib/infer/batch/SparseFeeds.h"
 
 #include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/infer/sizes/Dims.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
@@ -205,6 +210,324 @@ void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
 }
 
 namespace {
+
+/// Where an op takes values that it combines by segment: their segments, and
+/// how many there are.
+struct SegmentArguments {
+  int Values = -1, Ids = -1, Count = -1;
+};
+
+/// Returns the value that \p E has under another name or as another type.
+Endpoint sameNumbers(const Graph &G, Endpoint E) {
+  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
+    E = G.input(E.Node, 0);
+  return E;
+}
+
+/// Returns what \p N combines by segment, unless that are repetitions of a
+/// value.
+std::optional<SegmentArguments> segmentArguments(const Graph &G, NodeId N) {
+  const OpDef *Def = G.opName(N).contains("Segment") ? G.opDef(N) : nullptr;
+  SegmentArguments A;
+  for (size_t I = 0; Def && I < Def->inputs().size(); ++I) {
+    StringRef Name = Def->inputs()[I].Name;
+    int *Its = Name == "data"           ? &A.Values
+               : Name == "segment_ids"  ? &A.Ids
+               : Name == "num_segments" ? &A.Count
+                                        : nullptr;
+    if (Its)
+      *Its = static_cast<int>(I);
+  }
+  if (A.Values < 0 || A.Ids < 0 ||
+      G.opName(sameNumbers(G, G.input(N, A.Ids)).Node).starts_with(op::Unique))
+    return std::nullopt;
+  return A;
+}
+
+/// Calls \p Do with each operand of \p N, an op on ragged tensors, and whether
+/// it parts values (or else is values).
+void forEachRaggedOperand(const Graph &G, NodeId N,
+                          function_ref<void(Endpoint, bool Parts)> Do) {
+  const OpDef *Def = G.opName(N).contains("Ragged") ? G.opDef(N) : nullptr;
+  unsigned I = 0;
+  for (const ArgDef &A : Def ? Def->inputs() : ArrayRef<ArgDef>()) {
+    if (*A.TypeListAttr)
+      return;
+    auto Count = *A.NumberAttr ? G.intAttr(N, A.NumberAttr).value_or(0) : 1;
+    StringRef Name = A.Name;
+    bool Parts = Name.contains("splits") || Name.contains("row_partition"),
+         Values = Name.ends_with("values");
+    for (; Count > 0 && I < G.node(N).NumData; --Count, ++I)
+      if (Parts || Values)
+        Do(G.input(N, I), Parts);
+  }
+}
+
+/// Returns the nodes that compute integers of \p From, each from integers.
+BitVector integersOf(const Graph &G, ArrayRef<Endpoint> From) {
+  BitVector Found(G.size());
+  SmallVector<Endpoint, 16> Work(From);
+  while (!Work.empty()) {
+    Endpoint At = Work.pop_back_val();
+    G.forEachUse(At.Node, [&](Use U) {
+      if (!G.isData(U) || (is_contained(From, At) && G.input(U) != At) ||
+          Found[U.User])
+        return;
+      unsigned Type = G.outputType(U.User, 0);
+      if (Type != DT_INT32 && Type != DT_INT64 && Type != DT_BOOL)
+        return;
+      Found.set(U.User);
+      Work.push_back({U.User, 0});
+    });
+  }
+  return Found;
+}
+
+/// Finds the feeds that part values, and those of the values.
+class RaggedFinder {
+public:
+  RaggedFinder(const Graph &G, std::vector<Feed> &Feeds) : G(G), Feeds(Feeds) {
+    for (Feed &F : Feeds)
+      if (!F.Named && !F.Sparse)
+        ByTensor.try_emplace({F.At.Node, F.At.Port}, &F);
+  }
+
+  void run();
+
+private:
+  Feed *feedOf(Endpoint E, size_t Rank) const;
+  Endpoint lengthsOf(NodeId N) const;
+  Endpoint countedBy(NodeId N) const;
+  void parts(Endpoint E);
+  void segments(NodeId N, const SegmentArguments &A);
+  DimAnalysis sizes() const;
+  void settle();
+
+  const Graph &G;
+  std::vector<Feed> &Feeds;
+  DenseMap<std::pair<NodeId, uint32_t>, Feed *> ByTensor;
+  std::vector<Endpoint> Partitions; ///< What parts values.
+  std::vector<Endpoint> Values;     ///< That are parted.
+  /// Fed segments, and fed numbers that look up the values.
+  std::vector<std::pair<Feed *, SmallVector<Feed *, 2>>> Fed;
+};
+
+/// Returns the feed of rank \p Rank and of unknown size that \p E is, or null.
+Feed *RaggedFinder::feedOf(Endpoint E, size_t Rank) const {
+  E = sameNumbers(G, E);
+  Feed *F = ByTensor.lookup({E.Node, E.Port});
+  return F && hasUnknownRows(G, *F, Rank) ? F : nullptr;
+}
+
+/// Returns what \p N subtracts from its own next elements: row splits, of which
+/// that are the lengths of rows.
+Endpoint RaggedFinder::lengthsOf(NodeId N) const {
+  auto Slice = [&](unsigned I, int64_t Begin, int64_t End) {
+    Endpoint E = G.input(N, I);
+    if (!G.isOp(E.Node, op::StridedSlice))
+      return Endpoint{};
+    auto Is = [&](unsigned Operand, int64_t Number, StringRef Mask) {
+      if (Number == 0)
+        return G.intAttr(E.Node, Mask) == 1;
+      auto Value = constValue(G, G.input(E.Node, Operand).Node);
+      return G.intAttr(E.Node, Mask).value_or(0) == 0 && Value &&
+             Value->Ints == ArrayRef<int64_t>(Number);
+    };
+    bool IsIt = Is(1, Begin, "begin_mask") && Is(2, End, "end_mask");
+    return IsIt ? G.input(E.Node, 0) : Endpoint{};
+  };
+  if (!G.isOp(N, op::Sub) || isFloating(G.outputType(N, 0)))
+    return {};
+  Endpoint Next = Slice(0, 1, 0);
+  return Next == Slice(1, 0, -1) ? Next : Endpoint{};
+}
+
+/// Returns what \p N adds up, from 0 on: row lengths, of which that are the row
+/// splits.
+Endpoint RaggedFinder::countedBy(NodeId N) const {
+  if (!G.isOp(N, op::ConcatV2) || G.node(N).NumData != 3 ||
+      isFloating(G.outputType(N, 0)))
+    return {};
+  auto First = constValue(G, G.input(N, 0).Node);
+  NodeId Sums = sameNumbers(G, G.input(N, 1)).Node;
+  return First && First->AllZero && First->NumElements == 1 &&
+                 G.isOp(Sums, op::Cumsum)
+             ? G.input(Sums, 0)
+             : Endpoint{};
+}
+
+void RaggedFinder::parts(Endpoint E) {
+  if (E.Node == NoNode)
+    return;
+  Partitions.push_back(E);
+  if (Feed *F = feedOf(E, 1))
+    F->Sparse = F->Ragged = F->Parts = true;
+}
+
+void RaggedFinder::segments(NodeId N, const SegmentArguments &A) {
+  // So many segments whatever is fed are no rows of a batch.
+  if (A.Count >= 0 &&
+      G.isOp(sameNumbers(G, G.input(N, A.Count)).Node, op::Const))
+    return;
+  Feed *Ids = feedOf(G.input(N, A.Ids), 1);
+  SmallVector<Feed *, 2> Its;
+  for (Endpoint E : Ids ? valuesOfSegments(G, N) : SmallVector<Endpoint, 4>())
+    if (Feed *F = feedOf(E, 1))
+      Its.push_back(F);
+  if (!Its.empty())
+    Fed.push_back({Ids, std::move(Its)});
+}
+
+/// Returns what sizes are if all that may be rows are.
+DimAnalysis RaggedFinder::sizes() const {
+  DimOptions Options;
+  Options.Unpatched = true;
+  for (const Feed &F : Feeds) {
+    auto Shape = sourceShape(G, F.At);
+    bool Open = Shape && !Shape->UnknownRank && !Shape->Dims.empty() &&
+                Shape->Dims[0] < 0 && !F.Named;
+    if (Open || F.Axis >= 0)
+      Options.Suppose.push_back(
+          {F.At, static_cast<unsigned>(F.Named ? F.Axis : 0)});
+  }
+  return DimAnalysis(G, topologicalOrder(G), Options);
+}
+
+/// Of feeds that have as many rows as there are values none has rows of the
+/// batch. Where the segments are fed, only if no other feed has as many.
+void RaggedFinder::settle() {
+  DimAnalysis Dims = sizes();
+  auto RowsOf = [&](Endpoint E) -> std::optional<DimId> {
+    auto Shape = Dims.shape(E);
+    if (!Shape || Shape->empty())
+      return std::nullopt;
+    return Dims.table().find(Shape->front());
+  };
+  auto HasRows = [&](const Feed &F, DimId Rows) {
+    auto Shape = sourceShape(G, F.At);
+    return Shape && !Shape->UnknownRank && !Shape->Dims.empty() &&
+           RowsOf(F.At) == Rows;
+  };
+  for (Endpoint E : Values)
+    if (auto Rows = RowsOf(E))
+      for (Feed &F : Feeds)
+        if (!F.Named && HasRows(F, *Rows) && sourceShape(G, F.At)->Dims[0] < 0)
+          F.Sparse = F.Ragged = true;
+  for (auto &[Ids, Its] : Fed) {
+    auto Rows = RowsOf(Ids->At);
+    auto All = Its;
+    All.push_back(Ids);
+    if (!Rows || any_of(Feeds, [&](Feed &F) {
+          return is_contained(All, &F) != HasRows(F, *Rows);
+        }))
+      continue;
+    for (Feed *F : All)
+      F->Sparse = F->Ragged = true;
+    Ids->Parts = true;
+  }
+}
+
+void RaggedFinder::run() {
+  bool Any = false;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    Any |=
+        G.opNameOf(Op).contains("Segment") || G.opNameOf(Op).contains("Ragged");
+  if (!Any || ByTensor.empty())
+    return;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    parts(lengthsOf(N));
+    if (Endpoint E = countedBy(N); E.Node != NoNode) {
+      parts(E);
+      Partitions.push_back({N, 0});
+    }
+    forEachRaggedOperand(G, N, [&](Endpoint E, bool Parts) {
+      if (Parts)
+        parts(E);
+      else
+        Values.push_back(E);
+    });
+  }
+  BitVector OfPartition = integersOf(G, Partitions);
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (auto A = G.isLive(N) ? segmentArguments(G, N) : std::nullopt) {
+      if (OfPartition[G.input(N, A->Ids).Node])
+        Values.push_back(G.input(N, A->Values));
+      else
+        segments(N, *A);
+    }
+  if (!Values.empty() || !Fed.empty())
+    settle();
+}
+
+} // namespace
+
+void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds) {
+  RaggedFinder(G, Feeds).run();
+}
+
+namespace {
+
+/// Returns the nodes that combine the values of ragged \p Feeds to a row for
+/// each row of the batch, and not to what is combined once more.
+BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
+  BitVector Rows(G.size());
+  SmallVector<Endpoint, 4> Parting;
+  for (const Feed &F : Feeds)
+    if (F.Sparse && F.Parts)
+      Parting.push_back(F.At);
+  if (Parting.empty())
+    return Rows;
+  BitVector OfPartition = integersOf(G, Parting), OfBatch(G.size());
+  for (Endpoint E : Parting)
+    OfPartition.set(E.Node);
+  SmallVector<NodeId, 16> Work;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (G.isLive(N) && G.node(N).Kind == Inserted::Split)
+      Work.push_back(N);
+  while (!Work.empty()) {
+    NodeId N = Work.pop_back_val();
+    if (OfBatch[N])
+      continue;
+    OfBatch.set(N);
+    G.forEachUse(N, [&](Use U) {
+      if (G.isData(U))
+        Work.push_back(U.User);
+    });
+  }
+  BitVector Leads(G.size());
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N))
+      continue;
+    if (auto A = segmentArguments(G, N)) {
+      NodeId Count = A->Count < 0 ? NoNode : G.input(N, A->Count).Node;
+      if (OfPartition[G.input(N, A->Ids).Node] &&
+          (Count == NoNode || OfPartition[Count] || OfBatch[Count])) {
+        Rows.set(N);
+        Work.push_back(G.input(N, A->Values).Node);
+      }
+    } else if (G.isOp(N, op::RaggedTensorToTensor)) {
+      forEachRaggedOperand(G, N, [&](Endpoint E, bool Parts) {
+        if (Parts && OfPartition[E.Node])
+          Rows.set(N);
+        else if (!Parts)
+          Work.push_back(E.Node);
+      });
+    }
+  }
+  while (!Work.empty()) {
+    NodeId N = Work.pop_back_val();
+    if (Leads[N])
+      continue;
+    Leads.set(N);
+    for (Endpoint E : G.dataInputs(N))
+      Work.push_back(E.Node);
+  }
+  Leads.flip();
+  Rows &= Leads;
+  return Rows;
+}
 
 /// The sparse tensor that \p N takes, if it works on rows of one: what else it
 /// takes has no entries.
@@ -398,6 +721,7 @@ std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
       else
         Rows.push_back({{N, Port}, 0});
   }
+  BitVector OfRagged = rowsOfRagged(G, Feeds);
   while (!Work.empty() || !Shaped.empty()) {
     bool IsShaped = Work.empty();
     std::vector<NodeId> &From = IsShaped ? Shaped : Work;
@@ -406,7 +730,7 @@ std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
     if (Vars.isUpdate(G, N) || G.hasAttr(N, OnceAttr) || G.opDef(N) == nullptr)
       continue;
     G.setBoolAttr(N, OnceAttr, true);
-    if (IsShaped || givesRows(G, N)) {
+    if (IsShaped || OfRagged[N] || givesRows(G, N)) {
       Rows.push_back({{N, 0}, 0});
       continue;
     }

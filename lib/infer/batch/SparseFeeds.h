@@ -17,6 +17,11 @@ namespace graft {
 /// are left alone.
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
+/// Says of the feeds that part the values of a ragged tensor (row splits, row
+/// lengths, the row of each value), and of those values, that they are sparse:
+/// neither has a row for each row of the batch. Ops that read them tell.
+void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds);
+
 /// A dense value that is made of a sparse one, and its axis of rows.
 struct SparseRows {
   Endpoint At;
