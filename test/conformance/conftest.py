@@ -43,6 +43,14 @@ def pytest_report_header(config):
     return f"graft-opt: {harness.graft_opt()}{found}, --exhaust-seed={config.getoption('--exhaust-seed')}"
 
 
+@pytest.fixture(autouse=True)
+def imported():
+    """Status 0: TensorFlow imports what was written. What a test runs, it has imported."""
+    harness.WRITTEN.clear()
+    yield
+    harness.load_written()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield

@@ -26,6 +26,7 @@ import numpy as np
 import summary
 import tensorflow as tf
 from google.protobuf import text_format
+from google.protobuf.message import DecodeError
 from models import STEPS, Spec
 from tensorflow.python.framework.meta_graph import read_meta_graph_file
 
@@ -49,6 +50,7 @@ def workdir() -> str:
 # --- Running graft-opt. ---
 
 
+WRITTEN: Dict[str, Tuple[int, int]] = {}  # what graft-opt wrote and no session has loaded yet: time and size of the file
 MODEL_OF: Dict[str, str] = {}  # the model that a file holds, for the table of results
 
 
@@ -112,7 +114,50 @@ def run_graft(arguments: Sequence[str], check: bool = True, verify: bool = True)
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
     if check and done.returncode != 0:
         raise GraftError(f"exit status {done.returncode} of {' '.join(command)}\n{done.stderr}")
+    # A program is no graph of TensorFlow's ops.
+    of_program = any(a.startswith(("--passes", "--emit")) for a in command)
+    if done.returncode == 0 and "-o" in command and not of_program and any(a.startswith(DISTRIBUTES) for a in command):
+        note_written(command[command.index("-o") + 1])
     return done
+
+
+def version_of(path: str) -> Tuple[int, int]:
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size
+
+
+def note_written(path: str):
+    if os.path.isfile(path) and os.path.splitext(path)[1] in (".meta", ".pb", ".pbtxt"):
+        WRITTEN[path] = version_of(path)
+
+
+def load_written():
+    """TensorFlow imports every file that was written with status 0 and no session has loaded."""
+    try:
+        for path, version in WRITTEN.items():
+            if os.path.exists(path) and version_of(path) == version:
+                with tf.Graph().as_default():
+                    tf.import_graph_def(graph_of(path), name="")
+    finally:
+        WRITTEN.clear()
+
+
+def graph_of(path: str):
+    """The graph of a file, which is that of a MetaGraphDef or a GraphDef, as its input was."""
+    with open(path, "rb") as file:
+        content = file.read()
+    for message in tf1.MetaGraphDef(), tf1.GraphDef():
+        try:
+            if path.endswith(".pbtxt"):
+                text_format.Parse(content, message)
+            else:
+                message.ParseFromString(content)
+        except (text_format.ParseError, DecodeError):
+            continue
+        graph = message.graph_def if isinstance(message, tf1.MetaGraphDef) else message
+        if graph.node and all(node.op for node in graph.node):
+            return graph
+    raise AssertionError(f"{path} holds no graph")
 
 
 def assert_same_bytes(got: str, want: str):
@@ -189,6 +234,7 @@ class Session:
     def __init__(self, path: str, replicas: int = 1):
         self.replicas = replicas
         self.graph = tf.Graph()
+        WRITTEN.pop(path, None)
         with self.graph.as_default():
             self.saver = tf1.train.import_meta_graph(path)
             self._restore_devices(path)
