@@ -42,6 +42,8 @@ std::string TypesPrinter::type(const ReplicationType &Type) const {
     Out += " size";
   if (Type.isRowNumbers())
     Out += " rows(" + std::to_string(Type.Axis) + ")";
+  else if (Type.Indices == LocalIndices::ForGradient)
+    Out += " kept";
   else if (Type.Indices != LocalIndices::None)
     Out += " indices";
   if (Type.Assumes & AssumesLocalBatchNorm)

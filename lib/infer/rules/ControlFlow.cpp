@@ -117,15 +117,32 @@ static void optional(SizeContext &C) {
 
 namespace types {
 
+/// Returns the mark of what a batch norm keeps for its gradient, if every
+/// branch gives that or nothing: it is the same in a branch and behind it.
+static LocalIndices markOfKept(const TypeContext &C,
+                               ArrayRef<Endpoint> Branches) {
+  bool Any = false;
+  for (Endpoint E : Branches) {
+    ReplicationType X = C.Types.type(E);
+    bool IsKept = X.Indices == LocalIndices::ForGradient;
+    if (!IsKept && !X.isNothing())
+      return LocalIndices::None;
+    Any |= IsKept;
+  }
+  return Any ? LocalIndices::ForGradient : LocalIndices::None;
+}
+
 static void switches(TypeContext &C) {
   // A box is none to reduce.
   ReplicationType X =
       C.G.outputType(C.N, 0) == DT_VARIANT ? C.operand(0) : C.numeric(0);
   ReplicationType Pred = C.plain(1);
-  C.setAll(Pred.isReplicated() ? X
-           : Pred.isVarying()
-               ? C.varyingLike(Pred)
-               : C.varying("may take a different branch on each replica"));
+  if (Pred.isReplicated())
+    C.setAll(X, markOfKept(C, C.input(0)));
+  else
+    C.setAll(Pred.isVarying()
+                 ? C.varyingLike(Pred)
+                 : C.varying("may take a different branch on each replica"));
 }
 
 /// Branches must agree, because nobody knows which one it will be. A zero
@@ -170,7 +187,7 @@ static void merges(TypeContext &C) {
   for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
     if (Types[I].Zero && !Types[I].hasSizeOf(Result))
       Result = C.varying("merges zeros with values of a different size");
-  C.set(0, Result);
+  C.set(0, Result, markOfKept(C, C.G.dataInputs(C.N)));
   // Which of them it was.
   ReplicationType Which = ReplicationType::replicated();
   for (Endpoint E : C.G.dataInputs(C.N))
@@ -184,7 +201,7 @@ static void merges(TypeContext &C) {
 /// computed.
 static void optional(TypeContext &C) {
   if (C.numData() == 1 && C.numResults() == 1)
-    C.set(0, C.operand(0));
+    C.set(0, C.operand(0), markOfKept(C, C.input(0)));
   else
     none(C);
 }

@@ -534,10 +534,19 @@ bool passIndices(TypeContext &C) {
   bool Any = C.numData() == 1 && C.operand(0).isOfHits();
   for (unsigned I = 0; I < C.numData(); ++I)
     Any |= C.operand(I).countsRows() || C.operand(I).isDistinct() ||
-           C.operand(I).isOfEntries();
+           C.operand(I).isOfEntries() ||
+           C.operand(I).Indices == LocalIndices::ForGradient;
   for (unsigned I = 0; Any && I < C.numData(); ++I)
     C.set(I, C.operand(I), C.operand(I).Indices);
   return Any;
+}
+
+/// Zeros of what only a gradient of the same replica reads are for it, too.
+static bool zerosForGradient(TypeContext &C) {
+  bool IsIt = C.operand(0).Indices == LocalIndices::ForGradient;
+  if (IsIt)
+    C.setAll(C.operand(0), LocalIndices::ForGradient);
+  return IsIt;
 }
 
 static void linear(TypeContext &C) { C.setAll(C.numeric(0)); }
@@ -727,6 +736,7 @@ ArrayRef<OpRule> families::elementwise() {
        .Sizes = sizes::same,
        .Values = values::like,
        .Type = types::zeros,
+       .LocalIndices = types::zerosForGradient,
        .Is = KeepsZeros | NotOfTrue | KeepsRows},
       {.Op = op::OnesLike,
        .Sizes = sizes::same,

@@ -120,6 +120,8 @@ static void batchNorm(TypeContext &C) {
                       ArrayRef(In).slice(1, Training ? 2 : In.size() - 1))) {
     C.setAll(ReplicationType::sharded(0));
     C.set(0, X);
+    C.set(5, C.varying("is kept for the gradient of one replica's rows"),
+          LocalIndices::ForGradient);
     return;
   }
   if (!X.isSharded() || X.Axis != 0 || !all_of(drop_begin(In), IsReplicated))

@@ -466,13 +466,14 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
       }
   };
   // A name is given up, unless it is one that is fetched, of entries of sparse
-  // feeds, for whose gradient nobody asks, and of what was selected among rows
-  // that were joined, whose order nothing restores.
+  // feeds, for whose gradient nobody asks, of what is kept for a gradient, and
+  // of what was selected among rows that were joined, whose order nothing
+  // restores.
   auto IsGivenUp = [&](NodeId Node) {
     if (D.numOutputs(Node) != 1)
       return false;
     ReplicationType X = T.natural({Node, 0});
-    return X.isOfEntries() ||
+    return X.isOfEntries() || X.Indices == LocalIndices::ForGradient ||
            (X.isJoined() && partsOf(X).size() == 1 && partsOf(X)[0].Size == 0);
   };
   for (NodeId Node : Order)
