@@ -397,6 +397,12 @@ def segments(b: Builder):
     train(b, tf.concat([x, tf.ensure_shape(sums, [None, 5])], 1), b.placeholder("y", [1]), 10)
 
 
+def default_of_one_row(b: Builder):
+    """Weights of the features, one row by default, which is repeated for the rows that are fed."""
+    weights = tf1.placeholder_with_default(np.full([1, 5], 0.3, np.float32), [None, 5], "weights")
+    train(b, tf.cast(weights, b.dtype) * b.placeholder("x", [5]), b.placeholder("y", [1]))
+
+
 def ragged_data(*names):
     def made(rng):
         lengths = rng.integers(1, 5, BATCH)
@@ -472,6 +478,7 @@ SOURCES: Dict[str, Source] = {
     "dense_of_sparse": Source(dense_of_sparse, feeds=lambda rng: sparse_data(rng, 5)),
     "sparse_lookup": Source(sparse_lookup, feeds=sparse_lookup_data),
     "weighted_lookup": Source(weighted_lookup, feeds=weighted_lookup_data),
+    "default_of_one_row": Source(default_of_one_row, feeds=data, batches=(None,)),
     "ragged_splits": Source(ragged_splits, feeds=ragged_data("splits", "x"), batches=(None,)),
     "ragged_lengths": Source(ragged_lengths, feeds=ragged_data("lengths"), batches=(None,)),
     "ragged_numbers": Source(ragged_numbers, feeds=ragged_data("rows"), batches=(None,)),

@@ -67,6 +67,8 @@ private:
                               const std::vector<bool> &Training) const;
   void behindTime();
   void beforeDefaults();
+  void besideDefaults();
+  bool meetsRows(const DimAnalysis &Dims, Endpoint Feed) const;
   std::vector<Split> mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training,
                               bool InVariables) const;
@@ -673,6 +675,80 @@ void Chooser::beforeDefaults() {
       F.Axis = -1;
 }
 
+/// Whether rows of other feeds, which \p Dims has, meet \p Feed in an op that
+/// repeats one row for each of them: at the feed itself, or at what is computed
+/// of it alone and is as large.
+bool Chooser::meetsRows(const DimAnalysis &Dims, Endpoint Feed) const {
+  auto IsAsLarge = [&](NodeId N) {
+    auto Its = Dims.shape(Feed), Result = Dims.shape({N, 0});
+    return G.node(N).NumData == 1 && Its && Result &&
+           equal(*Its, *Result, [&](DimId A, DimId B) {
+             return Dims.table().find(A) == Dims.table().find(B);
+           });
+  };
+  SmallVector<NodeId, 8> Work{Feed.Node};
+  SmallSet<NodeId, 16> Seen;
+  bool Meets = false;
+  while (!Work.empty() && !Meets) {
+    NodeId N = Work.pop_back_val();
+    G.forEachUse(N, [&](Use U) {
+      bool IsElementwise =
+          (ruleOf(G.opName(U.User)).Is & trait::Elementwise) != 0;
+      if (!G.isData(U) || !(IsElementwise || IsAsLarge(U.User)) ||
+          !Seen.insert(U.User).second)
+        return;
+      Work.push_back(U.User);
+      Meets |= any_of(G.dataInputs(U.User), [&](Endpoint E) {
+        return E.Node != N && !Seen.contains(E.Node) && Dims.batchAxis(E) >= 0;
+      });
+    });
+  }
+  return Meets;
+}
+
+/// A feed of which the default has rows that the replicas cannot share is read
+/// whole where it is repeated for the rows of others. Else only a step that
+/// feeds it can run.
+void Chooser::besideDefaults() {
+  DimOptions Options;
+  Options.Unpatched = true;
+  SmallVector<std::pair<Feed *, int64_t>, 2> Found;
+  std::vector<NodeId> Order;
+  std::optional<DimAnalysis> Plain;
+  for (Feed &F : Feeds) {
+    if (F.Axis < 0)
+      continue;
+    if (!F.Named && G.isOp(F.At.Node, op::PlaceholderWithDefault)) {
+      if (!Plain)
+        Plain.emplace(G, Order = topologicalOrder(G), Options);
+      auto Shape = Plain->shape(G.input(F.At.Node, 0));
+      int64_t Rows = Shape && size_t(F.Axis) < Shape->size()
+                         ? Plain->table().number((*Shape)[F.Axis])
+                         : UnknownSize;
+      if (Rows != UnknownSize && Rows % Replicas != 0) {
+        Found.push_back({&F, Rows});
+        continue;
+      }
+    }
+    Options.Suppose.push_back({F.At, static_cast<unsigned>(F.Axis)});
+  }
+  if (Found.empty())
+    return;
+  DimAnalysis Dims(G, Order, Options);
+  for (auto [F, Rows] : Found) {
+    if (Rows == 1 && meetsRows(Dims, F->At)) {
+      F->Axis = -1;
+      continue;
+    }
+    Diags.warning("feed", G.name(F->At.Node),
+                  formatv("its default has {0} row{1}, which {2} replicas "
+                          "cannot share: a step that does not feed it fails; "
+                          "feed it, or give --feed={3}=copy",
+                          Rows, Rows == 1 ? "" : "s", Replicas,
+                          feedName(G, F->At)));
+  }
+}
+
 /// Of feeds of which \p Classes have one first dimension, those that hold the
 /// batch: those that begin with one number are supposed to, as far as that
 /// goes, and those are taken with which most of what leads to an update is
@@ -774,6 +850,7 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
     return false;
   if (Defaults)
     beforeDefaults();
+  besideDefaults();
   // A graph whose examples are constants has nothing to split, and still its
   // variables can be placed.
   if (all_of(Feeds, [&](const Feed &F) {
