@@ -194,12 +194,36 @@ bool Fetches::hasStaticBatch() const {
   });
 }
 
+/// Whether replicas read the elements of \p E.
+bool Fetches::isRead(Endpoint E) const {
+  return G.anyUse(E.Node, [&](Use U) {
+    return G.input(U) == E && G.isPerReplica(U.User) && !readsSize(U);
+  });
+}
+
 /// Whether \p E has an error for each example and nobody adds them up: a
-/// gradient of it begins with as many ones.
+/// gradient of it begins with as many ones, or reads only what the op gives
+/// beside them.
 bool Fetches::isLossOfRows(Endpoint E) const {
   return isFloating(G.outputType(E)) && hasValue(E) &&
-         G.anyUse(E.Node,
-                  [&](Use U) { return G.input(U) == E && readsSize(U); });
+         (G.anyUse(E.Node,
+                   [&](Use U) { return G.input(U) == E && readsSize(U); }) ||
+          (E.Port == 0 && Facts.Dims.numOutputs(E.Node) > 1 && !isRead(E)));
+}
+
+/// Whether as many ones as \p E has elements are made, with which its gradient
+/// begins, although that reads it, too.
+bool Fetches::beginsGradient(Endpoint E) const {
+  return G.anyUse(E.Node, [&](Use U) {
+    if (G.input(U) != E || !readsSize(U))
+      return false;
+    return G.isOp(U.User, op::OnesLike) || G.anyUse(U.User, [&](Use Size) {
+      if (Size.Index != 0 || !G.isOp(Size.User, op::Fill))
+        return false;
+      auto Value = constValue(G, G.input(Size.User, 1).Node);
+      return Value && !Value->AllZero && isFloating(Value->Type);
+    });
+  });
 }
 
 /// The nodes to which the batch was lost on the way, nothing being known of
@@ -259,6 +283,11 @@ void Fetches::addSinks() {
           (sumsUpBatch({N, 0}) && Facts.Dims.numOutputs(N) == 1 &&
            G.outputType(N, 0) != DT_VARIANT))
         Found.try_emplace({N, 0}, false);
+      // A branch that is not taken has no value.
+      for (uint32_t Port = 0;
+           Port < Facts.Dims.numOutputs(N) && !G.isOp(N, op::Switch); ++Port)
+        if (Endpoint E{N, Port}; !isRead(E) && isLossOfRows(E))
+          Found.try_emplace({N, Port}, false);
       continue;
     }
     if (Facts.Vars.variableOf({N, 0}) != NoNode || G.isOp(N, op::Const) ||
@@ -429,6 +458,10 @@ void Fetches::addForward() {
   // First what comes after the last weight, then the next names before it.
   std::vector<NodeId> Work, Before;
   BitVector Reached(G.size());
+  for (NodeId N : Facts.Order)
+    if (Endpoint E{N, 0}; !OfGradients[N] && G.isPerReplica(N) &&
+                          beginsGradient(E) && isLossOfRows(E))
+      Found.try_emplace({N, 0}, false);
   for (const auto &[Tensor, Named] : Found)
     if (Endpoint E{Tensor.first, Tensor.second};
         !OfGradients[E.Node] && (sumsUpBatch(E) || isLossOfRows(E)))

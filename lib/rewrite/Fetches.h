@@ -87,7 +87,9 @@ private:
   bool isResult(Endpoint E) const;
   /// Whether only the size of what it reads matters to \p U.
   bool readsSize(Use U) const { return SizeReaders[G.node(U.User)]; }
+  bool isRead(Endpoint E) const;
   bool isLossOfRows(Endpoint E) const;
+  bool beginsGradient(Endpoint E) const;
   bool hasValue(Endpoint E) const;
   size_t addValues(NodeId N);
   std::vector<int64_t> exampleSizes(Endpoint E) const;

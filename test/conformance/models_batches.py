@@ -403,6 +403,18 @@ def default_of_one_row(b: Builder):
     train(b, tf.cast(weights, b.dtype) * b.placeholder("x", [5]), b.placeholder("y", [1]))
 
 
+def errors_minimized(b: Builder):
+    """The errors of rows, which their op gives beside their gradient, are minimized without a sum."""
+    x, labels = b.placeholder("x", [5]), b.placeholder("labels", [], tf.int32)
+    logits = tf.matmul(tf.tanh(tf.matmul(x, b.variable("w", [5, 4]))), b.variable("v", [4, 3]))
+    rows = tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits, name="rows")
+    b.train(tf1.train.GradientDescentOptimizer(0.1 / BATCH), rows)
+
+
+def label_data(rng):
+    return {"x": data(rng)["x"], "labels": rng.integers(0, 3, BATCH)}
+
+
 def ragged_data(*names):
     def made(rng):
         lengths = rng.integers(1, 5, BATCH)
@@ -479,6 +491,7 @@ SOURCES: Dict[str, Source] = {
     "sparse_lookup": Source(sparse_lookup, feeds=sparse_lookup_data),
     "weighted_lookup": Source(weighted_lookup, feeds=weighted_lookup_data),
     "default_of_one_row": Source(default_of_one_row, feeds=data, batches=(None,)),
+    "errors_minimized": Source(errors_minimized, feeds=label_data, fetches=("rows/rows:0",), losses=("sum",)),
     "ragged_splits": Source(ragged_splits, feeds=ragged_data("splits", "x"), batches=(None,)),
     "ragged_lengths": Source(ragged_lengths, feeds=ragged_data("lengths"), batches=(None,)),
     "ragged_numbers": Source(ragged_numbers, feeds=ragged_data("rows"), batches=(None,)),
