@@ -79,21 +79,33 @@ static void gatherNd(SizeContext &C) {
 
 /// The result is as large as the tensor; what is put has the axes of the
 /// indices but the last, and those of the tensor that no index goes through.
+/// The rows that operand \p Rows scatters into a tensor of the sizes \p Into:
+/// as many as operand \p Index has indices, with the sizes behind those that an
+/// index goes through.
+static void scatterRows(SizeContext &C, Dims Into, unsigned Index,
+                        unsigned Rows) {
+  Dims At = C.in(Index), From = C.in(Rows);
+  if (!Into || !At || !From || At->empty())
+    return;
+  int64_t Depth = C.Table.number(At->back());
+  if (C.Table.hasSym(At->back()) || Depth < 0 || Depth > int64_t(Into->size()))
+    return;
+  DimList List(At->begin(), At->end() - 1);
+  List.append(Into->begin() + Depth, Into->end());
+  C.sameShapes(*From, List);
+}
+
 static void tensorScatter(SizeContext &C) {
   C.passShape(0, C.inRun(0));
-  Dims X = C.in(0), Index = C.in(1), Rows = C.in(2);
-  if (!X || !Index || !Rows || Index->empty())
-    return;
-  int64_t Depth = C.Table.number(Index->back());
-  if (C.Table.hasSym(Index->back()) || Depth < 0 || Depth > int64_t(X->size()))
-    return;
-  DimList List(Index->begin(), Index->end() - 1);
-  List.append(X->begin() + Depth, X->end());
-  C.sameShapes(*Rows, List);
+  scatterRows(C, C.in(0), 1, 2);
 }
 
 static void scatterNd(SizeContext &C) {
   fromSizes<2>(C);
+  // Of rows that are found, such as those of a mask, the number says no order.
+  if (Dims Rows = C.in(1);
+      Rows && !Rows->empty() && C.Table.number(Rows->front()) != UnknownSize)
+    scatterRows(C, C.out(0), 0, 1);
   if (Dims Out = C.out(0))
     likeListed(C, 0, *Out);
 }
@@ -239,10 +251,18 @@ ReplicationType scatterNdType(TypeContext &C) {
     return C.varying("makes a tensor of a per-replica size");
   if (!X.isSharded() && !Index.isSharded())
     return X;
-  return X.isSharded() && Index.isSharded() && X.Axis == Index.Axis &&
-                 Index.Axis + 1 < C.rank(0)
-             ? ReplicationType::partial(X.K)
-             : C.varying("scatters rows by the indices of other rows");
+  if (!X.isSharded() || !Index.isSharded() || X.Axis != Index.Axis ||
+      Index.Axis + 1 >= C.rank(0))
+    return C.varying("scatters rows by the indices of other rows");
+  // A sum of bools is true where one of them is.
+  switch (C.G.outputType(C.out())) {
+  case DT_BOOL:
+    return ReplicationType::partial(0, Combine::Or);
+  case DT_STRING:
+    return C.varying("appends strings to each other in the order of the rows");
+  default:
+    return ReplicationType::partial(X.K);
+  }
 }
 
 /// A tensor of which some elements are others: along axes after those that the
