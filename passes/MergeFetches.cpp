@@ -35,6 +35,7 @@
 #include "lib/rewrite/ReducedWrites.h"
 #include "passes/Options.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -284,20 +285,34 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
   return Any;
 }
 
-/// Whether the replicas compute what is fetched, or the step writes what
-/// depends on the batch: then it is worth running whatever is fetched.
+/// Whether what is fetched depends on a feed that is split, or the step writes
+/// what does: then it is worth running whatever is fetched.
 bool MergeFetches::usesSplitFeed(const Fetches &Found) const {
-  // What is computed once reads what replicas have, or the whole feed.
+  BitVector Uses(G->size());
+  std::vector<NodeId> Work;
+  auto Add = [&](NodeId N) {
+    if (!Uses[N])
+      Work.push_back(N);
+    Uses.set(N);
+  };
+  for (NodeId N : Facts->Order) {
+    if (G->node(N).Kind == Inserted::Split)
+      Add(G->input(N, 0).Node);
+    else if (G->isPerReplica(N) || isMarkedOnce(*G, N))
+      Add(N);
+  }
+  while (!Work.empty()) {
+    NodeId N = Work.back();
+    Work.pop_back();
+    G->forEachUse(N, [&](Use U) {
+      if (G->isData(U))
+        Add(U.User);
+    });
+  }
   return any_of(Found.tensors(),
-                [&](const auto &T) {
-                  NodeId N = T.first.first;
-                  return G->isPerReplica(N) || isMarkedOnce(*G, N);
-                }) ||
+                [&](const auto &T) { return Uses[T.first.first]; }) ||
          any_of(Facts->Order, [&](NodeId N) {
-           return Facts->Vars.isUpdate(*G, N) &&
-                  (G->isPerReplica(N) ||
-                   any_of(G->dataInputs(N),
-                          [&](Endpoint E) { return G->isPerReplica(E.Node); }));
+           return Facts->Vars.isUpdate(*G, N) && Uses[N];
          });
 }
 
