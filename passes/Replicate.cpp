@@ -132,16 +132,18 @@ bool Replicate::refuseDistributed() {
                              .str());
       return false;
     }
-    // Variables on several devices of a kind are copies or parts.
+    // Variables on several devices of a kind are copies, or parts of a model.
     if (Role == Variable && This.Device != 0) {
       auto [Kind, Index] = G->device(N).rsplit(':');
       unsigned I = 0;
       if (!Kind.empty() && !Index.getAsInteger(10, I) &&
           IndexOf.try_emplace(Kind.str(), I).first->second != I) {
+        std::string First = (Kind + ":" + Twine(IndexOf[Kind.str()])).str();
         Diags->error(Name, ("the variable is placed on " + G->device(N) +
-                            ", and others are on " + Kind + ":" +
-                            Twine(IndexOf[Kind.str()]) +
-                            ": the graph is already distributed")
+                            ", and others are on " + First +
+                            ": only a model on one device is replicated; place "
+                            "it on one, for example with --device-map=" +
+                            G->device(N) + "=" + First)
                                .str());
         return false;
       }
@@ -555,11 +557,13 @@ bool Replicate::refuseOnceInLoops(const VariableIndex &Vars) {
       if (Vars.isOnce(*G, N) && any_of(Loops->nest(First), [&](NodeId Other) {
             return G->isPerReplica(Other);
           })) {
-        Diags->error(G->name(N), ("op " + G->opName(N) +
-                                  " runs once for the whole batch and is in a "
-                                  "loop that every replica runs by itself; "
-                                  "move it out of the loop")
-                                     .str());
+        Diags
+            ->error(G->name(N), ("op " + G->opName(N) +
+                                 " runs once for the whole batch and is in a "
+                                 "loop that every replica runs by itself; "
+                                 "move it out of the loop")
+                                    .str())
+            .Id = "unproved";
         return false;
       }
   return true;
