@@ -33,6 +33,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Loops.h"
 #include "lib/io/Module.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
@@ -65,6 +66,7 @@ private:
   void nameAxes(Module &M);
   bool repair(Module &M, const ProgramFacts &Facts,
               const ReductionReport &Report);
+  void refuseUpdatesInLoops(const ProgramFacts &Facts);
   void insert(const Demand &D, bool Assumed = false);
   void reduce(Endpoint Source, StringRef Combine, int Power, bool Assumed);
 
@@ -196,6 +198,31 @@ bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
   return !Repairs.empty();
 }
 
+/// Refuses updates of copies, or by replicas, in a loop: nothing is exchanged
+/// there, and copy 0 of an update cannot wait for those of other loops.
+void InsertReductions::refuseUpdatesInLoops(const ProgramFacts &Facts) {
+  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Facts.Order);
+  if (!Loops)
+    return;
+  for (NodeId First : Loops->nests()) {
+    ArrayRef<NodeId> Nest = Loops->nest(First);
+    bool IsCopied = any_of(Nest, [&](NodeId N) { return G->isPerReplica(N); });
+    for (NodeId N : Nest) {
+      if (!Facts.Vars.isUpdate(*G, N))
+        continue;
+      NodeId Var = Facts.Vars.variableOf(G->input(N, 0));
+      if (!IsCopied && (Var == NoNode || !G->isPerReplica(Var)))
+        continue;
+      Diags
+          ->error(originName(*G, N),
+                  "updates a variable in a loop, where replicas cannot "
+                  "exchange values; move the update out of the loop")
+          .Id = "unproved";
+      break;
+    }
+  }
+}
+
 void InsertReductions::insert(const Demand &D, bool Assumed) {
   if (D.Kind == Demand::Reduce) {
     reduce(D.Source, combineName(D.Op), D.Power, false);
@@ -275,6 +302,9 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   // What is settled may show what else is not.
   for (unsigned Round = 0; Round < 4 && repair(M, *Facts, Report); ++Round)
     Facts = &programFacts(M);
+  // Workers, which have one copy each, do not wait.
+  if (Options.What != Fallback::Mean)
+    refuseUpdatesInLoops(*Facts);
   Report.refuseDrifts(*Facts);
   if (D.errorCount() != Errors)
     return PassResult::Failure;

@@ -578,10 +578,12 @@ const Diagnostic *Run::whyOnce() const {
   const StrategyOptions &S = *O.Passes.Strategy;
   if (S.To != Lowering::Replicas || *S.Reduce.What != Fallback::Once ||
       S.Reduce.MinSpread != 0 || !S.Reduce.Grad->empty() ||
-      !S.Replicate.Feed->empty() || !S.Mirror.Rules->empty())
+      !S.Mirror.Rules->empty())
     return nullptr;
-  const Diagnostic *First = nullptr;
+  const Diagnostic *First = nullptr, *Write = nullptr;
   for (const Diagnostic &D : Diags.all()) {
+    if (!Write && D.Id == "write")
+      Write = &D;
     if (D.Level != Severity::Error)
       continue;
     if (!D.Function.empty())
@@ -589,10 +591,14 @@ const Diagnostic *Run::whyOnce() const {
     if (D.Id != "unproved" && D.Pass != "check-replication" &&
         D.Pass != "verify-output")
       return nullptr;
+    // Feeds that cannot be split as they are named are the user's.
+    if (D.Pass == "replicate" && !S.Replicate.Feed->empty())
+      return nullptr;
     if (!First)
       First = &D;
   }
-  return First;
+  // Of a write that is not proved the certificate sees what follows from it.
+  return First && First->Id.empty() && Write ? Write : First;
 }
 
 Expected<std::unique_ptr<MemoryBuffer>> Run::openAgain() const {

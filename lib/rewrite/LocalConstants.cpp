@@ -145,18 +145,25 @@ std::string LocalConstants::otherAxis(Endpoint Feed) const {
 
 /// Whether the batch can be split as its sizes say.
 bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
+  SmallVector<std::pair<NodeId, int64_t>, 4> Known;
   for (NodeId N : Splits)
-    if (auto Shape = Dims.shape({N, 0})) {
-      int64_t Rows = Dims.table().number((*Shape)[*G.intAttr(N, "axis")]);
-      if (Rows == UnknownSize)
-        continue;
-      Static = true;
-      if (Rows % Replicas != 0)
-        return fail(
-            G.input(N, 0).Node,
-            formatv("a batch of {0} rows is not divisible by {1} replicas{2}",
-                    Rows, Replicas, otherAxis(G.input(N, 0)))
-                .str());
+    if (auto Shape = Dims.shape({N, 0}))
+      if (int64_t Rows = Dims.table().number((*Shape)[*G.intAttr(N, "axis")]);
+          Rows != UnknownSize)
+        Known.push_back({N, Rows});
+  Static |= !Known.empty();
+  for (auto [N, Rows] : Known)
+    if (Rows % Replicas != 0) {
+      Diagnostic &D = Diags.error(
+          G.name(G.input(N, 0).Node),
+          formatv("a batch of {0} rows is not divisible by {1} replicas{2}",
+                  Rows, Replicas, otherAxis(G.input(N, 0)))
+              .str());
+      // One number is that of the batch. Of several, as before and behind a
+      // reshape, none was given as such.
+      if (any_of(Known, [Rows = Rows](auto &Of) { return Of.second != Rows; }))
+        D.Id = "unproved";
+      return false;
     }
   if (!Static || Dims.conflicts().empty())
     return true;
@@ -180,10 +187,14 @@ bool LocalConstants::localizeRows(NodeId N, int Axis) {
     return true;
   }
   Local.push_back(N);
-  return shrinkSplat(G, N, Dims, Replicas) ||
-         fail(N, "this constant has a row for each example of the batch and is "
-                 "in a loop, where rows cannot be split; make it outside of "
-                 "the loop");
+  if (shrinkSplat(G, N, Dims, Replicas))
+    return true;
+  Diags
+      .error(G.name(N), "this constant has a row for each example of the batch "
+                        "and is in a loop, where rows cannot be split; make it "
+                        "outside of the loop")
+      .Id = "unproved";
+  return false;
 }
 
 /// Divides the elements of the constant \p N that are sizes of the batch.

@@ -403,10 +403,13 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   if (Chosen.empty() && !AnySplit)
     Chosen = mostWork(Order, Classes, Training, /*InVariables=*/true);
   if (Chosen.empty() && !AnySplit) {
-    Diags.error(
-        G.name(Candidates.front()->At.Node),
-        "it is not clear which feeds hold the batch: their first dimensions "
-        "are not known to be equal; name them with --feed=NAME=split");
+    Diags
+        .error(G.name(Candidates.front()->At.Node),
+               "it is not clear which feeds hold the batch: their first "
+               "dimensions are not known to be equal; name them with "
+               "--feed=NAME=split")
+        // One device makes that step.
+        .Id = "unproved";
     return false;
   }
   for (auto [F, Axis] : Chosen)
