@@ -202,6 +202,10 @@ struct MirrorVariablesOptions : PassOptions {
       "replicas write to them: none, sum, mean or only-first-replica"};
 };
 
+struct OrderReadsOptions : PassOptions {
+  Option<Strings> Fetch{*this, "fetch", "Tensors that are fetched"};
+};
+
 enum class BatchSource : uint8_t { Global, PerReplica };
 constexpr llvm::StringLiteral wordsOf(BatchSource) {
   return "global|per-replica";

@@ -33,14 +33,20 @@
 //     average = AssignSub(a, r, ^step) →  r/late = Identity(w, ^step)
 //                                         average = AssignSub(a, r/late, ^step)
 //
+// Reads that have to stay in no order, as an update can be run without them,
+// are said in the same warning: whoever reads, be it a moving average, a
+// summary or a fetch, may take either value.
+//
 // Relies on: functions are inlined.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/graph/LateUses.h"
 #include "lib/infer/graph/ReadOrder.h"
+#include "lib/infer/graph/UnorderedReads.h"
 #include "lib/io/Module.h"
-#include "lib/pass/Pass.h"
+#include "lib/program/TensorNames.h"
+#include "passes/Options.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -49,7 +55,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-class OrderReads final : public PassBase<OrderReads> {
+class OrderReads final : public PassBase<OrderReads, OrderReadsOptions> {
 public:
   static constexpr PassInfo Info = {
       "order-reads", "Settle what is read before an update and what after it",
@@ -57,27 +63,63 @@ public:
       "step that nothing orders with it, where it needs all that they need, "
       "or\n"
       "all that waits for it needs them.\n"
-      "What uses a read after an update of the variable reads it again."};
+      "What uses a read after an update of the variable reads it again.\n"
+      "A warning says which reads stay in no order."};
 
   Effect effect() const override { return Effect::Normalises; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  std::vector<NodeId> namedFetches(const Graph &G) const;
 };
+
+std::vector<NodeId> OrderReads::namedFetches(const Graph &G) const {
+  std::vector<NodeId> Nodes;
+  for (StringRef Name : withoutPatterns(G, *Options.Fetch))
+    if (auto E = G.findEndpoint(Name))
+      Nodes.push_back(E->Node);
+  return Nodes;
+}
+
+/// The sentence about \p Read, the first of \p Count.
+std::string sentence(const Graph &G, OpenRead Read, size_t Count,
+                     StringRef Rest) {
+  std::string Message = formatv(
+      "reads a variable, and nothing in the input orders that with its update "
+      "'{0}': {1}",
+      G.name(Read.Update), Rest);
+  if (Count > 1)
+    Message += formatv("; and {0} more like this", Count - 1).str();
+  return Message;
+}
 
 PassResult OrderReads::run(Module &M, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
   std::vector<OpenRead> Reads = findOpenReads(G);
   Statistics["reads ordered"] = Reads.size();
   if (!Reads.empty()) {
-    auto [Reader, Update] = Reads.front();
-    std::string Message = formatv(
-        "reads a variable for a gradient, and nothing in the input orders that "
-        "with its update '{0}', as with tf.gradients: here the read comes "
-        "first, one device may take the new value",
-        G.name(Update));
-    if (Reads.size() > 1)
-      Message += formatv("; and {0} more like this", Reads.size() - 1).str();
-    Diags.warning("order", G.name(Reader), std::move(Message));
+    Diags.warning("order", G.name(Reads.front().Reader),
+                  sentence(G, Reads.front(), Reads.size(),
+                           "here the read comes first, one device may take the "
+                           "new value"));
     orderReads(G, Reads);
+  }
+  UnorderedReads Left = findUnorderedReads(G, namedFetches(G));
+  Statistics["reads left in no order"] = Left.Count;
+  if (Left.Count != 0) {
+    StringRef Reader = G.name(Left.First.Reader);
+    std::string Message = sentence(
+        G, Left.First, Left.Count,
+        Left.IsMemory
+            ? "it may be the memory of the variable, which has what was "
+              "written when it is fetched, and is a copy of what was there in "
+              "another task; fetch it behind the update, or in a run of its own"
+            : "in a run of both, either may come first, here as on one device; "
+              "add a control dependency between the two");
+    if (Reads.empty())
+      Diags.warning("order", Reader, std::move(Message));
+    else
+      Diags.addNote(Reader, Message);
   }
   std::vector<LateUse> Late = findLateUses(G).Known;
   Statistics["uses that read again"] = Late.size();
@@ -88,6 +130,6 @@ PassResult OrderReads::run(Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(OrderReads)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(OrderReads)
 
 } // namespace graft

@@ -87,8 +87,10 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   Inline.Fetch = O.Fetches;
   P.add(createInlineFunctionsPass(Inline));
   // A TPU computation reads its variables first, and writes them last.
+  OrderReadsOptions Reads;
+  Reads.Fetch = O.Fetches;
   if (!IsTpu)
-    P.add(createOrderReadsPass());
+    P.add(createOrderReadsPass(Reads));
   AssignStrategyOptions Assign = O.Assign;
   bool HasRecord = Assign.forAll() == Policy::None;
   if (HasRecord)

@@ -10,7 +10,7 @@ import pytest
 import tensorflow.compat.v2 as tf
 from harness import Options
 from models import Spec, tf1
-from models_late import MODELS, UNKNOWN
+from models_late import MODELS, UNKNOWN, regress
 from test_between_graph import Cluster, rewrite, servers_of
 from test_between_mutants import broken
 from test_between_proof import certify
@@ -141,3 +141,25 @@ def test_unknown_memory_is_refused(name):
     with pytest.raises(harness.GraftError, match="uses what was read of the variable .(w|table). before it was written"):
         rewrite(path, 2, 1)
     rewrite(path, 2, 1, strategy="all-reduce")
+
+
+def beside(order):
+    """An average of the weights in one group with the update, after it or in no order."""
+
+    def build(b):
+        _, _, w, table, step = regress(b)
+        average = tf1.train.ExponentialMovingAverage(0.5)
+        update = step()
+        with tf.control_dependencies([update] if order == "after" else []):
+            follow = average.apply([w, table])
+        tf.group(update, follow, name="train_op")
+
+    return build
+
+
+@pytest.mark.parametrize("kind", ["ref", "resource"])
+@pytest.mark.parametrize("order", ["none", "after"])
+def test_average_beside_update(order, kind):
+    path = compare.export(Spec("beside", kind), beside(order))
+    said = harness.rewrite(path, Options(2))[1]
+    assert ("reads a variable, and nothing in the input orders that" in said) == (order == "none"), said

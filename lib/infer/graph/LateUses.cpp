@@ -12,7 +12,6 @@
 
 #include "lib/infer/graph/LateUses.h"
 
-#include "lib/graph/Axis.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/References.h"
@@ -53,9 +52,7 @@ private:
 
   void findLate();
   void addUses(NodeId Var);
-  std::optional<ShapeValue> columns(Endpoint E) const;
-  bool copies(NodeId N) const;
-  bool isView(Use U) const;
+  bool isView(Use U) const { return passesMemoryOn(G, Vars, U); }
   void numberUpdates();
   void sweep(size_t Begin);
   void look(Candidate &C, size_t Begin);
@@ -112,78 +109,6 @@ void Finder::findLate() {
       LateNodes.push_back(N);
     }
   }
-}
-
-/// The shape of \p E as far as it is that of a variable, the first axis left
-/// out: rows of it may have been taken.
-std::optional<ShapeValue> Finder::columns(Endpoint E) const {
-  for (unsigned Steps = 0; Steps < 16; ++Steps) {
-    if (NodeId Var = Vars.variableOf(E); Var != NoNode)
-      return G.shapeAttr(Var, "shape");
-    if (G.isOp(E.Node, op::Identity))
-      E = G.input(E.Node, 0);
-    else if (G.isOp(E.Node, op::Split) &&
-             constScalar(G, G.input(E.Node, 0).Node) == 0.0)
-      E = G.input(E.Node, 1);
-    else
-      break;
-  }
-  return std::nullopt;
-}
-
-/// Whether \p N takes a part of each row, which is a copy. Rows themselves may
-/// be memory of what they are taken of.
-bool Finder::copies(NodeId N) const {
-  StringRef Op = G.opName(N);
-  bool IsSlice = Op == op::Slice, IsSplit = Op == op::Split;
-  if (!IsSlice && !IsSplit && Op != op::SplitV && Op != op::Unpack &&
-      Op != op::StridedSlice)
-    return false;
-  auto Shape = columns(G.input(N, IsSplit ? 1 : 0));
-  auto Rank = Shape && !Shape->UnknownRank
-                  ? static_cast<int64_t>(Shape->Dims.size())
-                  : 0;
-  if (!IsSlice && Op != op::StridedSlice) {
-    std::optional<int64_t> Axis = G.intAttr(N, "axis");
-    if (Op != op::Unpack)
-      if (auto Value = constValue(G, G.input(N, IsSplit ? 0 : 2).Node);
-          Value && Value->Ints.size() == 1)
-        Axis = Value->Ints[0];
-    int64_t Parts =
-        G.intAttr(N, Op == op::Unpack ? "num" : "num_split").value_or(0);
-    // Of a tensor of unknown rank a place from the end is taken to be the
-    // first.
-    return Axis && Parts > 1 && (*Axis > 0 || axisIn(*Axis, Rank).value_or(0));
-  }
-  auto Ints = [&](unsigned Input) {
-    auto Value = constValue(G, G.input(N, Input).Node);
-    return Value && Value->HasInts ? Value->Ints : SmallVector<int64_t, 4>();
-  };
-  auto Mask = [&](StringRef Key, size_t Axis) {
-    return !IsSlice && Axis < 63 && G.intAttr(N, Key).value_or(0) >> Axis & 1;
-  };
-  if (!IsSlice && (G.intAttr(N, "ellipsis_mask").value_or(0) != 0 ||
-                   G.intAttr(N, "new_axis_mask").value_or(0) != 0))
-    return false;
-  SmallVector<int64_t, 4> Begin = Ints(1), End = Ints(2);
-  for (size_t Axis = 1; Axis < std::min(Begin.size(), End.size()); ++Axis) {
-    if (Begin[Axis] != 0 && !Mask("begin_mask", Axis))
-      return true;
-    if (static_cast<int64_t>(Axis) < Rank && End[Axis] >= 0 &&
-        !Mask("end_mask", Axis) && End[Axis] < Shape->Dims[Axis])
-      return true;
-  }
-  return false;
-}
-
-/// Whether the user of \p U passes on what it takes.
-bool Finder::isView(Use U) const {
-  StringRef Op = G.opName(U.User);
-  if (!passesMemoryOn(G, U.User) || copies(U.User))
-    return false;
-  if (Op == op::Split)
-    return U.Index == 1;
-  return U.Index == 0 || Op == op::Merge || Op == op::IdentityN;
 }
 
 void Finder::addUses(NodeId Var) {

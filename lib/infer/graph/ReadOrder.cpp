@@ -7,6 +7,7 @@
 #include "lib/infer/graph/ReadOrder.h"
 
 #include "lib/graph/PerOp.h"
+#include "lib/infer/graph/Marks.h"
 #include "lib/infer/graph/References.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/graph/Variables.h"
@@ -15,8 +16,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
-
-#include <array>
 
 using namespace llvm;
 
@@ -30,35 +29,7 @@ bool isFlowOp(StringRef Op) {
 }
 
 /// Pairs of a reader and an update that are told apart in one sweep.
-constexpr size_t Words = 4, InSweep = 64 * Words;
-
-/// By node, for which pairs of a sweep it is marked, or made of what is.
-class Marks {
-public:
-  using Set = std::array<uint64_t, Words>;
-
-  explicit Marks(const Graph &G) : G(G), Sets(G.size()) {}
-
-  void mark(NodeId N, size_t I) { Sets[N][I / Bits] |= bit(I); }
-  void unmark(NodeId N, size_t I) { Sets[N][I / Bits] &= ~bit(I); }
-  void spread(ArrayRef<NodeId> Order) {
-    for (NodeId N : Order)
-      for (Endpoint E : G.inputs(N))
-        for (unsigned W = 0; W < Words; ++W)
-          Sets[N][W] |= Sets[E.Node][W];
-  }
-
-  const Set &operator[](NodeId N) const { return Sets[N]; }
-  bool has(NodeId N, size_t I) const { return has(Sets[N], I); }
-  static bool has(const Set &In, size_t I) { return In[I / Bits] & bit(I); }
-
-private:
-  static constexpr size_t Bits = 64;
-  static uint64_t bit(size_t I) { return uint64_t(1) << I % Bits; }
-
-  const Graph &G;
-  std::vector<Set> Sets;
-};
+constexpr size_t InSweep = Marks::Size;
 
 class OpenReads {
 public:
@@ -84,23 +55,6 @@ private:
     return Def && !Def->isStateful() &&
            !(ruleOf(Def->Name).Is & trait::ReadsSizes) &&
            !G.isOp(N, op::ZerosLike) && !G.isOp(N, op::IsVariableInitialized);
-  }
-  /// Whether it counts, by a number: nothing behind it is of another step.
-  bool isCounter(NodeId N) const {
-    return Vars.isUpdate(G, N) && G.node(N).NumData > 1 &&
-           all_of(G.dataInputs(N).drop_front(), [&](Endpoint E) {
-             return G.isOp(E.Node, op::Const) || countsOn(E.Node);
-           });
-  }
-  /// Whether it is a sum of a variable and a number.
-  bool countsOn(NodeId N) const {
-    if ((!G.isOp(N, op::Add) && !G.isOp(N, op::AddV2)) ||
-        !G.isOp(G.input(N, 1).Node, op::Const))
-      return false;
-    Endpoint E = G.input(N, 0);
-    while (G.isOp(E.Node, op::Identity))
-      E = G.input(E.Node, 0);
-    return Vars.variableOf(E) != NoNode;
   }
   bool isControlFlow(NodeId N) const { return IsFlow[G.node(N)]; }
 
@@ -138,7 +92,8 @@ void OpenReads::findUpdates() {
   for (NodeId N : Order) {
     IsInBranch[N] = isControlFlow(N);
     for (Endpoint E : G.inputs(N)) {
-      if (IsLate[E.Node] || (Vars.isUpdate(G, E.Node) && !isCounter(E.Node)))
+      if (IsLate[E.Node] ||
+          (Vars.isUpdate(G, E.Node) && !isCounter(G, Vars, E.Node)))
         IsLate[N] = true;
       if (IsInBranch[E.Node])
         IsInBranch[N] = true;
@@ -214,7 +169,7 @@ void OpenReads::addReaders(NodeId Var) {
         return;
       if (Vars.isUpdate(G, U.User)) {
         if (Vars.variableOf(G.input(U)) == Var && U.Index == 0 &&
-            !isCounter(U.User))
+            !isCounter(G, Vars, U.User))
           Updates.push_back(U.User);
       } else if (isControlFlow(U.User)) {
         return;
@@ -275,7 +230,7 @@ void OpenReads::addOfOtherParts(std::vector<OpenRead> &Open) const {
       AfterUpdate.unmark(P.Update, I);
     Marks::Set With = {}, Without = {};
     for (NodeId N : Order)
-      for (unsigned W = 0; W < Words; ++W) {
+      for (unsigned W = 0; W < Marks::Words; ++W) {
         With[W] |= AfterUpdate[N][W] & OfReader[N][W];
         Without[W] |= AfterUpdate[N][W] & ~OfReader[N][W];
       }

@@ -8,6 +8,11 @@
 
 #include "lib/ops/Ops.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <optional>
+
 using namespace llvm;
 
 namespace graft {
@@ -32,6 +37,96 @@ bool passesMemoryOn(const Graph &G, NodeId N) {
       op::Slice,         op::StridedSlice,  op::Split,
       op::SplitV,        op::Unpack,        op::PlaceholderWithDefault};
   return is_contained(Ops, G.opName(N));
+}
+
+/// The shape of \p E as far as it is that of a variable, the first axis left
+/// out: rows of it may have been taken.
+static std::optional<ShapeValue>
+columns(const Graph &G, const VariableIndex &Vars, Endpoint E) {
+  for (unsigned Steps = 0; Steps < 16; ++Steps) {
+    if (NodeId Var = Vars.variableOf(E); Var != NoNode)
+      return G.shapeAttr(Var, "shape");
+    if (G.isOp(E.Node, op::Identity))
+      E = G.input(E.Node, 0);
+    else if (G.isOp(E.Node, op::Split) &&
+             constScalar(G, G.input(E.Node, 0).Node) == 0.0)
+      E = G.input(E.Node, 1);
+    else
+      break;
+  }
+  return std::nullopt;
+}
+
+/// Whether \p N takes a part of each row, which is a copy. Rows themselves may
+/// be memory of what they are taken of.
+static bool takesColumns(const Graph &G, const VariableIndex &Vars, NodeId N) {
+  StringRef Op = G.opName(N);
+  bool IsSlice = Op == op::Slice, IsSplit = Op == op::Split;
+  if (!IsSlice && !IsSplit && Op != op::SplitV && Op != op::Unpack &&
+      Op != op::StridedSlice)
+    return false;
+  auto Shape = columns(G, Vars, G.input(N, IsSplit ? 1 : 0));
+  auto Rank = Shape && !Shape->UnknownRank
+                  ? static_cast<int64_t>(Shape->Dims.size())
+                  : 0;
+  if (!IsSlice && Op != op::StridedSlice) {
+    std::optional<int64_t> Axis = G.intAttr(N, "axis");
+    if (Op != op::Unpack)
+      if (auto Value = constValue(G, G.input(N, IsSplit ? 0 : 2).Node);
+          Value && Value->Ints.size() == 1)
+        Axis = Value->Ints[0];
+    int64_t Parts =
+        G.intAttr(N, Op == op::Unpack ? "num" : "num_split").value_or(0);
+    // Of a tensor of unknown rank a place from the end is taken to be the
+    // first.
+    return Axis && Parts > 1 && (*Axis > 0 || axisIn(*Axis, Rank).value_or(0));
+  }
+  auto Ints = [&](unsigned Input) {
+    auto Value = constValue(G, G.input(N, Input).Node);
+    return Value && Value->HasInts ? Value->Ints : SmallVector<int64_t, 4>();
+  };
+  auto Mask = [&](StringRef Key, size_t Axis) {
+    return !IsSlice && Axis < 63 && G.intAttr(N, Key).value_or(0) >> Axis & 1;
+  };
+  if (!IsSlice && (G.intAttr(N, "ellipsis_mask").value_or(0) != 0 ||
+                   G.intAttr(N, "new_axis_mask").value_or(0) != 0))
+    return false;
+  SmallVector<int64_t, 4> Begin = Ints(1), End = Ints(2);
+  for (size_t Axis = 1; Axis < std::min(Begin.size(), End.size()); ++Axis) {
+    if (Begin[Axis] != 0 && !Mask("begin_mask", Axis))
+      return true;
+    if (static_cast<int64_t>(Axis) < Rank && End[Axis] >= 0 &&
+        !Mask("end_mask", Axis) && End[Axis] < Shape->Dims[Axis])
+      return true;
+  }
+  return false;
+}
+
+bool passesMemoryOn(const Graph &G, const VariableIndex &Vars, Use U) {
+  StringRef Op = G.opName(U.User);
+  if (!passesMemoryOn(G, U.User) || takesColumns(G, Vars, U.User))
+    return false;
+  if (Op == op::Split)
+    return U.Index == 1;
+  return U.Index == 0 || Op == op::Merge || Op == op::IdentityN;
+}
+
+/// Whether \p N is a sum of a variable and a number.
+static bool countsOn(const Graph &G, const VariableIndex &Vars, NodeId N) {
+  if ((!G.isOp(N, op::Add) && !G.isOp(N, op::AddV2)) ||
+      !G.isOp(G.input(N, 1).Node, op::Const))
+    return false;
+  Endpoint E = G.input(N, 0);
+  while (G.isOp(E.Node, op::Identity))
+    E = G.input(E.Node, 0);
+  return Vars.variableOf(E) != NoNode;
+}
+
+bool isCounter(const Graph &G, const VariableIndex &Vars, NodeId N) {
+  return Vars.isUpdate(G, N) && G.node(N).NumData > 1 &&
+         all_of(G.dataInputs(N).drop_front(), [&](Endpoint E) {
+           return G.isOp(E.Node, op::Const) || countsOn(G, Vars, E.Node);
+         });
 }
 
 void LateReads::add(NodeId Var) {

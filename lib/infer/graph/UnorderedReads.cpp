@@ -1,0 +1,366 @@
+//===- lib/infer/graph/UnorderedReads.cpp - in either order ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/graph/UnorderedReads.h"
+
+#include "lib/graph/PerOp.h"
+#include "lib/infer/graph/BatchSources.h"
+#include "lib/infer/graph/Conditions.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/infer/graph/Marks.h"
+#include "lib/infer/graph/References.h"
+#include "lib/infer/graph/Topology.h"
+#include "lib/infer/graph/Variables.h"
+#include "lib/ops/OpRule.h"
+#include "lib/ops/Ops.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <optional>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+/// What is asked of the op of each node.
+enum : uint8_t {
+  IsFed = 1,   ///< It is a feed, or takes an element of a queue or iterator.
+  IsShown = 2, ///< Its value leaves the step: summaries, prints.
+  IsSaver = 4, ///< It writes a checkpoint, in a run of its own.
+  TakesElements = 8, ///< It uses the elements of a reference that it takes.
+  IsRead = 16,       ///< It reads the variable of a handle.
+};
+
+uint8_t roleOf(StringRef Op, const OpDef *Def) {
+  if (Op == op::Save || Op == op::SaveSlices || Op == op::SaveV2)
+    return IsSaver;
+  if (Op == op::ReadVariableOp || Op == op::ResourceGather ||
+      Op == op::ResourceGatherNd)
+    return IsRead;
+  uint32_t Is = ruleOf(Op).Is;
+  if (Op == op::Placeholder || Op == op::PlaceholderV2 || isBatchRead(Op) ||
+      Is & trait::ReadsSource)
+    return IsFed;
+  uint8_t Role = isOnceOp(Op) ? IsShown : 0;
+  bool Asks = Is & (trait::ReadsSizes | trait::AsksVariable) ||
+              Op == op::ZerosLike || Op == op::IsVariableInitialized;
+  return Def && !Asks ? Role | TakesElements : Role;
+}
+
+class Finder {
+public:
+  Finder(const Graph &G, ArrayRef<NodeId> Named)
+      : G(G), Vars(G), Order(topologicalOrder(G)), Roles(G, roleOf),
+        HasLoops(PerOp(G, [](StringRef Op,
+                             const OpDef *) { return isBackEdgeOp(Op); })
+                     .any()),
+        Looks(LooksForNode * G.size()), Is(G.size()), Steps(G),
+        Named(Named.begin(), Named.end()) {}
+
+  UnorderedReads find();
+
+private:
+  struct Reader {
+    NodeId Node;
+    bool IsMemory;  ///< What is fetched is read when the run is over.
+    bool IsFetched; ///< It may run beside a step.
+  };
+  /// What reads a variable, and how many updates are before its own.
+  struct Group {
+    size_t Begin;
+    SmallVector<Reader, 4> Readers;
+  };
+  struct Pair {
+    Reader Read;
+    size_t Update; ///< In the sweep.
+  };
+
+  void findSteps();
+  void findFetches();
+  bool isPlainRead(NodeId N) const;
+  void addVariable(NodeId Var);
+  bool isOfVariables(NodeId N) const;
+  bool excludesEachOther(NodeId Read, NodeId Update);
+  void sweep(size_t Begin);
+
+  /// Calls \p Sweep until there is nothing new; false if loops inside each
+  /// other go on for too long.
+  template <typename Fn> bool settle(Fn Sweep) {
+    for (unsigned I = 0; I < MostSweeps; ++I)
+      if (!Sweep() || !HasLoops)
+        return true;
+    return false;
+  }
+  bool set(NodeId N, uint8_t Flags) {
+    bool New = (Flags & ~Is[N]) != 0;
+    Is[N] |= Flags;
+    return New;
+  }
+
+  /// What is known of a node.
+  enum : uint8_t {
+    OfRows = 1,      ///< It is made of what is fed.
+    OfVariables = 2, ///< It is made of a variable.
+    Updates = 4,     ///< It is an update, or needs one.
+    Learns = 8,      ///< It is or needs one that makes a run a step.
+    InStep = 16,     ///< A step needs it.
+    FedMore = 32,    ///< It needs a feed that no step needs.
+    ForShow = 64,    ///< What people fetch needs it.
+    ForSink = 128    ///< What nothing uses needs it.
+  };
+
+  static constexpr unsigned MostSweeps = 8;
+  /// Sweeps over updates, in all.
+  static constexpr size_t MostUpdates = 16 * Marks::Size;
+  /// For each node of the graph, pairs that are looked at.
+  static constexpr size_t LooksForNode = 64;
+
+  const Graph &G;
+  VariableIndex Vars;
+  std::vector<NodeId> Order;
+  PerOp Roles;
+  bool HasLoops;
+  size_t Looks; ///< How many are left.
+  std::vector<uint8_t> Is;
+  Marks Steps; ///< By node, the steps that need it.
+  DenseSet<NodeId> Named;
+  std::vector<Group> Groups;
+  std::vector<NodeId> All; ///< Updates, group by group.
+  std::optional<Conditions> When;
+  UnorderedReads Result;
+};
+
+void Finder::findSteps() {
+  settle([&] {
+    bool New = false;
+    for (NodeId N : Order) {
+      UpdateDef Update = Vars.update(G, N);
+      uint8_t Its = Roles[G.node(N)] & IsFed ? OfRows : 0;
+      for (auto [I, E] : enumerate(G.inputs(N))) {
+        Its |= Is[E.Node] & (Updates | Learns);
+        if (E.isControl() || I < Update.NumVars)
+          continue;
+        Its |= Is[E.Node] & (OfRows | OfVariables);
+        if (Vars.variableOf(E) != NoNode)
+          Its |= OfVariables;
+      }
+      if (Update.Kind != UpdateKind::None) {
+        Its |= Updates;
+        // A value that is restored, or fed to be, is made of no variable.
+        bool IsMade = (Its & OfRows) && (Its & OfVariables);
+        bool Counts = Update.Kind == UpdateKind::Count || isCounter(G, Vars, N);
+        if (Update.Kind == UpdateKind::Assign ? IsMade : !Counts)
+          Its |= Learns;
+      }
+      New |= set(N, Its);
+    }
+    return New;
+  });
+  size_t Count = 0;
+  for (NodeId N : Order) {
+    if (!(Is[N] & Learns) || G.hasUses(N))
+      continue;
+    Is[N] |= InStep;
+    // What an update that is run by itself needs is before it.
+    bool HasOthers =
+        !Vars.isUpdate(G, N) ||
+        any_of(G.inputs(N), [&](Endpoint E) { return Is[E.Node] & Updates; });
+    if (HasOthers && Count < Marks::Size)
+      Steps.mark(N, Count++);
+  }
+  settle([&] {
+    bool New = Steps.spreadBack(Order);
+    for (NodeId N : reverse(Order))
+      if (Is[N] & InStep)
+        for (Endpoint E : G.inputs(N))
+          New |= set(E.Node, InStep);
+    return New;
+  });
+}
+
+/// Whether \p N is the read that each variable is made with. Nobody fetches it
+/// unless it has a name.
+bool Finder::isPlainRead(NodeId N) const {
+  return (G.isOp(N, op::Identity) || G.isOp(N, op::ReadVariableOp)) &&
+         Vars.variableOf(G.input(N, 0)) != NoNode;
+}
+
+void Finder::findFetches() {
+  std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
+  settle([&] {
+    bool New = false;
+    for (NodeId N : Order)
+      if ((Roles[G.node(N)] & IsFed && !(Is[N] & InStep)) ||
+          any_of(G.inputs(N), [&](Endpoint E) { return Is[E.Node] & FedMore; }))
+        New |= set(N, FedMore);
+    return New;
+  });
+  settle([&] {
+    bool New = false;
+    for (NodeId N : reverse(Order)) {
+      uint8_t Role = Roles[G.node(N)];
+      if (Role & IsSaver)
+        continue;
+      if (!(Is[N] & (Updates | FedMore))) {
+        if (Role & IsShown || Named.contains(N))
+          New |= set(N, ForShow);
+        // Nobody fetches what is in a loop.
+        if (!G.hasUses(N) && !isPlainRead(N) &&
+            Vars.variableOf({N, 0}) == NoNode &&
+            !(Loops && Loops->givesInside(N)))
+          New |= set(N, ForSink);
+      }
+      for (Endpoint E : G.inputs(N))
+        New |= set(E.Node, Is[N] & (ForShow | ForSink));
+    }
+    return New;
+  });
+}
+
+/// Whether \p N, or what takes the value that it reads, is made of variables
+/// alone and leads to what nothing uses: people fetch it, as they do a penalty.
+/// What is made of rows may be left of a gradient.
+bool Finder::isOfVariables(NodeId N) const {
+  auto IsIt = [&](NodeId It) {
+    return Is[It] & ForSink && !(Is[It] & OfRows) &&
+           !(Roles[G.node(It)] & IsSaver);
+  };
+  return Roles[G.node(N)] & IsRead && G.hasUses(N)
+             ? G.anyUse(N, [&](Use U) { return G.isData(U) && IsIt(U.User); })
+             : IsIt(N);
+}
+
+void Finder::addVariable(NodeId Var) {
+  size_t Begin = All.size();
+  SmallVector<NodeId, 8> Work{Var};
+  Vars.forEachUse(G, Var, [&](Use U) {
+    if (U.Index < Vars.update(G, U.User).NumVars && Is[U.User] & InStep)
+      All.push_back(U.User);
+  });
+  if (All.size() == Begin || All.size() > MostUpdates) {
+    All.resize(Begin);
+    return;
+  }
+  bool IsHandle = G.isOp(Var, op::VarHandleOp), IsUsed = false;
+  SmallVector<Reader, 4> Readers;
+  DenseSet<NodeId> Seen{Var};
+  auto Add = [&](NodeId N, bool IsMemory) {
+    Readers.push_back({N, IsMemory, bool(Is[N] & ForShow)});
+    IsUsed |= (Is[N] & InStep) && !(Is[N] & Updates);
+  };
+  while (!Work.empty()) {
+    NodeId View = Work.pop_back_val();
+    bool IsFetched =
+        Named.contains(View) || (!G.hasUses(View) && !isPlainRead(View) &&
+                                 View != Var && !G.isOp(View, op::Switch));
+    if (!IsHandle && IsFetched && !Vars.isUpdate(G, View))
+      Add(View, /*IsMemory=*/true);
+    G.forEachUse(View, [&](Use U) {
+      NodeId User = U.User;
+      if (!G.isData(U) || U.Index < Vars.update(G, User).NumVars)
+        return;
+      // One side of a conditional is read there, and not behind it.
+      bool IsView =
+          Vars.variableOf({User, 0}) == Var ||
+          (!IsHandle && passesMemoryOn(G, Vars, U) && !G.isOp(User, op::Merge));
+      if ((!IsView &&
+           (!(Roles[G.node(User)] & (IsHandle ? IsRead : TakesElements)) ||
+            G.isOp(User, op::Merge))) ||
+          !Seen.insert(User).second)
+        return;
+      if (IsView)
+        Work.push_back(User);
+      else
+        Add(User, /*IsMemory=*/false);
+    });
+  }
+  // What a step writes and does not read, as the total of a metric, is fetched
+  // after the step.
+  for (Reader &Read : Readers)
+    Read.IsFetched |= IsUsed && isOfVariables(Read.Node);
+  erase_if(Readers, [&](Reader Read) {
+    return !Read.IsFetched && !(Is[Read.Node] & InStep);
+  });
+  if (Readers.empty()) {
+    All.resize(Begin);
+    return;
+  }
+  llvm::sort(Readers, [](Reader A, Reader B) { return A.Node < B.Node; });
+  Groups.push_back({Begin, std::move(Readers)});
+}
+
+/// Whether the one runs on another side of a conditional than the other.
+bool Finder::excludesEachOther(NodeId Read, NodeId Update) {
+  if (!When)
+    return false;
+  ArrayRef<uint32_t> Its = When->choices({Read, 0});
+  SmallVector<uint32_t, 8> Of(Its.begin(), Its.end());
+  return any_of(When->choices({Update, 0}), [&](uint32_t Choice) {
+    return Choice / 2 != Conditions::Many && is_contained(Of, Choice ^ 1);
+  });
+}
+
+void Finder::sweep(size_t Begin) {
+  size_t End = std::min(Begin + Marks::Size, All.size());
+  Marks Needs(G), After(G);
+  for (size_t I = Begin; I < End; ++I) {
+    Needs.mark(All[I], I - Begin);
+    After.mark(All[I], I - Begin);
+  }
+  if (!settle([&] { return Needs.spreadBack(Order); }))
+    return;
+  std::vector<Pair> Open;
+  for (auto [I, Of] : enumerate(Groups)) {
+    size_t First = std::max(Of.Begin, Begin),
+           Last = std::min(
+               I + 1 < Groups.size() ? Groups[I + 1].Begin : All.size(), End);
+    if (First >= Last)
+      continue;
+    for (Reader Read : Of.Readers)
+      for (size_t U = First; U < Last && Looks != 0; ++U, --Looks)
+        if (Read.Node != All[U] &&
+            (Read.IsFetched || Steps.share(Read.Node, All[U])) &&
+            (Read.IsMemory || !Needs.has(Read.Node, U - Begin)))
+          Open.push_back({Read, U - Begin});
+  }
+  if (Open.empty() || !settle([&] { return After.spread(Order); }))
+    return;
+  if (!When && Conditions::any(G))
+    When.emplace(G, Order);
+  for (const Pair &P : Open) {
+    NodeId Read = P.Read.Node, Update = All[Begin + P.Update];
+    if (After.has(Read, P.Update) || excludesEachOther(Read, Update))
+      continue;
+    if (Result.Count++ == 0) {
+      Result.First = {Read, Update};
+      Result.IsMemory = P.Read.IsMemory;
+    }
+  }
+}
+
+UnorderedReads Finder::find() {
+  findSteps();
+  if (none_of(Order, [&](NodeId N) { return Is[N] & InStep; }))
+    return Result;
+  findFetches();
+  for (NodeId Var : Vars.variables())
+    addVariable(Var);
+  for (size_t Begin = 0; Begin < All.size(); Begin += Marks::Size)
+    sweep(Begin);
+  return Result;
+}
+
+} // namespace
+
+UnorderedReads findUnorderedReads(const Graph &G, ArrayRef<NodeId> Named) {
+  bool Any = false;
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    Any |= isVariableOp(G.opNameOf(Op));
+  return Any ? Finder(G, Named).find() : UnorderedReads();
+}
+
+} // namespace graft

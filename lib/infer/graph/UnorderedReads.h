@@ -1,0 +1,41 @@
+//===- lib/infer/graph/UnorderedReads.h - in either order -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads of variables that no edge orders with an update of the same step:
+//
+//     update = ApplyGradientDescent(w, lr, dw)
+//     d = Sub(average, w/read)              d may take either value of w
+//     follow = AssignSub(average, d)
+//     train = NoOp(^update, ^follow)
+//
+// A step is a run that updates a variable by more than a count or an initial
+// value. A node that nothing uses needs all of one. Beside it the same run may
+// fetch what is fed no more than the step: summaries, tensors that have a name,
+// and what is made of variables alone, such as a penalty.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_GRAPH_UNORDEREDREADS_H
+#define GRAFT_LIB_INFER_GRAPH_UNORDEREDREADS_H
+
+#include "lib/program/OrderedReads.h"
+
+namespace graft {
+
+/// The first read that nothing orders, and how many there are.
+struct UnorderedReads {
+  OpenRead First = {NoNode, NoNode};
+  NodeId Var = NoNode;
+  /// The reader is fetched, and may be the memory of the variable.
+  bool IsMemory = false;
+  size_t Count = 0;
+};
+
+/// Looks at some thousand updates at most, in a few sweeps over the graph.
+/// \p Named are nodes that are fetched.
+UnorderedReads findUnorderedReads(const Graph &G, llvm::ArrayRef<NodeId> Named);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_GRAPH_UNORDEREDREADS_H
