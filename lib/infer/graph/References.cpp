@@ -6,6 +6,7 @@
 
 #include "lib/infer/graph/References.h"
 
+#include "lib/graph/Axis.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
