@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-PIECES = ["a", "b", " ", "$(shell touch ran)", "${IFS}", "x!=touch${IFS}ran", "\n", "\t", "\\", "#", ":", ";", "|", "%", "=", "&", "~root", "./", "(b)", "[1]", "*", "?", "'", '"', "é", "define"]
+PIECES = ["a", "b", " ", "$(shell touch ran)", "${IFS}", "x!=touch${IFS}ran", "\n", "\t", "\\", "#", ":", ";", "|", "%", "=", "&", "~root", "(b)", "[1]", "*", "?", "'", '"', "é", "define"]
 opt, graph = sys.argv[1:]
 random.seed(7)
 names = [f"{a}{piece}{b}" for piece in PIECES for a, b in (("", ""), ("a", "b"))]
