@@ -125,16 +125,17 @@ def uneven_reshapes():
 
 
 ONCE = r"warning: node '.*': the step is computed once, and not spread: "
+LOOP = ONCE + "updates a variable in a loop, where replicas cannot exchange values"
 # Of each model its flags, and what is said.
 CASES = {
     "scattered_bools": (scattered_bools, [], None),
     "single_rows": (single_rows, [], None),
     "mapped_rows": (mapped_rows, [], None),
     "static_metric": (static_metric, [], None),
-    "several_steps": (several_steps, [], ONCE),
-    "several_steps_named": (several_steps, ["--feed=xs+ys=split(1)"], ONCE),
-    "counted_turns": (lambda: counted_turns(lambda h: tf.constant(1.0, F)), [], None),
-    "added_means": (lambda: counted_turns(tf.reduce_mean), ["--feed=x=split"], ONCE),
+    "several_steps": (several_steps, [], LOOP),
+    "several_steps_named": (several_steps, ["--feed=xs+ys=split(1)"], LOOP),
+    "counted_turns": (lambda: counted_turns(lambda h: tf.constant(1.0, F)), [], LOOP),
+    "added_means": (lambda: counted_turns(tf.reduce_mean), ["--feed=x=split"], LOOP),
     "flat_ids": (flat_ids, ["--feed=ids=sparse"], ONCE),
     "flat_pairs": (flat_ids, ["--feed=ids+rows=sparse"], ONCE),
     "one_row_each": (one_row_each, [], ONCE + "it is not clear which feeds hold the batch"),
