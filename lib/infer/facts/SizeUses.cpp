@@ -183,6 +183,8 @@ private:
   bool isClaim(NodeId N) const;
   ArrayRef<DimId> held(Endpoint E) const;
   void meet(NodeId N);
+  bool reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
+             bool Known, function_ref<bool(const Edge &)> Holds);
   bool join(const Meeting &M, function_ref<bool(const Edge &)> Holds);
   void judge();
 
@@ -200,8 +202,14 @@ private:
   std::vector<int> VertexOf; ///< By size; -1: of no fact, -2: not asked yet.
 
   /// Of the node at hand: what it sees, by what that is taken to be.
-  std::map<Origin, SmallVector<unsigned, 4>> Seen;
+  SmallVector<std::pair<Origin, SmallVector<unsigned, 4>>, 4> Seen;
   std::vector<Meeting> Meetings;
+  /// One walk for facts and products, and one for the facts of a product.
+  struct Walk {
+    std::vector<unsigned> Seen; ///< By origin: the turn that reached it.
+    unsigned Turn = 0;
+    SmallVector<unsigned> At;
+  } Walks[2];
   SizeUses Result;
 };
 
@@ -264,7 +272,12 @@ void UseFinder::see(DimId D) {
   Origin Is{Kind::Open, Table.find(D)};
   if (auto S = Table.sym(D))
     Is = SizeOrigins::originOf(*S);
-  auto &Mine = Seen[Is];
+  auto *It = find_if(Seen, [&](const auto &S) { return S.first == Is; });
+  if (It == Seen.end()) {
+    Seen.push_back({Is, {}});
+    It = &Seen.back();
+  }
+  auto &Mine = It->second;
   if (!is_contained(Mine, static_cast<unsigned>(V)))
     Mine.push_back(static_cast<unsigned>(V));
 }
@@ -328,38 +341,49 @@ void UseFinder::meet(NodeId N) {
   }
 }
 
+/// Walks over the edges that hold, from \p Begin until all of \p Wanted are
+/// reached and, with \p Known, an origin that is a number or rows. That two
+/// products are one size is proved by facts alone (walk \p Level 1).
+bool UseFinder::reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
+                      bool Known, function_ref<bool(const Edge &)> Holds) {
+  Walk &W = Walks[Level];
+  W.Seen.resize(Vertices.size());
+  W.At.clear();
+  ++W.Turn;
+  size_t Missing = Wanted.size();
+  auto Add = [&](unsigned V) {
+    if (W.Seen[V] == W.Turn)
+      return;
+    W.Seen[V] = W.Turn;
+    W.At.push_back(V);
+    Missing -= is_contained(Wanted, V);
+    Known &= Vertices[V].Is == Kind::Open;
+  };
+  Add(Begin);
+  for (size_t I = 0; I < W.At.size() && (Missing != 0 || Known); ++I)
+    for (unsigned Next : EdgesAt[W.At[I]]) {
+      const Edge &E = Edges[Next];
+      if (W.Seen[E.X] == W.Turn && W.Seen[E.Y] == W.Turn)
+        continue;
+      bool Is =
+          E.Says.empty()
+              ? Level == 0 && all_of(E.Needs,
+                                     [&](auto Pair) {
+                                       return reach(1, Pair.first, Pair.second,
+                                                    false, Holds);
+                                     })
+              : Holds(E);
+      if (!Is)
+        continue;
+      Add(E.X);
+      Add(E.Y);
+    }
+  return Missing == 0 && !Known;
+}
+
 /// Returns true if the edges that hold make one of what meets.
 bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
-  // Only what can be reached from the first counts: there are few.
-  SmallVector<unsigned, 8> Reached;
-  auto Reach = [&](unsigned Begin, bool WithDerived, auto &Self) -> void {
-    Reached.assign(1, Begin);
-    for (size_t I = 0; I < Reached.size(); ++I)
-      for (unsigned At : EdgesAt[Reached[I]]) {
-        const Edge &E = Edges[At];
-        unsigned Other = E.X == Reached[I] ? E.Y : E.X;
-        if (is_contained(Reached, Other))
-          continue;
-        bool Is = !E.Says.empty() && Holds(E);
-        if (!Is && WithDerived && E.Says.empty()) {
-          // Facts alone prove that the factors are equal.
-          SmallVector<unsigned, 8> Outer = Reached;
-          Is = all_of(E.Needs, [&](auto Pair) {
-            Self(Pair.first, false, Self);
-            return is_contained(Reached, Pair.second);
-          });
-          Reached = std::move(Outer);
-        }
-        if (Is)
-          Reached.push_back(Other);
-      }
-  };
-  Reach(M.Of.front(), true, Reach);
-  if (!all_of(M.Of, [&](unsigned V) { return is_contained(Reached, V); }))
-    return false;
-  return !M.Known || any_of(Reached, [&](unsigned V) {
-    return Vertices[V].Is != Kind::Open;
-  });
+  return reach(0, M.Of.front(), M.Of, M.Known, Holds);
 }
 
 /// Sorts the facts that meetings need into those that hold there and others.
@@ -465,6 +489,9 @@ void UseFinder::judge() {
           Its.push_back(First + I);
   }
   std::vector<NodeId> Denied;
+  // What one meeting denies, others near it may do without: they are judged
+  // again when all is inferred anew.
+  std::vector<bool> Judged(Vertices.size());
   for (auto [M, Its] : zip(Meetings, Runs)) {
     auto Holds = [&, &M = M, &Its = Its](const Edge &E) {
       return std::binary_search(E.Says.begin(), E.Says.end(), M.User) ||
@@ -472,20 +499,34 @@ void UseFinder::judge() {
                return &Edges[Groups[Group].Of] == &E;
              });
     };
-    bool Founded = join(M, Holds);
-    std::vector<bool> Near(Vertices.size());
-    SmallVector<unsigned> Around(M.Of.begin(), M.Of.end());
-    for (unsigned V : Around)
-      Near[V] = true;
-    while (!Around.empty()) {
-      unsigned V = Around.pop_back_val();
-      auto Visit = [&](unsigned Next) {
-        if (!Near[Next]) {
-          Near[Next] = true;
-          Around.push_back(Next);
-        }
+    if (join(M, Holds)) {
+      auto Report = [&, &M = M, &Its = Its](const Walk &W) {
+        for (unsigned V : W.At)
+          for (unsigned At : EdgesAt[V])
+            for (unsigned Group : Its)
+              if (Edges[At].X == V && W.Seen[Edges[At].Y] == W.Turn &&
+                  Groups[Group].Of == At)
+                Result.Founded.push_back({M.User, Groups[Group].Says});
       };
-      for (unsigned At : EdgesAt[V]) {
+      Report(Walks[0]);
+      for (unsigned V : Walks[0].At)
+        for (unsigned At : EdgesAt[V])
+          for (auto [X, Y] : Edges[At].Needs)
+            if (Edges[At].X == V && reach(1, X, Y, false, Holds))
+              Report(Walks[1]);
+      continue;
+    }
+    SmallVector<unsigned> Around;
+    auto Visit = [&](unsigned V) {
+      if (!Judged[V]) {
+        Judged[V] = true;
+        Around.push_back(V);
+      }
+    };
+    for (unsigned V : M.Of)
+      Visit(V);
+    while (!Around.empty())
+      for (unsigned At : EdgesAt[Around.pop_back_val()]) {
         const Edge &E = Edges[At];
         Visit(E.X);
         Visit(E.Y);
@@ -493,15 +534,9 @@ void UseFinder::judge() {
           Visit(X);
           Visit(Y);
         }
-        if (Founded && Holds(E)) {
-          for (unsigned Group : Its)
-            if (Groups[Group].Of == At)
-              Result.Founded.push_back({M.User, Groups[Group].Says});
-        } else if (!Founded && !Holds(E)) {
+        if (!Holds(E))
           append_range(Denied, E.Says);
-        }
       }
-    }
   }
   llvm::sort(Denied);
   Denied.erase(std::unique(Denied.begin(), Denied.end()), Denied.end());
