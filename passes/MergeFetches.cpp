@@ -285,8 +285,8 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
   return Any;
 }
 
-/// Whether what is fetched depends on a feed that is split, or the step writes
-/// what does: then it is worth running whatever is fetched.
+/// Returns true if a fetch, or a value that the step writes, depends on a feed
+/// that is split.
 bool MergeFetches::usesSplitFeed(const Fetches &Found) const {
   BitVector Uses(G->size());
   std::vector<NodeId> Work;

@@ -597,7 +597,7 @@ const Diagnostic *Run::whyOnce() const {
     if (!First)
       First = &D;
   }
-  // Of a write that is not proved the certificate sees what follows from it.
+  // The certificate names a consequence of a write that is not proved.
   return First && First->Id.empty() && Write ? Write : First;
 }
 

@@ -27,7 +27,7 @@ void warnOfUnknownOps(const Module &M, ArrayRef<std::string> Custom,
   if (const tensorflow::MetaGraphDef *Meta = M.metaGraph())
     for (const auto &Op : Meta->meta_info_def().stripped_op_list().op())
       Known.insert(Op.name());
-  // What begins with '_' is an op of a runtime, or of a program.
+  // Names of ops of a runtime, or of a program, begin with '_'.
   auto IsUnknown = [&](StringRef Op) {
     return !findOp(Op) && !Op.starts_with("_") && !Known.contains(Op);
   };

@@ -194,7 +194,7 @@ bool Fetches::hasStaticBatch() const {
   });
 }
 
-/// Whether replicas read the elements of \p E.
+/// Returns true if replicas read the elements of \p E.
 bool Fetches::isRead(Endpoint E) const {
   return G.anyUse(E.Node, [&](Use U) {
     return G.input(U) == E && G.isPerReplica(U.User) && !readsSize(U);
@@ -211,8 +211,8 @@ bool Fetches::isLossOfRows(Endpoint E) const {
           (E.Port == 0 && Facts.Dims.numOutputs(E.Node) > 1 && !isRead(E)));
 }
 
-/// Whether as many ones as \p E has elements are made, with which its gradient
-/// begins, although that reads it, too.
+/// Returns true if the gradient of \p E begins with a tensor of ones of its
+/// shape, even if the gradient also reads \p E.
 bool Fetches::beginsGradient(Endpoint E) const {
   return G.anyUse(E.Node, [&](Use U) {
     if (G.input(U) != E || !readsSize(U))

@@ -140,7 +140,7 @@ bool flushPrinted() {
 }
 
 void startProgram(StringRef Program, int Trouble) {
-  // What is closed stays of no use, but for messages, which go nowhere.
+  // A closed stream stays unusable, but messages to it are dropped.
   for (int Stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(Stream, F_GETFD) < 0 && errno == EBADF)
       if (::open("/dev/null", Stream == STDOUT_FILENO ? O_RDONLY : O_WRONLY) !=

@@ -74,7 +74,7 @@ void parseProgram(int Argc, char **Argv, const ProgramHelp &Help);
 /// nobody is left to be told, is none of the program.
 void startProgram(llvm::StringRef Program, int Trouble = ExitInput);
 
-/// Whether what was printed has arrived; if not, says so.
+/// Returns true if all that was printed has arrived; reports it if not.
 bool flushPrinted();
 
 /// `PROGRAM: error: ...` on stderr; returns \p Status.

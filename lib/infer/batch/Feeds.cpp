@@ -678,9 +678,9 @@ void Chooser::beforeDefaults() {
       F.Axis = -1;
 }
 
-/// Whether rows of other feeds, which \p Dims has, meet \p Feed in an op that
-/// repeats one row for each of them: at the feed itself, or at what is computed
-/// of it alone and is as large.
+/// Returns true if an op repeats one row of \p Feed for each row of another
+/// feed of \p Dims: the feed itself, or a tensor of its size that is computed
+/// of it alone.
 bool Chooser::meetsRows(const DimAnalysis &Dims, Endpoint Feed) const {
   auto IsAsLarge = [&](NodeId N) {
     auto Its = Dims.shape(Feed), Result = Dims.shape({N, 0});

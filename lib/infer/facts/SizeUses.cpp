@@ -146,7 +146,8 @@ bool Scopes::runsBody(uint32_t Inner, uint32_t Outer) const {
 
 bool Scopes::includes(unsigned Inner, unsigned Outer) const {
   const Scope &In = *ById[Inner], &Out = *ById[Outer];
-  // What joins both sides of a predicate in an unusual way has both.
+  // A node that joins both sides of a predicate, but for a Merge of two, has
+  // both choices.
   return runsBody(In.Body, Out.Body) && all_of(Out.Choices, [&](uint32_t C) {
            return C / 2 != Conditions::Many && is_contained(In.Choices, C) &&
                   !is_contained(In.Choices, C ^ 1);
@@ -201,7 +202,8 @@ private:
   std::vector<SmallVector<unsigned, 2>> EdgesAt; ///< By vertex.
   std::vector<int> VertexOf; ///< By size; -1: of no fact, -2: not asked yet.
 
-  /// Of the node at hand: what it sees, by what that is taken to be.
+  /// The origins that the node at hand sees, by the size that each is taken
+  /// for.
   SmallVector<std::pair<Origin, SmallVector<unsigned, 4>>, 4> Seen;
   std::vector<Meeting> Meetings;
   /// One walk for facts and products, and one for the facts of a product.
@@ -471,8 +473,8 @@ void UseFinder::judge() {
             Read = true;
           }
         });
-        // What was inserted and nobody reads is what a run may fetch: the node
-        // of the input before it.
+        // A run may fetch an inserted node that no node reads: it fetches the
+        // node of the input before it.
         bool IsOwn = G.node(N).Kind == Inserted::No;
         if (!Read && IsOwn)
           Bits = Above[N];
@@ -489,8 +491,8 @@ void UseFinder::judge() {
           Its.push_back(First + I);
   }
   std::vector<NodeId> Denied;
-  // What one meeting denies, others near it may do without: they are judged
-  // again when all is inferred anew.
+  // Other meetings may need no fact that one of them denies: they are judged
+  // when all is inferred anew.
   std::vector<bool> Judged(Vertices.size());
   for (auto [M, Its] : zip(Meetings, Runs)) {
     auto Holds = [&, &M = M, &Its = Its](const Edge &E) {

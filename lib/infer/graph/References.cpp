@@ -78,7 +78,7 @@ static bool takesColumns(const Graph &G, const VariableIndex &Vars, NodeId N) {
         Axis = Value->Ints[0];
     int64_t Parts =
         G.intAttr(N, Op == op::Unpack ? "num" : "num_split").value_or(0);
-    // Of a tensor of unknown rank a place from the end is taken to be the
+    // If the rank is not known, an axis that counts from the end may be the
     // first.
     return Axis && Parts > 1 && (*Axis > 0 || axisIn(*Axis, Rank).value_or(0));
   }

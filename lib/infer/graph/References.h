@@ -21,8 +21,8 @@ namespace graft {
 /// Whether \p N may pass on the memory of its first input: a Transpose that
 /// moves no axis does, too.
 bool passesMemoryOn(const Graph &G, NodeId N);
-/// Whether the user of \p U may pass on the memory that it takes there. What
-/// takes a part of each row of a variable copies.
+/// Returns true if the user of \p U may pass on the memory that it reads there.
+/// An op that reads a part of each row of a variable copies.
 bool passesMemoryOn(const Graph &G, const VariableIndex &Vars, Use U);
 
 /// Whether \p N counts, by a number: nothing behind it is of another step.

@@ -26,7 +26,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// What is asked of the op of each node.
+/// Properties of the op of a node.
 enum : uint8_t {
   IsFed = 1,   ///< It is a feed, or takes an element of a queue or iterator.
   IsShown = 2, ///< Its value leaves the step: summaries, prints.
@@ -69,7 +69,7 @@ private:
     bool IsMemory;  ///< What is fetched is read when the run is over.
     bool IsFetched; ///< It may run beside a step.
   };
-  /// What reads a variable, and how many updates are before its own.
+  /// The readers of a variable, and how many updates come before its own.
   struct Group {
     size_t Begin;
     SmallVector<Reader, 4> Readers;
@@ -101,7 +101,7 @@ private:
     return New;
   }
 
-  /// What is known of a node.
+  /// Properties of a node.
   enum : uint8_t {
     OfRows = 1,      ///< It is made of what is fed.
     OfVariables = 2, ///< It is made of a variable.
@@ -165,7 +165,7 @@ void Finder::findSteps() {
     if (!(Is[N] & Learns) || G.hasUses(N))
       continue;
     Is[N] |= InStep;
-    // What an update that is run by itself needs is before it.
+    // An update that is run by itself comes after all that it needs.
     bool HasOthers =
         !Vars.isUpdate(G, N) ||
         any_of(G.inputs(N), [&](Endpoint E) { return Is[E.Node] & Updates; });
@@ -223,7 +223,8 @@ void Finder::findFetches() {
 
 /// Whether \p N, or what takes the value that it reads, is made of variables
 /// alone and leads to what nothing uses: people fetch it, as they do a penalty.
-/// What is made of rows may be left of a gradient.
+/// Returns true if \p N is made of variables alone. Values that are made of
+/// rows may be left over from a gradient.
 bool Finder::isOfVariables(NodeId N) const {
   auto IsIt = [&](NodeId It) {
     return Is[It] & ForSink && !(Is[It] & OfRows) &&
@@ -278,8 +279,8 @@ void Finder::addVariable(NodeId Var) {
         Add(User, /*IsMemory=*/false);
     });
   }
-  // What a step writes and does not read, as the total of a metric, is fetched
-  // after the step.
+  // A variable that the step writes and does not read, as the total of a
+  // metric, is fetched after the step.
   for (Reader &Read : Readers)
     Read.IsFetched |= IsUsed && isOfVariables(Read.Node);
   erase_if(Readers, [&](Reader Read) {
@@ -293,7 +294,7 @@ void Finder::addVariable(NodeId Var) {
   Groups.push_back({Begin, std::move(Readers)});
 }
 
-/// Whether the one runs on another side of a conditional than the other.
+/// Returns true if the two run on different sides of a conditional.
 bool Finder::excludesEachOther(NodeId Read, NodeId Update) {
   if (!When)
     return false;

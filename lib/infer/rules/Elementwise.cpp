@@ -168,8 +168,7 @@ static std::optional<DimId> orOne(const SizeContext &C, DimId X, DimId Y) {
   return std::nullopt;
 }
 
-/// Whether the result of the node is a divisor of sizes in the input, and
-/// nothing else.
+/// Returns true if the input only divides sizes by the result of the node.
 static bool isDivisor(const SizeContext &C) {
   bool Divides = false, IsRead = false;
   C.G.forEachUse(C.N, [&](Use U) {

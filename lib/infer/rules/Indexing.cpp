@@ -192,7 +192,7 @@ ReplicationType gatherType(TypeContext &C) {
   int64_t Lead = C.intAttr("batch_dims").value_or(0);
   int RankOfTable = C.rank(0), RankOfIndex = C.rank(1), Axis = 0;
   if (C.isOp(op::GatherV2)) {
-    // Of a table of unknown rank the axis is one that it has.
+    // If the rank of the table is not known, it has the axis.
     auto V = C.numbers(2);
     auto At =
         V && V->size() == 1

@@ -71,7 +71,7 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
       auto *Other = find_if(Seen, [&](DimId S) {
         return Table.isEqual(S, D) && !(A.Origins.of(S) == A.Origins.of(D));
       });
-      // What the node states itself holds where its result is.
+      // A fact that the node states itself holds wherever its result exists.
       if (Other != Seen.end() && none_of(Stated, [&](auto Pair) {
             return (A.Origins.of(Pair.first) == A.Origins.of(*Other) &&
                     A.Origins.of(Pair.second) == A.Origins.of(D)) ||
@@ -141,7 +141,7 @@ void SizeContext::setShape(unsigned Port, ArrayRef<DimId> Said) {
   for (auto [Old, New] : zip(Known, Said)) {
     if (A.Origins.root(Old) == A.Origins.root(New))
       continue;
-    // What facts make of the result is no definition of it.
+    // A size that only facts give the result is no definition of it.
     if (Table.find(Old) != Table.find(New))
       same(Old, New);
   }

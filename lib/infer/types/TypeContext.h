@@ -211,8 +211,8 @@ protected:
       return mergedOperand(input(I), Type);
     return Type.Whole ? ofWhole(input(I), Type) : Type;
   }
-  /// Whether result \p Port, as far as its rank is known, has the axis along
-  /// which \p Type has rows.
+  /// Returns false if result \p Port is known to lack the axis along which
+  /// \p Type has rows.
   bool hasAxisOf(unsigned Port, const ReplicationType &Type) const {
     if (!Type.isSharded() && Type.Axis == 0)
       return true;

@@ -392,7 +392,7 @@ bool TypeInference::mixesRows() const {
   return false;
 }
 
-/// What is wrong where a kernel does not bear no rows.
+/// Returns the fault of a kernel on zero rows, for a message.
 static StringRef faultOf(NoRows What) {
   return What == NoRows::Fails       ? "fails"
          : What == NoRows::Unwritten ? "leaves its result unwritten"

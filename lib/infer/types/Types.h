@@ -54,8 +54,8 @@ enum class LocalIndices : uint8_t {
   RowNumbers,
   RowIndices, ///< The same of the first of the last axis only.
   IndexRows,  ///< Those transposed: the first of the first axis.
-  /// What a batch norm keeps for its gradient, of a size that only its kernel
-  /// knows: right for the gradient of the same replica.
+  /// A tensor that a batch norm keeps for its gradient. Only its kernel knows
+  /// the size; it is right for the gradient on the same replica.
   ForGradient,
   // The entries of a sparse tensor in the rows of the replica, in the order of
   // the whole; which may go from row to row and back. Cause is what slices it

@@ -112,8 +112,8 @@ Cutter::givers(ArrayRef<size_t> Names,
   return Givers;
 }
 
-/// What of \p Worker is behind what it gives the chief, \p Givers: writes of
-/// the chief wait for that (gateOnAll).
+/// Returns the nodes of \p Worker that come after the values that it gives the
+/// chief, \p Givers: the chief's writes wait for them (gateOnAll).
 DenseSet<NodeId> Cutter::givenBefore(ArrayRef<NodeId> Givers,
                                      int Worker) const {
   DenseSet<NodeId> Given;
