@@ -780,16 +780,24 @@ std::optional<DimList> SizeContext::element(NodeId Handle) {
 }
 
 /// The node gives a variable of shape \p Var a value of shape \p Value, which
-/// may be another one.
-void SizeContext::reshapeVariable(ArrayRef<DimId> Var, ArrayRef<DimId> Value) {
+/// may be another one. A resource keeps the sizes that it declares; a size that
+/// it does not declare is that of the last value.
+void SizeContext::reshapeVariable(ArrayRef<DimId> Var, ArrayRef<DimId> Value,
+                                  bool IsReference) {
   NodeId Of = Inputs[0].Node;
   if (Var.size() != Value.size()) {
-    Mixed.insert({Of, AnyAxis});
+    if (IsReference)
+      Mixed.insert({Of, AnyAxis});
     return;
   }
-  for (unsigned I = 0; I < Var.size(); ++I)
-    if (A.Origins.isFixed(Var[I]) && !A.Origins.isFixed(Value[I]))
+  for (unsigned I = 0; I < Var.size(); ++I) {
+    if (!A.Origins.isFixed(Var[I]))
+      continue;
+    if (!IsReference)
+      same(Var[I], Value[I]);
+    else if (!A.Origins.isFixed(Value[I]))
       Mixed.insert({Of, I});
+  }
 }
 
 void SizeContext::hold(NodeId Handle, DimRun Run) {

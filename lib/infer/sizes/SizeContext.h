@@ -265,7 +265,8 @@ protected:
   DimList detached(unsigned Slot, llvm::ArrayRef<DimId> List);
   bool defines(DimId D) const;
   bool isOfOneTurn(DimId D) const;
-  void reshapeVariable(llvm::ArrayRef<DimId> Var, llvm::ArrayRef<DimId> Value);
+  void reshapeVariable(llvm::ArrayRef<DimId> Var, llvm::ArrayRef<DimId> Value,
+                       bool IsReference);
   void conflict(DimId X, DimId Y);
   std::optional<DimList> factorsLeft(unsigned Slot, DimId X, DimId Y);
   DimRun store(llvm::ArrayRef<DimId> List);

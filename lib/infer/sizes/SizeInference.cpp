@@ -211,10 +211,12 @@ void SizeInference::visit(NodeId Node) {
   if (U.Kind != UpdateKind::None && U.Grad > 0 && U.Indices < 0 &&
       U.Kind != UpdateKind::StridedSliceAssign && numData() > unsigned(U.Grad))
     if (Dims Var = in(0), Value = in(U.Grad); Var && Value) {
-      if (!isOp(op::Assign) || G.boolAttr(N, "validate_shape").value_or(true))
+      bool IsReference = isOp(op::Assign);
+      if (U.Kind != UpdateKind::Assign ||
+          G.boolAttr(N, "validate_shape").value_or(IsReference))
         sameShapes(*Var, *Value);
       else
-        reshapeVariable(*Var, *Value);
+        reshapeVariable(*Var, *Value, IsReference);
     }
   if (A.numOutputs(N) == 0) {
     if (Op.Rule.Sizes)
