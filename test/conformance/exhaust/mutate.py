@@ -48,7 +48,7 @@ MUTATIONS = [
         "X = ReplicationType::partial(2 * X.K);", "X = ReplicationType::partial(X.K);",
     ),
     Mutation(
-        "keep_dims is forgotten", "Sum Prod Max EuclideanNorm", "Reduction.cpp", "(Keep ? 0 : Before)", "(Keep && Rank < 0 ? 0 : Before)",
+        "keep_dims is forgotten", "Sum Prod Max EuclideanNorm", "Reduction.cpp", 'if (!C.flag("keep_dims")) {', "{",
     ),
     Mutation(
         "the mean of parts is their sum", "Mean", "Reduction.cpp",
@@ -71,8 +71,7 @@ MUTATIONS = [
     ),
     Mutation(
         "shifts and axes are not looked at; the batch axis neither", "Roll", "Slicing.cpp",
-        "if ((A < 0 ? A + Rank : A) == X.Axis)\n      return C.varying(\"operates along the batch axis\");\n  return X;",
-        "if (A == X.Axis)\n      return C.varying(\"operates along the batch axis\");\n  return X;",
+        "return Axes->test(X.Axis) ? C.varying", "return Axes->test(X.Axis) && Listed->front() >= 0 ? C.varying",
     ),
     Mutation(
         "an axis that is inserted is the last one", "OneHot", "Indexing.cpp",
@@ -96,7 +95,7 @@ MUTATIONS = [
         "rows of two feeds that are compared are equally many", "Equal NotEqual", "Elementwise.cpp",
         'if (Type.isSharded() &&\n      !C.G.boolAttr(C.N, "incompatible_shape_error")',
         'if (false && Type.isSharded() &&\n      !C.G.boolAttr(C.N, "incompatible_shape_error")',
-        more=(("if (X && Y && mustFit(C.Table, *X, *Y))", "if (X && Y)"),),
+        more=(("if (!X || !Y || !mustFit(C.Table, *X, *Y))", "if (!X || !Y)"),),
     ),
     Mutation(
         "row numbers of one feed are those of another", "Gather GatherV2", "RowIndices.cpp",
