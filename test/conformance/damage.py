@@ -40,8 +40,8 @@ REASONS = {
     r"with input shapes": "a shape function: graft has none",
     r"for '\{\{node|for \w+ \(op: ": "a shape function: graft has none",
     r"_output_shapes attribute": "a shape function: graft has none",
-    r"Unable to evaluate a constant|Cannot parse tensor|must be a vector|shape_as_tensor": "constants that a shape "
-    r"function reads",
+    r"Unable to evaluate a constant|Cannot parse tensor|must be a vector|shape_as_tensor|in tensor used for shape": "constants "
+    r"that a shape function reads",
     r"already exists.*op with the same name": "an op that only this binary has",
     r"Op type not registered": "an op of the user's, which graft lets through",
     r"Invalid type index|Name 'while|context": "contexts",
