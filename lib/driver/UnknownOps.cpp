@@ -13,6 +13,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
@@ -54,10 +55,12 @@ void warnOfUnknownOps(const Module &M, ArrayRef<std::string> Custom,
     for (const OpDef &Op : allOps())
       Names.push_back(Op.Name);
   for (const auto &[Op, N] : ArrayRef(Found).take_front(Most))
-    Diags.unproved("unknown-op", N == NoNode ? StringRef() : G.name(N),
-                   "TensorFlow has no op '" + Op +
-                       "'; give --custom-ops=" + Op +
-                       " if a library of yours has it" + didYouMean(Op, Names));
+    Diags.unproved(
+        "unknown-op", N == NoNode ? StringRef() : G.name(N),
+        formatv("TensorFlow has no op '{0}'; give --custom-ops={0} if "
+                "a library of yours has it{1}",
+                Op, didYouMean(Op, Names))
+            .str());
   if (Found.size() > Most)
     Diags.unproved("unknown-op", "",
                    "TensorFlow does not have " +

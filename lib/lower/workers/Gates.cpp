@@ -54,6 +54,7 @@ void Cutter::gateWrites() {
   DenseMap<NodeId, BitVector> Leads = leadsOf();
   // Of each group of writes of the chief.
   std::vector<ByWorker> Givers;
+  Givers.reserve(WriteGroups.size());
   for (const auto &[Key, Group] : WriteGroups)
     Givers.push_back(Key.second == 0 ? givers(Key.first, Takes) : ByWorker());
   for (unsigned I = 0; I < Workers; ++I) {
