@@ -228,14 +228,14 @@ static void pad(SizeContext &C) {
     DimId Before = (*By)[2 * I], After = (*By)[2 * I + 1];
     int64_t First = C.plainNumber(Before), Last = C.plainNumber(After),
             Number = C.plainNumber(Size);
+    std::optional<int64_t> Padded;
+    if (First != UnknownSize && Last != UnknownSize && Number != UnknownSize)
+      Padded = Takes ? checkedSub(Number, First) : checkedAdd(Number, First);
+    if (Padded)
+      Padded = Takes ? checkedSub(*Padded, Last) : checkedAdd(*Padded, Last);
     if (First == 0 && Last == 0)
       List.push_back(Size);
-    else if (auto Padded =
-                 Takes ? checkedSub(Number, First) : checkedAdd(Number, First);
-             First != UnknownSize && Last != UnknownSize &&
-             Number != UnknownSize && Padded &&
-             (Padded = Takes ? checkedSub(*Padded, Last)
-                             : checkedAdd(*Padded, Last)))
+    else if (Padded)
       List.push_back(C.number(I, *Padded));
     else
       List.push_back(C.slotFrom(I, {Size, Before, After}));
