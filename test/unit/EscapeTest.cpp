@@ -27,13 +27,20 @@ namespace {
 template <typename Fn> void forEachName(Fn F) {
   // Letters; what a language could obey; other characters; what is none.
   const std::vector<std::string> Odd = {
-      "\n",           "\r",           "\t",           "$(x)",
-      "${IFS}",       "x!=y",         "&amp;",        "\\x0a",
-      "\\N",          "\\u0041",      "''",           "\"",
-      "\\",           "%41",          "---",          ": ",
-      " #",           "\xc3\xa4",     "\xc2\x85",     "\xe2\x80\xae",
-      "\xef\xbf\xbe", "\xef\xbb\xbf", "\xed\xa0\x80", "\xf4\x8f\xbf\xbf",
-      "\xff",         "\xc3",         "../",          "~root"};
+      "\n",           "\r",
+      "\t",           "$(x)",
+      "${IFS}",       "x!=y",
+      "&amp;",        "\\x0a",
+      "\\N",          "\\u0041",
+      "''",           "\"",
+      "\\",           "%41",
+      "---",          ": ",
+      " #",           "\xc3\xa4",
+      "\xc2\x85",     "\xe2\x80\xae", // NOLINT(misc-misleading-bidirectional)
+      "\xef\xbf\xbe", "\xef\xbb\xbf",
+      "\xed\xa0\x80", "\xf4\x8f\xbf\xbf",
+      "\xff",         "\xc3",
+      "../",          "~root"};
   for (unsigned Byte = 0; Byte < 256; ++Byte) {
     std::string One(1, static_cast<char>(Byte));
     F(One);
