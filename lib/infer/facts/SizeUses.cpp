@@ -205,10 +205,14 @@ private:
   /// The origins that the node at hand sees, by the size that each is taken
   /// for.
   SmallVector<std::pair<Origin, SmallVector<unsigned, 4>>, 4> Seen;
+  /// By origin: the node that saw it last, and in which list it is.
+  std::vector<std::pair<unsigned, unsigned>> SeenAt;
+  unsigned SeenNodes = 0;
   std::vector<Meeting> Meetings;
   /// One walk for facts and products, and one for the facts of a product.
   struct Walk {
-    std::vector<unsigned> Seen; ///< By origin: the turn that reached it.
+    std::vector<unsigned> Seen;  ///< By origin: the turn that reached it.
+    std::vector<unsigned> Wants; ///< By origin: the turn that looks for it.
     unsigned Turn = 0;
     SmallVector<unsigned> At;
   } Walks[2];
@@ -279,9 +283,9 @@ void UseFinder::see(DimId D) {
     Seen.push_back({Is, {}});
     It = &Seen.back();
   }
-  auto &Mine = It->second;
-  if (!is_contained(Mine, static_cast<unsigned>(V)))
-    Mine.push_back(static_cast<unsigned>(V));
+  std::pair Now(SeenNodes, static_cast<unsigned>(It - Seen.begin()));
+  if (std::exchange(SeenAt[V], Now) != Now)
+    It->second.push_back(static_cast<unsigned>(V));
 }
 
 void UseFinder::see(std::optional<ArrayRef<DimId>> List) {
@@ -313,6 +317,8 @@ void UseFinder::meet(NodeId N) {
   if (!isClaim(N))
     return;
   Seen.clear();
+  ++SeenNodes;
+  SeenAt.resize(Vertices.size());
   for (Endpoint E : G.dataInputs(N)) {
     see(Dims.shape(E));
     see(Dims.value(E));
@@ -350,15 +356,18 @@ bool UseFinder::reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
                       bool Known, function_ref<bool(const Edge &)> Holds) {
   Walk &W = Walks[Level];
   W.Seen.resize(Vertices.size());
+  W.Wants.resize(Vertices.size());
   W.At.clear();
   ++W.Turn;
+  for (unsigned V : Wanted)
+    W.Wants[V] = W.Turn;
   size_t Missing = Wanted.size();
   auto Add = [&](unsigned V) {
     if (W.Seen[V] == W.Turn)
       return;
     W.Seen[V] = W.Turn;
     W.At.push_back(V);
-    Missing -= is_contained(Wanted, V);
+    Missing -= W.Wants[V] == W.Turn;
     Known &= Vertices[V].Is == Kind::Open;
   };
   Add(Begin);

@@ -62,24 +62,27 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   Meetings.clear();
   if (A.Origins.facts().empty())
     return Meetings;
-  SmallVector<DimId, 16> Seen;
+  // What the node states itself holds wherever its result exists.
+  std::set<std::pair<SizeOrigins::Origin, SizeOrigins::Origin>> Own;
+  for (auto [X, Y] : Stated)
+    Own.insert(std::minmax(A.Origins.of(X), A.Origins.of(Y)));
+  // By size: the first of the operands' that is it.
+  std::map<std::tuple<int64_t, int8_t, int8_t, uint16_t, uint32_t, DimId>,
+           DimId>
+      First;
   auto See = [&](Dims List) {
     for (DimId D : List.value_or(ArrayRef<DimId>())) {
-      DimId Root = A.Origins.root(D);
-      if (Table.isOne(D) || is_contained(Seen, Root))
+      if (Table.isOne(D))
         continue;
-      auto *Other = find_if(Seen, [&](DimId S) {
-        return Table.isEqual(S, D) && !(A.Origins.of(S) == A.Origins.of(D));
-      });
-      // A fact that the node states itself holds wherever its result exists.
-      if (Other != Seen.end() && none_of(Stated, [&](auto Pair) {
-            return (A.Origins.of(Pair.first) == A.Origins.of(*Other) &&
-                    A.Origins.of(Pair.second) == A.Origins.of(D)) ||
-                   (A.Origins.of(Pair.second) == A.Origins.of(*Other) &&
-                    A.Origins.of(Pair.first) == A.Origins.of(D));
-          }))
-        Meetings.push_back({*Other, Root});
-      Seen.push_back(Root);
+      auto S = Table.sym(D);
+      auto Is = S ? std::tuple(S->C, S->B, S->R, S->B ? S->Rows : uint16_t(0),
+                               S->Ragged, DimId(0))
+                  : std::tuple(int64_t(0), int8_t(0), int8_t(0), uint16_t(0),
+                               uint32_t(0), Table.find(D));
+      auto [It, New] = First.try_emplace(Is, A.Origins.root(D));
+      auto Its = A.Origins.of(It->second), Mine = A.Origins.of(D);
+      if (!New && !(Its == Mine) && !Own.count(std::minmax(Its, Mine)))
+        Meetings.push_back({It->second, A.Origins.root(D)});
     }
   };
   for (Endpoint E : Inputs) {
