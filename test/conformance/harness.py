@@ -50,7 +50,8 @@ def workdir() -> str:
 # --- Running graft-opt. ---
 
 
-WRITTEN: Dict[str, Tuple[int, int]] = {}  # what graft-opt wrote and no session has loaded yet: time and size of the file
+# Files that graft-opt wrote and no session has loaded yet: the time and size of each, and the input.
+WRITTEN: Dict[str, Tuple[Tuple[int, int], str]] = {}
 MODEL_OF: Dict[str, str] = {}  # the model that a file holds, for the table of results
 
 
@@ -117,7 +118,7 @@ def run_graft(arguments: Sequence[str], check: bool = True, verify: bool = True)
     # A program is no graph of TensorFlow's ops.
     of_program = any(a.startswith(("--passes", "--emit")) for a in command)
     if done.returncode == 0 and "-o" in command and not of_program and any(a.startswith(DISTRIBUTES) for a in command):
-        note_written(command[command.index("-o") + 1])
+        note_written(command[command.index("-o") + 1], next((a for a in command[1:] if os.path.isfile(a)), ""))
     return done
 
 
@@ -126,18 +127,30 @@ def version_of(path: str) -> Tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-def note_written(path: str):
+def note_written(path: str, source: str):
     if os.path.isfile(path) and os.path.splitext(path)[1] in (".meta", ".pb", ".pbtxt"):
-        WRITTEN[path] = version_of(path)
+        WRITTEN[path] = version_of(path), source
 
 
 def load_written():
-    """TensorFlow imports every file that was written with status 0 and no session has loaded."""
+    """TensorFlow imports every file that was written with status 0 and no session has loaded, if it imports the input."""
+
+    def imports(path: str):
+        with tf.Graph().as_default():
+            tf.import_graph_def(graph_of(path), name="")
+
     try:
-        for path, version in WRITTEN.items():
-            if os.path.exists(path) and version_of(path) == version:
-                with tf.Graph().as_default():
-                    tf.import_graph_def(graph_of(path), name="")
+        for path, (version, source) in WRITTEN.items():
+            if not os.path.exists(path) or version_of(path) != version:
+                continue
+            try:
+                imports(path)
+            except Exception:
+                try:
+                    imports(source)
+                except Exception:
+                    continue
+                raise
     finally:
         WRITTEN.clear()
 
