@@ -52,7 +52,9 @@ static void toReplicas(SizeContext &C) {
     if (Number != UnknownSize && Number % Replicas == 0)
       C.assignNumber(New, Number / Replicas);
   } else {
-    C.assignNumber(New, Number);
+    // A number that only a fact gives the feed is none of its rows' definition.
+    if (C.isFixed(Old))
+      C.assignNumber(New, Number);
     if (auto All = C.Table.sym(Old);
         C.isDefined(Old) && All && All->B > 0 && All->R > 0)
       assignTimes(C, New, {All->C, All->B, All->R, All->Rows}, -1);

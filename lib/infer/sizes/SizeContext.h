@@ -82,6 +82,8 @@ public:
   bool isNeverOne(DimId Size) const;
   /// Returns true if the definition of \p Size, and no fact, says what it is.
   bool isDefined(DimId Size) const { return !A.Origins.isOpen(Size); }
+  /// Likewise, which number it is.
+  bool isFixed(DimId Size) const { return A.Origins.isFixed(Size); }
   /// The number that \p Size is, if it follows no batch; else UnknownSize.
   int64_t plainNumber(DimId Size) const {
     return Table.hasSym(Size) ? UnknownSize : Table.number(Size);
