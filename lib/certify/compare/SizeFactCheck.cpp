@@ -19,8 +19,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <map>
-
 using namespace llvm;
 
 namespace graft {

@@ -32,13 +32,13 @@ using Kind = SizeOrigins::Kind;
 /// When a node runs, beside what it is made of.
 class Scopes {
 public:
-  Scopes(const Graph &G, ArrayRef<NodeId> Order);
+  /// \p Loops is null without loops.
+  Scopes(const Graph &G, ArrayRef<NodeId> Order, const LoopInfo *Loops);
 
   /// The scope of \p N as a number.
   unsigned of(NodeId N);
   /// Returns true if what runs in scope \p Inner has what runs in \p Outer run.
   bool includes(unsigned Inner, unsigned Outer) const;
-  const LoopInfo *loops() const { return Loops.get(); }
 
 private:
   struct Scope {
@@ -52,7 +52,7 @@ private:
   bool runsBody(uint32_t Inner, uint32_t Outer) const;
 
   const Graph &G;
-  std::unique_ptr<LoopInfo> Loops;
+  const LoopInfo *Loops;
   std::optional<Conditions> When;
   std::vector<uint32_t> BodyOf;  ///< By node.
   std::vector<uint32_t> Outside; ///< By loop: the body that it is in.
@@ -62,8 +62,8 @@ private:
   std::vector<const Scope *> ById;
 };
 
-Scopes::Scopes(const Graph &G, ArrayRef<NodeId> Order)
-    : G(G), Loops(LoopInfo::find(G, Order)) {
+Scopes::Scopes(const Graph &G, ArrayRef<NodeId> Order, const LoopInfo *Loops)
+    : G(G), Loops(Loops) {
   if (Conditions::any(G))
     When.emplace(G, Order);
   if (Loops)
@@ -399,7 +399,7 @@ bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
 
 /// Sorts the facts that meetings need into those that hold there and others.
 void UseFinder::judge() {
-  Scopes In(G, Order);
+  Scopes In(G, Order, Loops.get());
   // The edges that matter: all that can be reached from a meeting.
   std::vector<bool> Matters(Edges.size());
   SmallVector<unsigned> Todo;
@@ -460,8 +460,7 @@ void UseFinder::judge() {
         uint64_t Bits = Above[N];
         for (Endpoint E : G.inputs(N))
           Bits |= Above[E.Node];
-        if (const LoopInfo *Loops = In.loops();
-            Loops && G.isOp(N, op::StackPopV2) && G.node(N).NumData > 0)
+        if (Loops && G.isOp(N, op::StackPopV2) && G.node(N).NumData > 0)
           if (NodeId H = Loops->handleOf(G.input(N, 0)); H != NoNode)
             for (NodeId User : Loops->usersOf(H))
               if (G.isOp(User, op::StackPushV2))

@@ -62,7 +62,7 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   Meetings.clear();
   if (A.Origins.facts().empty())
     return Meetings;
-  // What the node states itself holds wherever its result exists.
+  // A fact that the node states itself holds wherever its result exists.
   std::set<std::pair<SizeOrigins::Origin, SizeOrigins::Origin>> Own;
   for (auto [X, Y] : Stated)
     Own.insert(std::minmax(A.Origins.of(X), A.Origins.of(Y)));
