@@ -217,7 +217,7 @@ def run_table(path, replicas, actions):
 def same_table(kind, words=(), flags=(), reads=1, actions=(), optimizer=None, proxies=False):
     path = one_table(kind, optimizer or (lambda: tf1.train.GradientDescentOptimizer(1.0)), reads=reads)
     out, said = rewrite(path, 2, {"table": ",".join(["ps", "destination=/device:CPU:1", *words])}, *flags, proxies=proxies)
-    assert said == ""
+    assert harness.without_order(said, "ReadVariableOp", "mul") == ""
     want, got = run_table(path, 1, actions), run_table(out, 2, actions)
     assert len(want) == len(got)
     for i, (ours, theirs) in enumerate(zip(got, want)):

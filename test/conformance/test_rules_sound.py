@@ -783,8 +783,11 @@ def test_other_batches(tmp_path):
         with open(path, "wb") as file:
             file.write(graph_def.SerializeToString())
         done = harness.run_graft([path, "-o", out, *options(2, [*names.values(), step, init])], check=False)
-        if done.returncode != 0 or "warning:" in done.stderr:
-            lost += [f"{case}: {done.stderr}"] if case in PARAMETERS.split() else []
+        said = done.stderr
+        if "nothing in the input orders" in said:  # a parameter that `step` updates
+            said = harness.without_order(said, "softmax_cross_entropy_with_logits_1")
+        if done.returncode != 0 or "warning:" in said:
+            lost += [f"{case}: {said}"] if case in PARAMETERS.split() else []
             continue
         want = run(graph_def, values, names, init, 1)[case]
         try:

@@ -223,12 +223,16 @@ void Finder::findFetches() {
 
 /// Whether \p N, or what takes the value that it reads, is made of variables
 /// alone and leads to what nothing uses: people fetch it, as they do a penalty.
-/// Returns true if \p N is made of variables alone. Values that are made of
-/// rows may be left over from a gradient.
+/// A value that is made of rows, or of another value of the step, may be left
+/// over from a gradient.
 bool Finder::isOfVariables(NodeId N) const {
+  auto IsOfStep = [&](Endpoint E) {
+    return !E.isControl() && Is[E.Node] & InStep && Is[E.Node] & OfVariables &&
+           !isPlainRead(E.Node) && Vars.variableOf(E) == NoNode;
+  };
   auto IsIt = [&](NodeId It) {
     return Is[It] & ForSink && !(Is[It] & OfRows) &&
-           !(Roles[G.node(It)] & IsSaver);
+           !(Roles[G.node(It)] & IsSaver) && none_of(G.inputs(It), IsOfStep);
   };
   return Roles[G.node(N)] & IsRead && G.hasUses(N)
              ? G.anyUse(N, [&](Use U) { return G.isData(U) && IsIt(U.User); })
