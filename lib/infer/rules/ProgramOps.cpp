@@ -28,11 +28,13 @@ static std::optional<unsigned> splitAxis(SizeContext &C, Dims X) {
   return X && Axis >= 0 ? axisIn(Axis, int64_t(X->size())) : std::nullopt;
 }
 
-/// Says that \p Size is \p S times N^\p Power, unless nobody can count that.
-static void assignTimes(SizeContext &C, DimId Size, Sym S, int64_t Power) {
+/// Says that \p Size is the size \p From, which is \p S, times N^\p Power,
+/// unless nobody can count that.
+static void assignTimes(SizeContext &C, DimId Size, DimId From, Sym S,
+                        int64_t Power) {
   if (int64_t R; !AddOverflow<int64_t>(S.R, Power, R) && isInt<8>(R)) {
     S.R = static_cast<int8_t>(R);
-    C.assign(Size, S);
+    C.assign(Size, S, From);
   }
 }
 
@@ -57,16 +59,16 @@ static void toReplicas(SizeContext &C) {
       C.assignNumber(New, Number);
     if (auto All = C.Table.sym(Old);
         C.isDefined(Old) && All && All->B > 0 && All->R > 0)
-      assignTimes(C, New, {All->C, All->B, All->R, All->Rows}, -1);
+      assignTimes(C, New, Old, {All->C, All->B, All->R, All->Rows}, -1);
     C.splitRows(New, 0, Input, /*Own=*/false);
     // The user says which feeds have equally many rows.
     auto S = C.Table.sym(New);
     if (auto Batch = S && C.G.node(C.N).Flags & NF_MayHaveGraft
                          ? C.intAttr(RowsAttr)
                          : std::nullopt)
-      C.sayRows(*Batch, *S);
+      C.sayRows(*Batch, New);
     if (auto Own = C.Table.sym(New); Own && Own->B > 0)
-      assignTimes(C, Old, {Own->C, Own->B, Own->R, Own->Rows}, 1);
+      assignTimes(C, Old, New, {Own->C, Own->B, Own->R, Own->Rows}, 1);
   }
   List[*Axis] = New;
   C.setShape(0, List);
@@ -87,7 +89,7 @@ static void gatherReplicas(SizeContext &C) {
   bool IsOfAll =
       C.options().Unpatched || (S && S->isLocal() && !C.hasOwnRows());
   if (S)
-    assignTimes(C, New, *S, 1);
+    assignTimes(C, New, Old, *S, 1);
   int64_t Times = IsOfAll ? 1 : C.options().Replicas;
   if (Number != UnknownSize && !MulOverflow(Number, Times, Number))
     C.assignNumber(New, Number);
@@ -113,7 +115,7 @@ static void share(SizeContext &C, DimId Old, DimId New) {
   auto Own = C.Table.hasSym(New) ? C.Table.sym(New) : std::nullopt;
   if (Own && Own->B == 1 && Own->R == 0 && Own->Ragged == 0 &&
       C.Table.isOfSplit(*Own))
-    C.assign(Old, {Own->C, 1, 1, Own->Rows});
+    C.assign(Old, {Own->C, 1, 1, Own->Rows}, New);
 }
 
 /// Sizes of one replica become those of all: their numbers, which are those of
@@ -131,7 +133,7 @@ static void scaledSizes(SizeContext &C) {
       continue;
     DimId New = C.slot(I);
     if (auto S = C.Table.sym(List[I]); S && C.Table.hasSym(List[I]))
-      assignTimes(C, New, *S, Power);
+      assignTimes(C, New, List[I], *S, Power);
     else if (Power == 1 && C.Table.followsRows(List[I]))
       C.Table.markSame(New);
     else if (Power == -1)

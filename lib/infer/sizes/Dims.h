@@ -100,6 +100,8 @@ public:
   int64_t number(DimId D) const { return numberOf(Entries[find(D)].Size); }
   /// The symbolic size: what was found, else the number; nothing if unknown.
   std::optional<Sym> sym(DimId D) const;
+  /// How many different rows (Sym::Rows) there are.
+  size_t numRows() const { return RowsMade.size(); }
   /// Whether \p X and \p Y are one size, as far as that is known.
   bool isEqual(DimId X, DimId Y) const;
   /// Whether the class was found to be more than a number.

@@ -236,15 +236,27 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
   auto &[Known, First] = Numbered[Own];
   if (Known == 0) {
     Known = Number;
-    First = *S;
+    First = Rows;
     return;
   }
   int64_t Common = std::gcd(Known, Number);
-  Sym Times = First;
-  if (!MulOverflow(S->C, Known / Common, S->C) &&
-      !MulOverflow(Times.C, Number / Common, Times.C) &&
-      Table.relate(Times, *S))
-    A.Origins.joinRows(Times.Rows, S->Rows);
+  auto Times = Table.sym(First);
+  if (Times && !MulOverflow(S->C, Known / Common, S->C) &&
+      !MulOverflow(Times->C, Number / Common, Times->C))
+    defineRelated(First, *Times, Rows, *S);
+}
+
+/// By definition of \p X and \p Y, \p Times rows of the one are \p S of the
+/// other.
+void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
+                                const Sym &S) {
+  size_t Before = Table.numRows();
+  if (!Table.relate(Times, S))
+    return;
+  A.Origins.joinRows(X, Y);
+  // Both are multiples of rows that the table made for them.
+  if (auto Its = Table.sym(Y); Its && Table.numRows() != Before)
+    A.Origins.joinMade(Y, Its->Rows);
 }
 
 DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
@@ -592,7 +604,28 @@ bool SizeContext::unify(DimId X, DimId Y) {
   return true;
 }
 
-bool SizeContext::assign(DimId D, Sym S) {
+/// The size that \p S is made of by definition. What facts say of an operand is
+/// not what the node defines.
+std::optional<DimId> SizeContext::originalOf(const Sym &S) const {
+  const SizeOrigins &O = A.Origins;
+  if (O.facts().empty() || S.isNumber() || S.Ragged != 0)
+    return std::nullopt;
+  std::optional<DimId> Open;
+  for (Endpoint E : Inputs)
+    for (Dims List : {A.shape(E), A.value(E)})
+      for (DimId D : List.value_or(ArrayRef<DimId>())) {
+        auto Its = Table.hasSym(D) ? Table.sym(D) : std::nullopt;
+        if (!Its || Its->B == 0 || Its->Ragged != 0 || Its->Rows != S.Rows)
+          continue;
+        if (O.of(D).Is == SizeOrigins::Kind::Rows)
+          return D;
+        if (O.isOpen(D) && !Open)
+          Open = D;
+      }
+  return Open;
+}
+
+bool SizeContext::assign(DimId D, Sym S, std::optional<DimId> From) {
   SizeOrigins &O = A.Origins;
   bool IsDefinition = defines(D), HadSym = Table.hasSym(D);
   if (!IsDefinition && Denied)
@@ -602,8 +635,16 @@ bool SizeContext::assign(DimId D, Sym S) {
   bool IsNew = !HadSym || !(Was == S);
   if (!Table.assign(D, S))
     return false;
-  if (IsDefinition)
+  if (!From && IsDefinition)
+    From = originalOf(S);
+  if (From && O.isOpen(*From)) {
+    if (IsDefinition && O.isOpen(D))
+      O.join(D, *From);
+  } else if (IsDefinition) {
+    if (From && O.of(*From).Is == SizeOrigins::Kind::Rows)
+      S.Rows = static_cast<uint16_t>(O.of(*From).Value);
     O.define(D, S);
+  }
   if (IsNew && (!IsDefinition || HadSym))
     O.state(O.ofSize(D), O.originOf(S), N);
   return true;
@@ -812,10 +853,11 @@ void SizeContext::hold(NodeId Handle, DimRun Run) {
     Due[User] = true;
 }
 
-void SizeContext::sayRows(int64_t Batch, const Sym &S) {
-  if (auto [It, First] = RowsBySaying.try_emplace(Batch, S); !First)
-    if (Table.relate(It->second, S))
-      A.Origins.joinRows(It->second.Rows, S.Rows);
+void SizeContext::sayRows(int64_t Batch, DimId Rows) {
+  auto [It, IsFirst] = RowsBySaying.try_emplace(Batch, Rows);
+  auto First = Table.sym(It->second), S = Table.sym(Rows);
+  if (!IsFirst && First && S)
+    defineRelated(It->second, *First, Rows, *S);
 }
 
 } // namespace graft

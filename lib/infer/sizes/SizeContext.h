@@ -105,8 +105,8 @@ public:
   /// Likewise; returns false if they contradict, which is not reported.
   bool unify(DimId X, DimId Y);
   /// Says that \p D is \p S, or has that number; assign returns false if it is
-  /// another size.
-  bool assign(DimId D, Sym S);
+  /// another size. Its rows are those of \p From, by default of an operand.
+  bool assign(DimId D, Sym S, std::optional<DimId> From = std::nullopt);
   void assignNumber(DimId D, int64_t Number);
   /// Says that the rows of \p X and \p Y are related so that they are equal.
   void relate(const Sym &X, const Sym &Y);
@@ -194,8 +194,8 @@ public:
   /// Replicas take batches of their own.
   void setOwnRows() { A.OwnRows = true; }
   bool hasOwnRows() const { return A.OwnRows; }
-  /// The user says that rows of \p Batch are as many as \p S.
-  void sayRows(int64_t Batch, const Sym &S);
+  /// The user says that all \p Rows of \p Batch are equally many.
+  void sayRows(int64_t Batch, DimId Rows);
   /// Whether an output is supposed to be split: it is no feed that is read
   /// whole.
   bool isSupposed() const { return Supposed.count(N) != 0; }
@@ -266,6 +266,8 @@ protected:
   llvm::ArrayRef<std::pair<DimId, DimId>> meetings();
   DimList detached(unsigned Slot, llvm::ArrayRef<DimId> List);
   bool defines(DimId D) const;
+  std::optional<DimId> originalOf(const Sym &S) const;
+  void defineRelated(DimId X, const Sym &Times, DimId Y, const Sym &S);
   bool isOfOneTurn(DimId D) const;
   void reshapeVariable(llvm::ArrayRef<DimId> Var, llvm::ArrayRef<DimId> Value,
                        bool IsReference);
@@ -324,8 +326,8 @@ protected:
   /// each replica's own, of which there is a number; and those that the user
   /// says are equally many.
   llvm::DenseMap<uint64_t, uint16_t> RowsMade;
-  std::pair<int64_t, Sym> Numbered[2];
-  std::map<int64_t, Sym> RowsBySaying;
+  std::pair<int64_t, DimId> Numbered[2];
+  std::map<int64_t, DimId> RowsBySaying;
 };
 
 } // namespace graft

@@ -62,14 +62,26 @@ void SizeOrigins::join(DimId X, DimId Y) {
   Child.Parent = std::min(X, Y);
   Root.Fixed |= Child.Fixed;
   if (Root.Is.Is == Kind::Rows && Child.Is.Is == Kind::Rows)
-    joinRows(static_cast<uint16_t>(Root.Is.Value),
-             static_cast<uint16_t>(Child.Is.Value));
+    joinClasses(Root.Is, Child.Is);
   else if (Root.Is.Is == Kind::Open ||
            (Root.Is.Is == Kind::Number && Child.Is.Is != Kind::Open))
     Root.Is = Child.Is;
 }
 
-void SizeOrigins::joinRows(uint16_t X, uint16_t Y) {
+void SizeOrigins::joinRows(DimId X, DimId Y) {
+  Origin OfX = Sizes[root(X)].Is, OfY = Sizes[root(Y)].Is;
+  if (OfX.Is == Kind::Rows && OfY.Is == Kind::Rows)
+    joinClasses(OfX, OfY);
+}
+
+void SizeOrigins::joinMade(DimId X, uint16_t Rows) {
+  if (Origin Of = Sizes[root(X)].Is; Of.Is == Kind::Rows)
+    joinClasses(Of, {Kind::Rows, Rows});
+}
+
+void SizeOrigins::joinClasses(Origin OfX, Origin OfY) {
+  auto X = static_cast<uint16_t>(OfX.Value),
+       Y = static_cast<uint16_t>(OfY.Value);
   while (RowsParent.size() <= std::max(X, Y))
     RowsParent.push_back(static_cast<uint16_t>(RowsParent.size()));
   X = rowsRoot(X);

@@ -82,8 +82,11 @@ public:
   void defineNumber(DimId D, int64_t Number);
   /// One definition makes \p X and \p Y one size.
   void join(DimId X, DimId Y);
-  /// Likewise the rows \p X and \p Y (Sym::Rows).
-  void joinRows(uint16_t X, uint16_t Y);
+  /// Likewise the rows that \p X and \p Y, which may be other multiples of
+  /// them, are defined to be. What facts make of their rows does not count.
+  void joinRows(DimId X, DimId Y);
+  /// Likewise \p Rows (Sym::Rows).
+  void joinMade(DimId X, uint16_t Rows);
   void state(Origin X, Origin Y, NodeId Says);
   void derive(DimId X, DimId Y,
               llvm::ArrayRef<std::pair<DimId, DimId>> Factors);
@@ -113,6 +116,7 @@ private:
     bool Fixed;
   };
   uint16_t rowsRoot(uint16_t Rows) const;
+  void joinClasses(Origin OfX, Origin OfY);
 
   std::vector<Entry> Sizes;
   mutable std::vector<uint16_t> RowsParent;
