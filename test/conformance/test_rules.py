@@ -45,6 +45,8 @@ def families():
 class Feeds:
     """Placeholders whose axis 0 is the batch, and what is made of them."""
 
+    SPLIT = "x y image volume spd color series ids ints bits".split()
+
     def __init__(self):
         random = np.random.RandomState(7)
         matrix = random.randn(ROWS, 3, 3)
