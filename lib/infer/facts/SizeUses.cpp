@@ -187,6 +187,7 @@ private:
   bool reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
              bool Known, function_ref<bool(const Edge &)> Holds);
   bool join(const Meeting &M, function_ref<bool(const Edge &)> Holds);
+  NodeId usesIn(NodeId N) const;
   void judge();
 
   const Graph &G;
@@ -397,6 +398,16 @@ bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
   return reach(0, M.Of.front(), M.Of, M.Known, Holds);
 }
 
+/// Returns the node in whose scope \p N uses facts. The Merge of a loop
+/// compares the value of a turn with the first only if there was a turn.
+NodeId UseFinder::usesIn(NodeId N) const {
+  if (Loops && Loops->isLoopMerge(N))
+    for (Endpoint E : G.dataInputs(N))
+      if (isBackEdgeOp(G.opName(E.Node)))
+        return E.Node;
+  return N;
+}
+
 /// Sorts the facts that meetings need into those that hold there and others.
 void UseFinder::judge() {
   Scopes In(G, Order, Loops.get());
@@ -492,11 +503,13 @@ void UseFinder::judge() {
         Leads[N] = Read || IsOwn;
       }
     }
-    for (auto [M, Its] : zip(Meetings, Runs))
+    for (auto [M, Its] : zip(Meetings, Runs)) {
+      unsigned Scope = In.of(usesIn(M.User));
       for (unsigned I = 0; I < Count; ++I)
         if (Below[M.User] >> I & 1 &&
-            In.includes(In.of(M.User), Groups[First + I].Scope))
+            In.includes(Scope, Groups[First + I].Scope))
           Its.push_back(First + I);
+    }
   }
   std::vector<NodeId> Denied;
   // Other meetings may need no fact that one of them denies: they are judged

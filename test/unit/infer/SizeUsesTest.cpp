@@ -92,3 +92,29 @@ TEST_CASE("size facts: an op in a branch", "[sizes]") {
     CHECK(B.refused("inside", B.find("sum")) == 0);
   }
 }
+
+TEST_CASE("size facts: an op in the body of a loop", "[sizes]") {
+  Picks B;
+  for (const char *Fed : {"x", "y"}) {
+    NodeId Enter =
+        B.op("Enter", std::string(Fed) + "/in", {std::string(Fed) + "/split"});
+    B.G.setStringAttr(Enter, "frame_name", "loop");
+    B.G.setBoolAttr(Enter, "is_constant", Fed[0] == 'y');
+  }
+  NodeId Merge = B.op("Merge", "state", {"x/in", "x/in"});
+  NodeId Goes = B.op("Enter", "goes/in", {"p"});
+  B.G.setStringAttr(Goes, "frame_name", "loop");
+  B.op("LoopCond", "goes", {"goes/in"});
+  B.op("Switch", "turn", {"state", "goes"});
+  B.op("Exit", "last", {"turn"});
+  B.op("Neg", "new", {"y/in"});
+  NodeId Next = B.op("NextIteration", "next", {"new"});
+  B.G.addControlInput(Next, B.op("Add", "sum", {"turn:1", "new"}));
+  B.G.setInput(Merge, 1, {Next, 0});
+  CHECK(B.type("last") == "Sharded(0)");
+  // Without a turn there is no new state that has to be as large as the first.
+  auto Uses = B.facts().sizeUses();
+  CHECK(llvm::any_of(Uses, [&](const SizeUse &Use) {
+    return Use.User == Merge && Use.Says.front() == B.find("sum");
+  }));
+}
