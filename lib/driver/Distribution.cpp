@@ -25,7 +25,7 @@ using namespace llvm;
 
 namespace graft {
 
-Error failure(const Twine &Message) {
+Error usageError(const Twine &Message) {
   return make_error<UsageError>(Message.str());
 }
 
@@ -37,7 +37,7 @@ Error checkWord(StringRef Flag, StringRef Value,
                 const std::vector<std::string> &Known, StringRef Noun) {
   if (is_contained(Known, Value))
     return Error::success();
-  return failure(
+  return usageError(
       Flag + ": unknown " + Noun + " '" + Value + "'" +
       didYouMean(Value, Known, "; give one of " + join(Known, ", ")));
 }
@@ -179,7 +179,7 @@ std::string firstGiven(
 Error checkFeed(StringRef Value) {
   auto [Name, How] = Value.split('=');
   if (Name.empty())
-    return failure("--feed: '" + Value + "' names no feed");
+    return usageError("--feed: '" + Value + "' names no feed");
   if (How.empty() && !Value.contains('='))
     return Error::success();
   StringRef Axis = How;
@@ -194,9 +194,9 @@ Error checkGrad(StringRef Value) {
   auto [Variable, Rest] = Value.split('=');
   auto [Tensor, How] = Rest.rsplit(',');
   if (Variable.empty() || Tensor.empty() || (How != "mean" && How != "sum"))
-    return failure("--grad: '" + Value +
-                   "' does not have the form VAR=TENSOR,mean or "
-                   "VAR=TENSOR,sum");
+    return usageError("--grad: '" + Value +
+                      "' does not have the form VAR=TENSOR,mean or "
+                      "VAR=TENSOR,sum");
   return Error::success();
 }
 
@@ -204,8 +204,9 @@ constexpr unsigned MaxReplicas = 65536;
 
 /// What is wrong with a file that \p Flag names, or with its name.
 Error ofFile(StringRef Flag, Error E) {
-  return E.isA<SideFileError>() ? std::move(E)
-                                : failure(Flag + ": " + toString(std::move(E)));
+  return E.isA<SideFileError>()
+             ? std::move(E)
+             : usageError(Flag + ": " + toString(std::move(E)));
 }
 
 /// The replicas of each worker of --cluster.
@@ -216,9 +217,10 @@ Error placeOnCluster(StrategyOptions &S) {
   S.Tasks = trainingTasks(*Spec);
   S.Share.Servers = serverDevices(*Spec);
   if (S.Tasks.size() * Replicas > MaxReplicas)
-    return failure(formatv("--cluster: {0} workers with {1} replicas each are "
-                           "more than {2}",
-                           S.Tasks.size(), Replicas.getValue(), MaxReplicas));
+    return usageError(
+        formatv("--cluster: {0} workers with {1} replicas each are "
+                "more than {2}",
+                S.Tasks.size(), Replicas.getValue(), MaxReplicas));
   return Error::success();
 }
 
@@ -235,8 +237,8 @@ Error placeOnResources(StrategyOptions &S) {
   S.Assign.Machines = std::make_shared<ResourceSpec>(std::move(*Spec));
   S.Replicate.Devices = S.Assign.Machines->replicaDevices();
   if (S.Replicate.Devices->size() > MaxReplicas)
-    return failure(formatv("--resources: {0} replicas are more than {1}",
-                           S.Replicate.Devices->size(), MaxReplicas));
+    return usageError(formatv("--resources: {0} replicas are more than {1}",
+                              S.Replicate.Devices->size(), MaxReplicas));
   return Error::success();
 }
 
@@ -247,14 +249,15 @@ Error checkDeviceType(StrategyOptions &S) {
     std::string Flag =
         firstGiven({Reduction, BucketBytes, CheckCopies, Resources});
     if (!Flag.empty())
-      return failure(Flag + " does not go with --strategy=tpu, whose step is "
-                            "one computation");
+      return usageError(Flag +
+                        " does not go with --strategy=tpu, whose step is "
+                        "one computation");
   }
   if (given(DeviceType)) {
     auto Device = DeviceName::parse("/device:" + DeviceType + ":0");
     if (!Device || Device->Type.empty())
-      return failure("--device-type: '" + DeviceType +
-                     "' is not a type of device, such as CPU or GPU");
+      return usageError("--device-type: '" + DeviceType +
+                        "' is not a type of device, such as CPU or GPU");
     S.DeviceType = Device->Type;
     // Any plug-in may bring a type of its own, but hardly one that is a slip
     // away from one that is known.
@@ -263,9 +266,9 @@ Error checkDeviceType(StrategyOptions &S) {
                                             "MLU", "VE",  "XLA_CPU", "XLA_GPU"};
     std::string Meant = didYouMean(S.DeviceType, Known);
     if (!is_contained(Known, S.DeviceType) && !Meant.empty())
-      return failure("--device-type: there are no devices of type '" +
-                     DeviceType + "'" + Meant +
-                     " a type that only a plug-in has is taken by --devices");
+      return usageError(
+          "--device-type: there are no devices of type '" + DeviceType + "'" +
+          Meant + " a type that only a plug-in has is taken by --devices");
   }
   S.InputChoosesDevices =
       (given(Replicas) || given(Cluster)) && S.DeviceType.empty();
@@ -277,27 +280,28 @@ Error checkNoDevice() {
   if (!given(Device))
     return Error::success();
   StringRef Value = Device;
-  return failure("--device: there is no such option; did you mean '" +
-                 (Value.find_first_of(":,/") == StringRef::npos
-                      ? "--device-type=" + Value
-                      : "--devices=" + Value) +
-                 "'?");
+  return usageError("--device: there is no such option; did you mean '" +
+                    (Value.find_first_of(":,/") == StringRef::npos
+                         ? "--device-type=" + Value
+                         : "--devices=" + Value) +
+                    "'?");
 }
 
 /// The devices of the replicas, or their number and type.
 Error checkPlaces(StrategyOptions &S) {
   std::string Flag = firstGiven({Replicas, DeviceType, Cluster});
   if (given(Devices) && !Flag.empty())
-    return failure("--devices and " + Flag + ": give only one");
+    return usageError("--devices and " + Flag + ": give only one");
   Flag = firstGiven({Replicas, DeviceType, Cluster, Devices});
   if (given(Resources) && !Flag.empty())
-    return failure("--resources and " + Flag + ": give only one");
+    return usageError("--resources and " + Flag + ": give only one");
   if (given(Cluster) && !given(Replicas) && Mode != "between-graph")
-    return failure("--cluster needs --replicas, the number of replicas on each "
-                   "worker");
+    return usageError(
+        "--cluster needs --replicas, the number of replicas on each "
+        "worker");
   if (!given(Devices) && !given(Replicas) && !given(Resources) &&
       !given(Cluster) && S.Builder)
-    return failure("--strategy needs --replicas or --devices");
+    return usageError("--strategy needs --replicas or --devices");
   if (Error E = checkDeviceType(S))
     return E;
   if (given(Resources)) {
@@ -311,25 +315,26 @@ Error checkPlaces(StrategyOptions &S) {
     S.Replicate.Devices = std::move(*Listed);
   } else if (!given(Replicas) && !given(Cluster)) {
     if (S.Assign.Record->Replicas.empty())
-      return failure("--strategy: '" + Strategy +
-                     "' lists no replicas; give --replicas or --devices");
+      return usageError("--strategy: '" + Strategy +
+                        "' lists no replicas; give --replicas or --devices");
     S.Replicate.Devices =
         resourcesOf(S.Assign.Record->Replicas).replicaDevices();
   } else {
     if (!given(Replicas))
       Replicas = 1;
     if (Replicas == 0 || Replicas > MaxReplicas)
-      return failure(formatv("--replicas: {0} is not between 1 and {1}",
-                             Replicas.getValue(), MaxReplicas));
+      return usageError(formatv("--replicas: {0} is not between 1 and {1}",
+                                Replicas.getValue(), MaxReplicas));
     S.Replicas = Replicas;
     if (given(Cluster))
       if (Error E = placeOnCluster(S))
         return E;
   }
   if (Reduction == "collective" && areOfSeveralTasks(S.devices(false)))
-    return failure("--reduction=collective: In-graph multi-worker training is "
-                   "not supported but with a reduction to one device; give "
-                   "--reduction=add");
+    return usageError(
+        "--reduction=collective: In-graph multi-worker training is "
+        "not supported but with a reduction to one device; give "
+        "--reduction=add");
   return Error::success();
 }
 
@@ -341,25 +346,27 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
   if (Mode == "in-graph")
     return Loose.empty()
                ? Error::success()
-               : failure(Loose + " needs --mode=between-graph: the replicas of "
-                                 "one graph make one step together");
+               : usageError(Loose +
+                            " needs --mode=between-graph: the replicas of "
+                            "one graph make one step together");
   if (!given(Cluster))
-    return failure("--mode=between-graph needs --cluster");
+    return usageError("--mode=between-graph needs --cluster");
   if (!Loose.empty() && (!S.Builder || S.Builder->ForAll != Policy::Shared))
-    return failure(Loose + ": --strategy=" + Strategy +
-                   " has copies of variables, which are equal only if all "
-                   "workers write them together; give --strategy=ps");
+    return usageError(Loose + ": --strategy=" + Strategy +
+                      " has copies of variables, which are equal only if all "
+                      "workers write them together; give --strategy=ps");
   if (S.To == Lowering::Tpu)
-    return failure("--mode=between-graph does not go with --strategy=tpu, "
-                   "whose step is one computation");
+    return usageError("--mode=between-graph does not go with --strategy=tpu, "
+                      "whose step is one computation");
   if (S.To == Lowering::Workers)
-    return failure("--mode=between-graph and --strategy=ipu-multi-worker, "
-                   "which writes a graph for each worker anyway: give only "
-                   "one");
+    return usageError("--mode=between-graph and --strategy=ipu-multi-worker, "
+                      "which writes a graph for each worker anyway: give only "
+                      "one");
   if (Reduction == "accumulator")
-    return failure("--mode=between-graph does not go with "
-                   "--reduction=accumulator: what workers exchange are values; "
-                   "give --reduction=add");
+    return usageError(
+        "--mode=between-graph does not go with "
+        "--reduction=accumulator: what workers exchange are values; "
+        "give --reduction=add");
   S.BetweenGraphs = true;
   S.Async = !Loose.empty();
   S.Staleness = Staleness;
@@ -370,12 +377,12 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
       return E;
     S.OnlyWorker = *S.Split.Worker;
     if (S.OnlyWorker >= S.Tasks.size())
-      return failure(formatv("--worker: {0} is not between 0 and {1}",
-                             *S.OnlyWorker, S.Tasks.size() - 1));
+      return usageError(formatv("--worker: {0} is not between 0 and {1}",
+                                *S.OnlyWorker, S.Tasks.size() - 1));
   } else if (S.Tasks.size() > 1 && !Output.contains("%d")) {
-    return failure("--mode=between-graph: '-o " + Output +
-                   "' would be the file of each worker; write %d for the "
-                   "worker, as in worker-%d.meta, or give --worker");
+    return usageError("--mode=between-graph: '-o " + Output +
+                      "' would be the file of each worker; write %d for the "
+                      "worker, as in worker-%d.meta, or give --worker");
   }
   return Error::success();
 }
@@ -384,7 +391,7 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
 Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
   if (given(Cluster)) {
     if (given(Workers) || given(Worker))
-      return failure("--cluster and --workers: give only one");
+      return usageError("--cluster and --workers: give only one");
     Expected<ClusterSpec> Spec = readCluster(Cluster);
     if (!Spec)
       return ofFile("--cluster", Spec.takeError());
@@ -401,16 +408,17 @@ Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
     return Error::success();
   }
   if (!given(Workers) || !given(Worker))
-    return failure("--strategy=ipu-multi-worker needs --workers and --worker, "
-                   "or --cluster");
+    return usageError(
+        "--strategy=ipu-multi-worker needs --workers and --worker, "
+        "or --cluster");
   if (Workers == 0 || Workers > MaxReplicas)
-    return failure(formatv("--workers: {0} is not between 1 and {1}",
-                           Workers.getValue(), MaxReplicas));
+    return usageError(formatv("--workers: {0} is not between 1 and {1}",
+                              Workers.getValue(), MaxReplicas));
   if (Error E = Worker.take(S.Split))
     return E;
   if (S.Split.Worker >= Workers)
-    return failure(formatv("--worker: {0} is not between 0 and {1}",
-                           *S.Split.Worker, Workers - 1));
+    return usageError(formatv("--worker: {0} is not between 0 and {1}",
+                              *S.Split.Worker, Workers - 1));
   for (unsigned I = 0; I < Workers; ++I)
     Tasks.push_back(formatv("/job:worker/task:{0}", I));
   return Error::success();
@@ -425,8 +433,9 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
                  : Other.Explain  ? "--explain"
                                   : "");
   if (!Flag.empty())
-    return failure(Flag + " does not go with --strategy=ipu-multi-worker, "
-                          "which has one replica in the graph of each worker");
+    return usageError(Flag +
+                      " does not go with --strategy=ipu-multi-worker, "
+                      "which has one replica in the graph of each worker");
   std::vector<std::string> Tasks;
   if (Error E = chooseWorkers(S, Tasks))
     return E;
@@ -462,13 +471,14 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   if (Error E = checkRecordFlags(S, Strategy))
     return E;
   if (!S.Assign.Emit->empty() && *S.Assign.Emit == Other.Output)
-    return failure("--emit-strategy and -o: '" + Other.Output +
-                   "' cannot be both");
+    return usageError("--emit-strategy and -o: '" + Other.Output +
+                      "' cannot be both");
   if (Error E = Mode.check())
     return E;
   bool IsSplit = S.To == Lowering::Workers;
   if (!IsSplit && (given(Workers) || (given(Worker) && Mode == "in-graph")))
-    return failure("--workers and --worker need --strategy=ipu-multi-worker");
+    return usageError(
+        "--workers and --worker need --strategy=ipu-multi-worker");
   if (Error E = IsSplit ? checkWorkers(S, Other) : checkPlaces(S))
     return E;
   if (Error E = checkMode(S, Other.Output))
@@ -480,15 +490,15 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
       return E;
   for (const std::string &F : Fetch)
     if (F.empty())
-      return failure("--fetch: the name is empty");
+      return usageError("--fetch: the name is empty");
   for (const std::string &G : Grad)
     if (Error E = checkGrad(G))
       return E;
   for (const std::string &V : Variable)
     if (StringRef(V).contains(';'))
-      return failure("--variable: '" + V +
-                     "' is more than one rule; repeat "
-                     "the option");
+      return usageError("--variable: '" + V +
+                        "' is more than one rule; repeat "
+                        "the option");
   if (Error E =
           takeAll(DeviceMap, S.Devices, CollectiveTimeout, S.Collectives,
                   BucketBytes, S.Fuse, Batch, S.Replicate, Feed, S.Replicate,
@@ -497,8 +507,9 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
     return E;
   if (S.To != Lowering::Replicas && S.Reduce.What.isGiven() &&
       *S.Reduce.What == Fallback::Once)
-    return failure("--fallback=once does not go with --strategy=" + Strategy +
-                   ", where nothing is joined in the middle of a step");
+    return usageError(
+        "--fallback=once does not go with --strategy=" + Strategy +
+        ", where nothing is joined in the middle of a step");
   S.MergesForward = !is_contained(Fetch, "none");
   copy_if(Fetch, std::back_inserter(S.Fetches),
           [](StringRef F) { return F != "none"; });
@@ -523,13 +534,13 @@ Expected<Pipeline> completePipeline(const PassRegistry &Registry,
         if (!O->isGiven())
           for (const std::string &Text : Texts)
             if (std::string Fault = O->add(Text); !Fault.empty())
-              return failure("--" + Flag.ArgStr + ": " + Fault);
+              return usageError("--" + Flag.ArgStr + ": " + Fault);
       }
     return Any ? Error::success()
-               : failure("--" + Flag.ArgStr +
-                         " and --passes: no pass of the pipeline has the "
-                         "option '" +
-                         Flag.ArgStr + "'");
+               : usageError("--" + Flag.ArgStr +
+                            " and --passes: no pass of the pipeline has the "
+                            "option '" +
+                            Flag.ArgStr + "'");
   };
   if (Error E = Set(Replicas, utostr(Replicas)))
     return E;
@@ -557,11 +568,12 @@ Expected<StrategyOptions> chooseForFunctions(StrategyOptions S) {
   if (Flag.empty() && areOfSeveralTasks(S.devices(false)))
     Flag = "--devices of several tasks";
   if (!Flag.empty())
-    return failure(Flag + " does not go with functions of a SavedModel, which "
-                          "TensorFlow 2 calls: their variables exist once, as "
-                          "with --strategy=ps, and values are added; with "
-                          "--signatures-only it does, for the graph that "
-                          "tf.compat.v1.saved_model.load runs");
+    return usageError(Flag +
+                      " does not go with functions of a SavedModel, which "
+                      "TensorFlow 2 calls: their variables exist once, as "
+                      "with --strategy=ps, and values are added; with "
+                      "--signatures-only it does, for the graph that "
+                      "tf.compat.v1.saved_model.load runs");
   S.Assign.Strategy = Shared.str();
   S.Builder = findBuilder(Shared);
   S.Collectives.How = ReductionKind::Add;
@@ -571,8 +583,8 @@ Expected<StrategyOptions> chooseForFunctions(StrategyOptions S) {
 Error checkCaptures(const StrategyOptions &S) {
   if (S.Builder && S.Builder->ForAll == Policy::Shared)
     return Error::success();
-  return failure("--capture needs --strategy=ps: the graph of a concrete "
-                 "function gives copies of its variables no value");
+  return usageError("--capture needs --strategy=ps: the graph of a concrete "
+                    "function gives copies of its variables no value");
 }
 
 InputDevices devicesOf(const Graph &G) {
@@ -625,7 +637,7 @@ Error moveAccelerators(StrategyOptions &S, const InputDevices &Input) {
              [&](const std::string &D) { return is_contained(Here, D); }))
     return Error::success();
   if (Input.Accelerators.size() > 1)
-    return failure(
+    return usageError(
         "the input places nodes on " + join(Input.Accelerators, ", ") +
         ", and these are not the devices of the replicas; say where "
         "each goes, with --device-map=" +
@@ -671,12 +683,13 @@ Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
          (Flag == &Replicas || Flag == std::addressof<const cl::Option>(Feed))))
       continue;
     if (Other.HasPasses)
-      return failure("--" + Flag->ArgStr +
-                     " and --passes: give only one; an option of a pass goes "
-                     "into the pipeline");
+      return usageError(
+          "--" + Flag->ArgStr +
+          " and --passes: give only one; an option of a pass goes "
+          "into the pipeline");
     // Devices can be mapped without anything else.
     if (!Wanted && Flag != std::addressof<const cl::Option>(DeviceMap))
-      return failure("--" + Flag->ArgStr + " needs --replicas or --devices");
+      return usageError("--" + Flag->ArgStr + " needs --replicas or --devices");
   }
   ChosenPasses Result;
   if (!Wanted && given(DeviceMap)) {

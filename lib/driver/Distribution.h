@@ -80,8 +80,8 @@ llvm::Error checkCaptures(const StrategyOptions &S);
 /// Whether the flags say on which machines the replicas are.
 bool namesMachines();
 
-/// A UsageError.
-llvm::Error failure(const llvm::Twine &Message);
+/// Returns a UsageError.
+llvm::Error usageError(const llvm::Twine &Message);
 
 inline bool given(const llvm::cl::Option &O) {
   return O.getNumOccurrences() != 0;

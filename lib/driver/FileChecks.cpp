@@ -81,11 +81,11 @@ Error checkFiles(const ToolOptions &O, StringRef Output,
     for (const std::string &File : Graph)
       if (!O.InPlace &&
           (Shards ? isShardOf(File, Output) : areSame(File, Output)))
-        return failure("-o: '" + Output +
-                       "' is the input; give --in-place to replace it");
+        return usageError("-o: '" + Output +
+                          "' is the input; give --in-place to replace it");
     for (const std::string &File : O.FurtherInputs)
       if (areSame(File, Output))
-        return failure("-o: '" + Output + "' is a file that is read");
+        return usageError("-o: '" + Output + "' is a file that is read");
     Written.push_back({"-o", Output.str()});
   }
   for (const auto &[Flag, File] : Written) {
@@ -93,13 +93,13 @@ Error checkFiles(const ToolOptions &O, StringRef Output,
       for (ArrayRef<std::string> Read : {Graph, ArrayRef(O.FurtherInputs)})
         for (const std::string &Input : Read)
           if (areSame(Input, File))
-            return failure(Flag + ": '" + File + "' is a file that is read");
+            return usageError(Flag + ": '" + File + "' is a file that is read");
     for (const auto &[Other, Its] : Written) {
       if (Other == Flag)
         break;
       if (areSame(Its, File))
-        return failure(Other + " and " + Flag + ": '" + File +
-                       "' cannot be both");
+        return usageError(Other + " and " + Flag + ": '" + File +
+                          "' cannot be both");
     }
   }
   return Error::success();
@@ -108,18 +108,18 @@ Error checkFiles(const ToolOptions &O, StringRef Output,
 Error checkFolder(const ToolOptions &O, StringRef Output) {
   Output = Output.rtrim('/');
   if (isIn(Output, O.Input) || isIn(O.Input, Output))
-    return failure("-o: '" + Output +
-                   "' is the input, in it, or around it: the folder of a "
-                   "SavedModel is not rewritten in place; give another one");
+    return usageError("-o: '" + Output +
+                      "' is the input, in it, or around it: the folder of a "
+                      "SavedModel is not rewritten in place; give another one");
   for (const std::string &File : O.FurtherInputs)
     if (isIn(File, Output))
-      return failure("-o: '" + File + "', which is read, is in '" + Output +
-                     "'");
+      return usageError("-o: '" + File + "', which is read, is in '" + Output +
+                        "'");
   for (const auto &[Flag, File] : sideFiles(O))
     if (isIn(File, Output) || isIn(File, O.Input))
-      return failure(Flag + ": '" + File +
-                     "' is in the folder of a SavedModel, which has no room "
-                     "for it");
+      return usageError(Flag + ": '" + File +
+                        "' is in the folder of a SavedModel, which has no room "
+                        "for it");
   return Error::success();
 }
 

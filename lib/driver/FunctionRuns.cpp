@@ -91,7 +91,7 @@ Error FunctionRuns::mapDevices(const InputDevices &Devices) {
   std::unique_ptr<Pass> Map = createMapDevicesPass(Strategy.Devices);
   DiagnosticEngine Diags;
   if (Map->run(M, Diags) == PassResult::Failure)
-    return failure(Diags.all().back().Message);
+    return usageError(Diags.all().back().Message);
   Strategy.Devices = MapDevicesOptions();
   Library = FunctionLibrary(M.graph());
   return Error::success();
@@ -127,14 +127,15 @@ Error FunctionRuns::choose() {
   }
   for (auto [Name, IsNamed] : zip(O.Functions, Named))
     if (!IsNamed)
-      return failure("--function: the SavedModel has no function '" + Name +
-                     "'" +
-                     didYouMean(Name, Paths, "; it has " + join(Paths, ", ")));
+      return usageError(
+          "--function: the SavedModel has no function '" + Name + "'" +
+          didYouMean(Name, Paths, "; it has " + join(Paths, ", ")));
   if (Chosen.empty())
-    return failure("the object graph of this SavedModel has no function for a "
-                   "user to call; --signatures-only rewrites its graph");
+    return usageError(
+        "the object graph of this SavedModel has no function for a "
+        "user to call; --signatures-only rewrites its graph");
   if (Chosen.size() > 1 && !O.Explain.empty())
-    return failure(
+    return usageError(
         "--explain: this SavedModel has the functions " +
         join(map_range(Chosen, [](const SavedFunction &F) { return F.Shown; }),
              ", ") +
@@ -187,8 +188,8 @@ ToolOptions FunctionRuns::optionsFor(const FunctionGraph &Graph) {
 Error FunctionRuns::run(const SavedFunction &F) {
   const tensorflow::FunctionDef &Def = *Library.find(F.Name);
   if (std::string Why = obstacle(Def); !Why.empty())
-    return failure("function '" + F.Shown + "' " + Why +
-                   "; save it without, or name the others with --function");
+    return usageError("function '" + F.Shown + "' " + Why +
+                      "; save it without, or name the others with --function");
   constexpr unsigned VersionsField = 4;
   Expected<FunctionGraph> Graph =
       graphOf(Def, Library, F.Captured, M.graph().otherField(VersionsField));
@@ -213,10 +214,11 @@ Error FunctionRuns::run(const SavedFunction &F) {
   Hidden = {};
   Bytes += Text.size();
   if (Bytes > MessageLimit)
-    return failure(formatv("the functions have more than {0:N} bytes, the most "
-                           "that TensorFlow reads from one file: rewrite fewer "
-                           "of them, with --function",
-                           MessageLimit));
+    return usageError(
+        formatv("the functions have more than {0:N} bytes, the most "
+                "that TensorFlow reads from one file: rewrite fewer "
+                "of them, with --function",
+                MessageLimit));
   Spread.push_back(F.Shown);
   Made += Work.summary();
   ++Made.Functions;

@@ -58,7 +58,7 @@ public:
       Fault = Set.parse(this->getValue());
     }
     return Fault.empty() ? llvm::Error::success()
-                         : failure("--" + this->ArgStr + ": " + Fault);
+                         : usageError("--" + this->ArgStr + ": " + Fault);
   }
 
 private:

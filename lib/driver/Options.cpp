@@ -51,7 +51,8 @@ TextList Tags("tags", cl::CommaSeparated, cl::value_desc("tag,..."),
               cl::cat(Files),
               cl::desc("Of a SavedModel the MetaGraphDef that has these tags. "
                        "Default: the first. The others stay as they are"));
-TextList Captures("capture", cl::value_desc("PLACEHOLDER=NAME"), cl::cat(Files),
+TextList
+    CapturedNames("capture", cl::value_desc("PLACEHOLDER=NAME"), cl::cat(Files),
                   cl::desc("Of the graph of a concrete function: the "
                            "placeholder of a handle is this variable, with "
                            "its shape as in w[4,3] if the graph has none"));
@@ -205,20 +206,20 @@ Error chooseShardSize(ToolOptions &O) {
     return Error::success();
   auto Size = parseSize(ShardSize, MessageLimit);
   if (!Size || *Size == 0)
-    return failure(formatv("--shard-size: '{0}' is not a size between 1 and "
-                           "{1}, such as 512M",
-                           ShardSize.getValue(), MessageLimit));
+    return usageError(formatv("--shard-size: '{0}' is not a size between 1 and "
+                              "{1}, such as 512M",
+                              ShardSize.getValue(), MessageLimit));
   if (Output == "-" || O.Format != OutputFormat::Binary)
-    return failure("--shard-size needs -o with the name of a binary file");
+    return usageError("--shard-size needs -o with the name of a binary file");
   if (O.Kind == InputKind::MetaGraph || O.Kind == InputKind::SavedModel)
-    return failure("--shard-size writes GraphDefs only");
+    return usageError("--shard-size writes GraphDefs only");
   O.Write.ShardSize = *Size;
   return Error::success();
 }
 
 Error chooseFormat(ToolOptions &O) {
   if (AsText && given(Emit) && Emit != "pbtxt")
-    return failure("-S and --emit: give only one");
+    return usageError("-S and --emit: give only one");
   if (Error E = Kind.check())
     return E;
   O.Kind = StringSwitch<InputKind>(Kind)
@@ -243,16 +244,16 @@ Error chooseFormat(ToolOptions &O) {
     O.Format = OutputFormat::Binary;
   }
   if ((given(Around) || given(Scopes)) && O.Format != OutputFormat::Dot)
-    return failure("--around and --scope say what --emit=dot draws");
+    return usageError("--around and --scope say what --emit=dot draws");
   O.Drawing.Around = Around;
   O.Drawing.Scopes.assign(Scopes.begin(), Scopes.end());
   if (given(Depfile) && Output == "-")
-    return failure("-d needs -o with the name of a file");
+    return usageError("-d needs -o with the name of a file");
   if (VerifyOutput && (Output == "-" || (O.Format != OutputFormat::Binary &&
                                          O.Format != OutputFormat::Text)))
-    return failure("--verify-output needs -o with the name of a graph file");
+    return usageError("--verify-output needs -o with the name of a graph file");
   if (SplitInput && Output != "-" && O.Format == OutputFormat::Binary)
-    return failure("--split-input-file writes text: add -S or --emit");
+    return usageError("--split-input-file writes text: add -S or --emit");
   return chooseShardSize(O);
 }
 
@@ -265,7 +266,7 @@ Error chooseRemarks(ToolOptions &O) {
     return Error::success();
   }
   if (Remarks.empty())
-    return failure("--remarks-format needs --remarks=FILE");
+    return usageError("--remarks-format needs --remarks=FILE");
   O.RemarksAs = StringSwitch<RemarksFormat>(RemarksAs)
                     .Case("opt-yaml", RemarksFormat::OptYaml)
                     .Case("json", RemarksFormat::Json)
@@ -337,19 +338,20 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   ToolOptions O;
   if (Certify != given(Against))
-    return failure("--certify and --against: give both");
+    return usageError("--certify and --against: give both");
   if (Certify) {
     if (Inputs.empty())
-      return failure("--certify needs the name of a file");
+      return usageError("--certify needs the name of a file");
     if (given(Output) || given(Passes) || given(Emit) || AsText)
-      return failure("--certify writes nothing: give it without -o, -S, --emit "
-                     "and --passes");
+      return usageError(
+          "--certify writes nothing: give it without -o, -S, --emit "
+          "and --passes");
     O.Certified.assign(Inputs.begin(), Inputs.end());
     O.Against = Against;
   } else if (Inputs.size() > 1) {
-    return failure("'" + Inputs[1] +
-                   "': there is one input; give --certify to "
-                   "check several files");
+    return usageError("'" + Inputs[1] +
+                      "': there is one input; give --certify to "
+                      "check several files");
   }
   O.Input = Inputs.empty() ? "-" : Inputs[0];
   O.Output = Output;
@@ -363,16 +365,16 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (given(ReportTo) && !StringRef(ReportTo).ends_with(".json") &&
       !isPage(StringRef(ReportTo)))
-    return failure("--report: '" + ReportTo +
-                   "' ends in neither .json nor .html");
+    return usageError("--report: '" + ReportTo +
+                      "' ends in neither .json nor .html");
   O.ReportFile = ReportTo;
   O.KeepRemarks = given(ReportTo);
   O.InPlace = InPlace;
-  O.Captures.assign(Captures.begin(), Captures.end());
+  O.Captures.assign(CapturedNames.begin(), CapturedNames.end());
   O.Functions.assign(Functions.begin(), Functions.end());
   O.SignaturesOnly = SignaturesOnly;
   if (SignaturesOnly && given(Functions))
-    return failure("--signatures-only and --function: give only one");
+    return usageError("--signatures-only and --function: give only one");
   O.Tags.assign(Tags.begin(), Tags.end());
   O.ReplaceFolder = ReplaceFolder;
   O.LinkFiles = LinkFiles;
@@ -380,7 +382,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.Strict = Strict;
   O.VerifyOutput = VerifyOutput;
   if (VerifyOutput && NoVerifyOutput)
-    return failure("--verify-output and --no-verify-output: give only one");
+    return usageError("--verify-output and --no-verify-output: give only one");
   O.VerifyDiagnostics = VerifyDiagnostics;
   O.SplitInput = SplitInput;
   if (Error E = chooseRemarks(O))
@@ -401,8 +403,8 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
       return E;
   constexpr unsigned MaxThreads = 1024;
   if (given(Threads) && (Threads == 0 || Threads > MaxThreads))
-    return failure(formatv("--threads: {0} is not between 1 and {1}",
-                           Threads.getValue(), MaxThreads));
+    return usageError(formatv("--threads: {0} is not between 1 and {1}",
+                              Threads.getValue(), MaxThreads));
   if (Error E = chooseFormat(O))
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))
@@ -422,8 +424,9 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
               .moveInto(O.Passes))
     return E;
   if (Certify && !O.Passes.empty())
-    return failure("--certify does not go with flags of a strategy: what was "
-                   "done is read off the files");
+    return usageError(
+        "--certify does not go with flags of a strategy: what was "
+        "done is read off the files");
   O.VerifyIfSmall =
       !NoVerifyOutput && Output != "-" && !SplitInput &&
       (O.Format == OutputFormat::Binary || O.Format == OutputFormat::Text) &&

@@ -33,9 +33,9 @@ Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses) {
     if (Error E = Plan.check())
       return E;
   if (HasPasses)
-    return failure("--plan and --passes: give only one");
+    return usageError("--plan and --passes: give only one");
   if (!namesMachines())
-    return failure("--plan needs --resources, --replicas or --devices");
+    return usageError("--plan needs --resources, --replicas or --devices");
   return Plan.empty()     ? PlanFormat::Table
          : Plan == "json" ? PlanFormat::Json
                           : PlanFormat::Yaml;

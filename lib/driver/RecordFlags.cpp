@@ -45,15 +45,15 @@ std::string recordFlag() {
 Error checkRecordFlags(StrategyOptions &S, const std::string &Strategy) {
   for (const cl::Option *Flag : Flags) {
     if (given(*Flag) && S.To != Lowering::Replicas)
-      return failure("--" + Flag->ArgStr + " does not go with --strategy=" +
-                     Strategy + ", which decides nothing about variables");
+      return usageError("--" + Flag->ArgStr + " does not go with --strategy=" +
+                        Strategy + ", which decides nothing about variables");
     if (given(*Flag) && !S.Builder && Flag != &EmitStrategy)
-      return failure("--" + Flag->ArgStr +
-                     " does not go with the strategy file '" + Strategy +
-                     "', which gives it for each variable");
+      return usageError("--" + Flag->ArgStr +
+                        " does not go with the strategy file '" + Strategy +
+                        "', which gives it for each variable");
   }
   if (given(EmitStrategy) && (EmitStrategy.empty() || EmitStrategy == "-"))
-    return failure("--emit-strategy needs the name of a file");
+    return usageError("--emit-strategy needs the name of a file");
   AssignStrategyOptions &A = S.Assign;
   if (Error E =
           takeAll(EmitStrategy, A, Seed, A, MinShardSize, A, MaxShards, A,
@@ -74,7 +74,7 @@ Error checkStrategyName(const std::string &Strategy) {
     return Error::success();
   // No strategy has a name like that.
   if (StringRef(Strategy).find_first_of("/.") != StringRef::npos)
-    return failure("--strategy: there is no file '" + Strategy + "'");
+    return usageError("--strategy: there is no file '" + Strategy + "'");
   std::vector<std::string> Known = strategyNames();
   Known.emplace_back("the name of a strategy file");
   return checkWord("--strategy", Strategy, Known);

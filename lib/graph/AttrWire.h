@@ -29,6 +29,21 @@ enum : unsigned {
   NodeAttrField = 5,
 };
 
+/// Field numbers of tensorflow/core/framework/tensor.proto.
+enum : unsigned {
+  TensorType = 1,
+  TensorShape = 2,
+  TensorContent = 4,
+  TensorFloat = 5,
+  TensorDouble = 6,
+  TensorInt = 7,
+  TensorString = 8,
+  TensorComplex = 9,
+  TensorInt64 = 10,
+  TensorDoubleComplex = 12,
+  TensorHalf = 13,
+};
+
 constexpr char NodeAttrTag = wire::bytesTag(NodeAttrField);
 constexpr char EntryKeyTag = wire::bytesTag(1);
 constexpr char EntryValueTag = wire::bytesTag(2);

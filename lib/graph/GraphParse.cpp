@@ -11,6 +11,7 @@
 
 #include "lib/graph/AttrWire.h"
 
+#include "lib/support/Failure.h"
 #include "lib/support/Wire.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -31,10 +32,6 @@ enum : unsigned {
   NodeDevice = 4,
   NodeAttr = 5,
 };
-
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
 
 /// The key of a map entry whose key comes first, as every writer puts it.
 StringRef leadingKey(StringRef Entry) {

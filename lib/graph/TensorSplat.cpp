@@ -13,9 +13,6 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Field numbers of tensorflow/core/framework/tensor.proto.
-enum : unsigned { TensorType = 1, TensorShape = 2, TensorContent = 4 };
-
 /// The bytes of one of \p Count values in \p Bytes, if all are equal.
 StringRef commonPart(StringRef Bytes, size_t Count) {
   if (Count == 0 || Bytes.size() % Count != 0)

@@ -16,21 +16,6 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Field numbers of tensorflow/core/framework/tensor.proto.
-enum : unsigned {
-  TensorType = 1,
-  TensorShape = 2,
-  TensorContent = 4,
-  TensorFloat = 5,
-  TensorDouble = 6,
-  TensorInt = 7,
-  TensorString = 8,
-  TensorComplex = 9,
-  TensorInt64 = 10,
-  TensorDoubleComplex = 12,
-  TensorHalf = 13,
-};
-
 unsigned integerSize(unsigned Type) {
   return Type == DT_INT64 ? 8 : Type == DT_INT32 ? 4 : 0;
 }

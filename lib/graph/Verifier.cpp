@@ -359,8 +359,8 @@ size_t largestRank(StringRef Value) {
       Rank = std::max(Rank, rankOf(F.Bytes));
     if (F.Number != AttrList && F.Number != AttrTensor)
       continue;
-    constexpr unsigned TensorShape = 2;
-    unsigned Wanted = F.Number == AttrList ? ListShape : TensorShape;
+    unsigned Wanted =
+        F.Number == AttrList ? unsigned(ListShape) : unsigned(TensorShape);
     for (wire::Reader List(F.Bytes); List.next(Inner);)
       if (Inner.Number == Wanted && Inner.WireType == wire::Type::Bytes)
         Rank = std::max(Rank, rankOf(Inner.Bytes));

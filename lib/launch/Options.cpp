@@ -43,7 +43,7 @@ cl::opt<double> Timeout("timeout", cl::value_desc("seconds"),
 cl::opt<bool> OptionsJson("print-options-json", cl::Hidden, cl::cat(Launching),
                           cl::desc("Print all options as JSON and exit"));
 
-Error failure(const Twine &Message) {
+Error usageError(const Twine &Message) {
   return make_error<UsageError>(Message.str());
 }
 
@@ -72,8 +72,9 @@ Error checkJob(StringRef Flag, StringRef Job) {
   const std::vector<std::string> Known = {"chief", "worker", "ps", "evaluator"};
   if (is_contained(Known, Job))
     return Error::success();
-  return failure(Flag + ": unknown job '" + Job + "'" +
-                 didYouMean(Job, Known, "; give one of " + join(Known, ", ")));
+  return usageError(
+      Flag + ": unknown job '" + Job + "'" +
+      didYouMean(Job, Known, "; give one of " + join(Known, ", ")));
 }
 
 /// Few enough for a clock; a number that is none is not among them.
@@ -102,17 +103,17 @@ Expected<LaunchOptions> parseLaunchOptions(int Argc, char **Argv) {
   if (Dashes != End)
     O.Command.assign(Dashes + 1, End);
   if (O.ClusterFile.empty() || O.Command.empty())
-    return failure(Twine("there is no ") +
-                   (O.ClusterFile.empty() ? "cluster file" : "command") +
-                   ": graft-launch cluster.json -- python -u train.py");
+    return usageError(Twine("there is no ") +
+                      (O.ClusterFile.empty() ? "cluster file" : "command") +
+                      ": graft-launch cluster.json -- python -u train.py");
   if (!isTime(Grace) || !isTime(Timeout))
-    return failure(Twine(isTime(Grace) ? "--timeout" : "--grace") +
-                   ": not between 0 and 1000000 seconds");
+    return usageError(Twine(isTime(Grace) ? "--timeout" : "--grace") +
+                      ": not between 0 and 1000000 seconds");
   O.Grace = Grace;
   O.Timeout = Timeout;
   if (PortBase.getNumOccurrences() != 0 && (PortBase == 0 || PortBase > 65535))
-    return failure("--port-base: " + Twine(PortBase) +
-                   " is not between 1 and 65535");
+    return usageError("--port-base: " + Twine(PortBase) +
+                      " is not between 1 and 65535");
   O.PortBase = PortBase;
   for (const std::string &Job : Quiet) {
     if (Error E = checkJob("--quiet", Job))
@@ -125,8 +126,8 @@ Expected<LaunchOptions> parseLaunchOptions(int Argc, char **Argv) {
       return E;
     unsigned Count = 1;
     if (Entry.contains(':') && (Times.getAsInteger(10, Count) || Count == 0))
-      return failure("--restart: '" + Entry +
-                     "' is not of the form job:N with a number from 1 on");
+      return usageError("--restart: '" + Entry +
+                        "' is not of the form job:N with a number from 1 on");
     O.Restarts[Job.str()] = Count;
   }
   return O;

@@ -8,6 +8,7 @@
 
 #include "lib/graph/DeviceName.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Failure.h"
 #include "lib/support/ReadFile.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -20,10 +21,6 @@ using namespace llvm;
 
 namespace graft {
 namespace {
-
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
 
 /// `file:line:column: what` of `[line:column, byte=n]: what`.
 std::string jsonMessage(Error E, StringRef File) {

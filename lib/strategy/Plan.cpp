@@ -48,7 +48,7 @@ std::vector<PlanRow> makePlan(ArrayRef<VariableRow> Variables,
   CostModel Model(Spec);
   std::vector<PlanRow> Rows;
   std::vector<std::string> Names = builderNames();
-  std::rotate(Names.begin(), find(Names, "auto"), Names.end());
+  std::rotate(Names.begin(), llvm::find(Names, "auto"), Names.end());
   Rows.reserve(Names.size());
   for (const std::string &Name : Names)
     Rows.push_back(

@@ -11,6 +11,7 @@
 
 #include "lib/io/read/Sniff.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Failure.h"
 #include "lib/support/ReadFile.h"
 
 #include "autodist/strategy.pb.h"
@@ -34,18 +35,14 @@ namespace {
 namespace pb = autodist::proto;
 using Wire = pb::AllReduceSynchronizer;
 
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
-
 /// Enums of a file and of a record, in one order.
-constexpr std::pair<Wire::Spec, Synchronizer::SpecType> Specs[] = {
+constexpr std::pair<Wire::Spec, Synchronizer::SpecType> SpecPairs[] = {
     {Wire::AUTO, Synchronizer::Auto},
     {Wire::NCCL, Synchronizer::Nccl},
     {Wire::RING, Synchronizer::Ring},
 };
 constexpr std::pair<Wire::Compressor, Synchronizer::CompressorType>
-    Compressors[] = {
+    CompressorPairs[] = {
         {Wire::NoneCompressor, Synchronizer::None},
         {Wire::HorovodCompressor, Synchronizer::Fp16},
         {Wire::HorovodCompressorEF, Synchronizer::Fp16EF},
@@ -218,9 +215,10 @@ Error readSynchronizer(const pb::Strategy::Node &Node, Synchronizer &S) {
   S.Group = From.group();
   if (S.Group < 0)
     return failure("the group is negative");
-  if (Error E = translate(From.spec(), Specs, "spec", S.Spec))
+  if (Error E = translate(From.spec(), SpecPairs, "spec", S.Spec))
     return E;
-  return translate(From.compressor(), Compressors, "compressor", S.Compressor);
+  return translate(From.compressor(), CompressorPairs, "compressor",
+                   S.Compressor);
 }
 
 /// `1,2,1`.
@@ -282,10 +280,10 @@ void writeSynchronizer(const Synchronizer &S, const ResourceSpec &Spec,
   }
   Wire &To = *Node.mutable_allreducesynchronizer();
   To.set_group(S.Group);
-  for (auto [There, Here] : Specs)
+  for (auto [There, Here] : SpecPairs)
     if (Here == S.Spec)
       To.set_spec(There);
-  for (auto [There, Here] : Compressors)
+  for (auto [There, Here] : CompressorPairs)
     if (Here == S.Compressor)
       To.set_compressor(There);
 }

@@ -31,7 +31,7 @@ constexpr unsigned MaxIndex = 65536;
 /// Gbit/s.
 constexpr double MaxBandwidth = 1e6;
 /// Sequences and mappings inside each other.
-constexpr unsigned MaxDepth = 16;
+constexpr unsigned MaxYamlDepth = 16;
 
 struct Value {
   enum KindType { Scalar, List, Map, Other };
@@ -136,7 +136,7 @@ Error ResourceReader::convert(yaml::Node *From, Value &To, unsigned Depth) {
     return Error::success();
   if (auto Place = placeOf(*From))
     To.Place = *Place;
-  if (Depth > MaxDepth)
+  if (Depth > MaxYamlDepth)
     return failure(To, "lists are too deep inside each other");
   SmallString<32> Storage;
   if (auto *Scalar = dyn_cast<yaml::ScalarNode>(From)) {

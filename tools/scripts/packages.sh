@@ -3,10 +3,11 @@
 #
 # Debian packages, for tools/demo and tools/check; sourced by them.
 
-# What building graft takes.
+# What building graft takes. Installed later, ccache would change all commands,
+# and what was built is built again.
 # shellcheck disable=SC2034 # used by the scripts that source this file
 build_packages=(
-  g++ cmake ninja-build python3
+  g++ cmake ninja-build python3 ccache
   llvm-19-dev llvm-19-tools libzstd-dev zlib1g-dev libncurses-dev
   libprotobuf-dev protobuf-compiler libfmt-dev catch2 libbenchmark-dev
 )
@@ -14,7 +15,7 @@ build_packages=(
 # What checking it takes beside that.
 # shellcheck disable=SC2034
 check_packages=(
-  git python3-venv ccache
+  git python3-venv
   clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev
   man-db dpkg-dev file
 )

@@ -34,7 +34,8 @@ static bool isNumber(const Graph &G, Endpoint E, unsigned Type, int64_t Want) {
          Value->Ints.size() == 1 && Value->Ints[0] == Want;
 }
 
-static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
+                            NodeId N) {
   const Graph &G = C.G;
   const Node &This = G.node(N);
   StringRef Op = G.opName(N);
@@ -102,12 +103,12 @@ static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
     });
 }
 
-static Endpoint standsFor(const Comparison &C, Endpoint E) {
+static Endpoint standsForAccumulate(const Comparison &C, Endpoint E) {
   NodeId Put = putOf(C.G, E.Node);
   return Put == NoNode ? Endpoint() : C.G.input(Put, 2);
 }
 
-static bool recognize(const LoweredFile &File, NodeId N) {
+static bool recognizeAccumulate(const LoweredFile &File, NodeId N) {
   const Graph &G = File.G;
   auto IsOp = [&](NodeId Of) {
     return G.opName(Of).starts_with("Accumulator") ||
@@ -118,9 +119,9 @@ static bool recognize(const LoweredFile &File, NodeId N) {
                      G.anyUse(N, [&](Use U) { return IsOp(U.User); }));
 }
 
-const InsertedForm AccumulateForm = {.StandsFor = standsFor,
-                                     .Check = check,
-                                     .Recognize = recognize,
+const InsertedForm AccumulateForm = {.StandsFor = standsForAccumulate,
+                                     .Check = checkAccumulate,
+                                     .Recognize = recognizeAccumulate,
                                      .IsUnseen = true};
 
 } // namespace graft

@@ -19,13 +19,14 @@ using namespace llvm;
 
 namespace graft {
 
-static Endpoint standsFor(const Comparison &C, Endpoint E) {
+static Endpoint standsForAgain(const Comparison &C, Endpoint E) {
   auto It = C.AgainOf.find(E.Node);
   return It == C.AgainOf.end() ? Endpoint()
                                : Endpoint{C.ProgramOf[It->second], E.Port};
 }
 
-static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+static void checkAgain(Comparison &C, const ProgramFacts & /*Facts*/,
+                       NodeId N) {
   StringRef Op = C.G.opName(N);
   const OpDef *Def = C.G.opDef(N);
   if (!Def || Def->isStateful() || isLocalHandleOp(Op) ||
@@ -35,11 +36,12 @@ static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
     C.error(N, "does not say which node of the input it is once more");
 }
 
-static bool recognize(const LoweredFile &File, NodeId N) {
+static bool recognizeAgain(const LoweredFile &File, NodeId N) {
   return File.G.hasAttr(N, AgainAttr);
 }
 
-const InsertedForm AgainForm = {
-    .StandsFor = standsFor, .Check = check, .Recognize = recognize};
+const InsertedForm AgainForm = {.StandsFor = standsForAgain,
+                                .Check = checkAgain,
+                                .Recognize = recognizeAgain};
 
 } // namespace graft

@@ -279,19 +279,23 @@ bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E) const {
   return !Is.empty() && term(E) == Is;
 }
 
-static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+static void checkDefinition(Comparison &C, const ProgramFacts & /*Facts*/,
+                            NodeId N) {
   if (!isDefinitionOp(C.G.opName(N)))
     C.mismatch(N);
 }
 
 /// The whole of a definition is the term that a tensor of the input is.
-static Endpoint standsFor(const Comparison & /*C*/, Endpoint E) { return E; }
+static Endpoint standsForDefinition(const Comparison & /*C*/, Endpoint E) {
+  return E;
+}
 
-static bool recognize(const LoweredFile &File, NodeId N) {
+static bool recognizeDefinition(const LoweredFile &File, NodeId N) {
   return isDefinitionOp(File.G.opName(N));
 }
 
-const InsertedForm DefinitionForm = {
-    .StandsFor = standsFor, .Check = check, .Recognize = recognize};
+const InsertedForm DefinitionForm = {.StandsFor = standsForDefinition,
+                                     .Check = checkDefinition,
+                                     .Recognize = recognizeDefinition};
 
 } // namespace graft

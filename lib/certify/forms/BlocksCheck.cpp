@@ -64,7 +64,8 @@ static Endpoint joined(const Comparison &C, Endpoint E) {
   return Split == NoNode ? Endpoint() : C.G.input(Split, 1);
 }
 
-static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+static void checkBlocks(Comparison &C, const ProgramFacts & /*Facts*/,
+                        NodeId N) {
   const Graph &G = C.G;
   if (isPart(G, N, op::ConcatV2) && splitOf(C, N) == NoNode)
     C.error(N, "does not join the blocks of one tensor in order");
@@ -75,11 +76,11 @@ static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
   checkWaits(C, N);
 }
 
-static bool recognize(const LoweredFile &File, NodeId N) {
+static bool recognizeBlocks(const LoweredFile &File, NodeId N) {
   return File.G.boolAttr(N, BlocksAttr) == true;
 }
 
 const InsertedForm BlocksForm = {
-    .StandsFor = joined, .Check = check, .Recognize = recognize};
+    .StandsFor = joined, .Check = checkBlocks, .Recognize = recognizeBlocks};
 
 } // namespace graft

@@ -94,7 +94,7 @@ static StringRef fault(const Comparison &C, NodeId N) {
   return isCompressPart(G, N, op::Const) ? "" : "is not part of a compression";
 }
 
-static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
+static void checkCompress(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (StringRef Fault = fault(C, N); !Fault.empty())
     C.error(N, Fault);
   // What a residual has is lost only where its variable starts again.
@@ -106,17 +106,17 @@ static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
     });
 }
 
-static Endpoint standsFor(const Comparison &C, Endpoint E) {
+static Endpoint standsForCompress(const Comparison &C, Endpoint E) {
   return uncompressed(C.G, E.Node);
 }
 
-static bool recognize(const LoweredFile &File, NodeId N) {
+static bool recognizeCompress(const LoweredFile &File, NodeId N) {
   return File.G.hasAttr(N, CompressAttr);
 }
 
-const InsertedForm CompressForm = {.StandsFor = standsFor,
-                                   .Check = check,
-                                   .Recognize = recognize,
+const InsertedForm CompressForm = {.StandsFor = standsForCompress,
+                                   .Check = checkCompress,
+                                   .Recognize = recognizeCompress,
                                    .WritesCopies = true,
                                    .IsUnseen = true};
 

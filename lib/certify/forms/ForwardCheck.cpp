@@ -40,7 +40,7 @@ static bool isCombine(StringRef Text) {
       .Default(false);
 }
 
-static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
+static void checkForward(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   const Graph &G = C.G;
   OpKind Op = C.opKind(N);
   if (!forwards(C, N))
@@ -73,7 +73,7 @@ static void checkGather(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (isLengthGatherOp(C.G, N))
     checkWaits(C, N);
   else
-    check(C, Facts, N);
+    checkForward(C, Facts, N);
 }
 
 /// The form of a kind whose nodes have one of \p Ops, if they are right.
@@ -81,7 +81,7 @@ static constexpr InsertedForm
 form(std::initializer_list<OpKind> Ops, bool IsElementwise,
      decltype(InsertedForm::Recognize) Recognize) {
   InsertedForm Result{.StandsFor = input,
-                      .Check = check,
+                      .Check = checkForward,
                       .Recognize = Recognize,
                       .IsElementwise = IsElementwise,
                       .IsTyped = true};
@@ -125,7 +125,7 @@ static Endpoint splitInput(const Comparison &C, Endpoint E) {
 
 static void checkSplit(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (C.opKind(N) != OpKind::SparseSlice)
-    return check(C, Facts, N);
+    return checkForward(C, Facts, N);
   if (rowsSliced(C.G, N, C.Replicas) == NoNode)
     return C.mismatch(N);
   checkWaits(C, N);

@@ -132,14 +132,14 @@ static StringRef fault(const Comparison &C, const DimAnalysis &Dims, NodeId N) {
              : "has a different shape than what was packed";
 }
 
-static void check(Comparison &C, const ProgramFacts &Facts, NodeId N) {
+static void checkPack(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (StringRef Fault = fault(C, Facts.Dims, N); !Fault.empty())
     C.error(N, Fault);
   checkWaits(C, N);
 }
 
 /// Whether \p N joins tensors, takes them apart, or serves that.
-static bool recognize(const LoweredFile &File, NodeId N) {
+static bool recognizePack(const LoweredFile &File, NodeId N) {
   const Graph &G = File.G;
   auto IsPart = [&](NodeId Of) {
     if (File.In.find(G.name(Of)) != NoNode)
@@ -153,8 +153,8 @@ static bool recognize(const LoweredFile &File, NodeId N) {
 }
 
 const InsertedForm PackForm = {.StandsFor = unpacked,
-                               .Check = check,
-                               .Recognize = recognize,
+                               .Check = checkPack,
+                               .Recognize = recognizePack,
                                .IsTyped = true};
 
 } // namespace graft

@@ -334,22 +334,23 @@ std::vector<bool> findProxies(const Graph &L, const Graph &In, StringRef Word) {
   return Found;
 }
 
-static Endpoint standsFor(const Comparison &C, Endpoint E) {
+static Endpoint standsForProxy(const Comparison &C, Endpoint E) {
   return C.Proxies ? C.Proxies->standsFor(E) : Endpoint();
 }
 
-static void check(Comparison &C, const ProgramFacts & /*Facts*/, NodeId N) {
+static void checkProxy(Comparison &C, const ProgramFacts & /*Facts*/,
+                       NodeId N) {
   if (!C.Proxies || !C.Proxies->isPart(N))
     C.mismatch(N);
 }
 
-static bool recognize(const LoweredFile &File, NodeId N) {
+static bool recognizeProxy(const LoweredFile &File, NodeId N) {
   return File.Proxies[N];
 }
 
-const InsertedForm ProxyForm = {.StandsFor = standsFor,
-                                .Check = check,
-                                .Recognize = recognize,
+const InsertedForm ProxyForm = {.StandsFor = standsForProxy,
+                                .Check = checkProxy,
+                                .Recognize = recognizeProxy,
                                 .WritesCopies = true,
                                 .IsUnseen = true};
 

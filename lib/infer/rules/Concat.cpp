@@ -349,7 +349,7 @@ constexpr OpRule Join = {.Sizes = sizes::concat,
 } // namespace
 
 ArrayRef<OpRule> families::concat() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       entry(op::Pack, Join, {.Sizes = sizes::pack, .Values = values::pack}),
       entry(op::ConcatV2, Join, {.Values = values::concat}),
       entry(op::Concat, Join),

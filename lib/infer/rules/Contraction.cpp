@@ -305,7 +305,7 @@ constexpr OpRule BatchMatMul = {.Sizes = sizes::batchMatMul,
 } // namespace
 
 ArrayRef<OpRule> families::contraction() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // Records and tables.
       {.Op = op::SparseTensorDenseMatMul,
        .Sizes = sizes::sparseMatMul,

@@ -229,7 +229,7 @@ constexpr OpRule Optional = {
 } // namespace
 
 ArrayRef<OpRule> families::controlFlow() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       entry(op::Switch, Switch, {.Values = values::same}),
       entry(op::RefSwitch, Switch),
       entry(op::RefMerge, Merge),

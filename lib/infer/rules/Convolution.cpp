@@ -233,7 +233,7 @@ constexpr OpRule LinearRows = {
 } // namespace
 
 ArrayRef<OpRule> families::convolution() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // Contractions.
       entry(op::Conv2D, Conv),
       entry(op::Conv2DBackpropInput, ConvBackpropInput),

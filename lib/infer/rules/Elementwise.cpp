@@ -691,7 +691,7 @@ constexpr OpRule LinearSecond = {.Sizes = sizes::sameAll,
 } // namespace
 
 ArrayRef<OpRule> families::elementwise() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // The value itself.
       entry(op::Identity, Pass, {.Values = values::same, .Is = ReadsVariable}),
       entry(op::StopGradient, Pass, {.Values = values::same}),

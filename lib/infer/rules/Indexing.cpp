@@ -416,7 +416,7 @@ constexpr OpRule UnsortedSegment = {.Sizes = sizes::unsortedSegment,
 } // namespace
 
 ArrayRef<OpRule> families::indexing() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       entry(op::Gather, Gather, {.Values = values::gather}),
       entry(op::GatherV2, Gather, {.Values = values::gather}),
       entry(op::ResourceGather, Gather),

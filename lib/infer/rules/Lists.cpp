@@ -15,7 +15,7 @@ using namespace llvm;
 namespace graft {
 
 ArrayRef<OpRule> families::lists() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // Lists.
       entry(op::EmptyTensorList, Whole),
       entry(op::TensorListConcat, Whole),

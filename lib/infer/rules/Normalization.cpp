@@ -220,7 +220,7 @@ constexpr OpRule Xent = {.Type = types::xent,
 } // namespace
 
 ArrayRef<OpRule> families::normalization() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       entry(op::FusedBatchNorm, BatchNorm),
       entry(op::FusedBatchNormV2, BatchNorm),
       entry(op::FusedBatchNormV3, BatchNorm),

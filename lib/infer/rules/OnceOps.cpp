@@ -16,7 +16,7 @@ namespace graft {
 
 ArrayRef<OpRule> families::onceOps() {
   using namespace trait;
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       {.Op = op::AccumulatorNumAccumulated, .Is = Once},
       {.Op = op::AnonymousHashTable, .Is = Once},
       {.Op = op::AnonymousMutableDenseHashTable, .Is = Once},

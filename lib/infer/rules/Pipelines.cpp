@@ -23,7 +23,7 @@ constexpr OpRule Pipeline = {.Is = Once};
 } // namespace
 
 ArrayRef<OpRule> families::pipelines() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // Data sets and iterators.
       entry(op::AnonymousIterator, Pipeline),
       entry(op::AnonymousIteratorV2, Pipeline),

@@ -375,7 +375,7 @@ constexpr OpRule GatherReplicas = {.Sizes = sizes::gatherReplicas,
 } // namespace
 
 ArrayRef<OpRule> families::programOps() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       {.Op = ToReplicasOp,
        .Sizes = sizes::toReplicas,
        .Type = types::toReplicas,

@@ -214,7 +214,7 @@ constexpr OpRule AlongAxesNonLinear = {
 } // namespace
 
 ArrayRef<OpRule> families::reduction() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // Reductions.
       {.Op = op::Sum,
        .Sizes = sizes::reduction,

@@ -872,7 +872,7 @@ constexpr OpRule Tile = {.Type = types::tile,
 } // namespace
 
 ArrayRef<OpRule> families::reshape() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       {.Op = op::Bitcast, .Type = types::bitcast},
       entry(op::Reshape, Relayout,
             {.Sizes = sizes::reshape,

@@ -374,7 +374,7 @@ bool stitchIndices(TypeContext &C) {
 
 ArrayRef<OpRule> families::rowIndices() {
   using namespace trait;
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // Rows by index.
       {.Op = op::DynamicPartition,
        .Sizes = sizes::parts,

@@ -280,7 +280,7 @@ constexpr OpRule Rows = {.Rows = sizes::sameLetters,
 } // namespace
 
 ArrayRef<OpRule> families::rowOps() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // Rows that become several, and one again.
       {.Op = op::SpaceToBatchND,
        .Sizes = sizes::blocks,

@@ -26,7 +26,7 @@ namespace families {
 
 /// The entry of \p Op, which has all of \p Like that \p Own does not say, and
 /// the traits of both.
-inline OpRule entry(llvm::StringLiteral Op, OpRule Like, OpRule Own = {}) {
+constexpr OpRule entry(llvm::StringLiteral Op, OpRule Like, OpRule Own = {}) {
   auto Take = [](auto &Mine, auto Its, auto None) {
     if (Its != None)
       Mine = Its;

@@ -83,7 +83,7 @@ constexpr OpRule Candidates = {.Sizes = sizes::candidates,
 } // namespace
 
 ArrayRef<OpRule> families::sampling() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       entry(op::AllCandidateSampler, Candidates),
       entry(op::FixedUnigramCandidateSampler, Candidates),
       entry(op::LearnedUnigramCandidateSampler, Candidates),

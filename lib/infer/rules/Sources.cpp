@@ -168,7 +168,7 @@ constexpr OpRule Source = {.Sizes = sizes::source,
 } // namespace
 
 ArrayRef<OpRule> families::sources() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // The value itself.
       {.Op = op::PlaceholderWithDefault,
        .Sizes = sizes::feed,

@@ -523,7 +523,7 @@ constexpr OpRule Segment = {.Sizes = sizes::sparseSegment,
 } // namespace
 
 ArrayRef<OpRule> families::sparseRows() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       // Of each row by itself.
       entry(op::SparseReshape, Whole,
             {.Sizes = sizes::sparseReshape,

@@ -51,7 +51,7 @@ constexpr OpRule Linear = {.Type = types::whole,
 } // namespace
 
 ArrayRef<OpRule> families::wholeBatch() {
-  static const OpRule Rules[] = {
+  static constexpr OpRule Rules[] = {
       entry(op::Bincount, Whole),
       entry(op::BroadcastArgs, Whole),
       entry(op::DenseBincount, Whole),

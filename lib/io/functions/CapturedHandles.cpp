@@ -10,6 +10,7 @@
 #include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
 #include "lib/support/Diagnostics.h"
+#include "lib/support/Failure.h"
 
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -26,10 +27,6 @@ using namespace tensorflow; // Messages only.
 
 namespace graft {
 namespace {
-
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
 
 bool isHandle(const NodeDef &Node) {
   auto It = Node.attr().find("dtype");

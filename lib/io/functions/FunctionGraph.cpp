@@ -9,6 +9,7 @@
 #include "lib/io/Serialize.h"
 #include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
+#include "lib/support/Failure.h"
 #include "lib/support/Wire.h"
 
 #include "tensorflow/core/framework/graph.pb.h"
@@ -21,10 +22,6 @@ using namespace tensorflow; // Messages only.
 
 namespace graft {
 namespace {
-
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
 
 /// The text of an input taken apart: of a body `node:output:0`, `argument` or
 /// `^node`, of a graph `node:0`, `node` or `^node`.

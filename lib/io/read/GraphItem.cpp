@@ -6,6 +6,7 @@
 
 #include "lib/io/read/GraphItem.h"
 
+#include "lib/support/Failure.h"
 #include "lib/support/Wire.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,10 +17,6 @@ namespace graft {
 namespace {
 
 constexpr StringLiteral GraphType = "/tensorflow.GraphDef";
-
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
 
 /// Fields 1 and 2 of a message, both strings: an `Any`, or an entry of a map.
 std::optional<std::pair<StringRef, StringRef>> twoStrings(StringRef Body) {

@@ -7,6 +7,7 @@
 #include "lib/io/read/Sniff.h"
 
 #include "lib/io/read/GraphItem.h"
+#include "lib/support/Failure.h"
 #include "lib/support/Wire.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -17,10 +18,6 @@ using namespace llvm;
 
 namespace graft {
 namespace {
-
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
 
 /// Whether \p Body can be a NodeDef: it has a name and the name of an op. The
 /// MetaInfoDef that stands in the same place of a MetaGraphDef has a list of

@@ -9,6 +9,7 @@
 #include "lib/io/Serialize.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/read/Sniff.h"
+#include "lib/support/Failure.h"
 
 #include "autodist/graphitem.pb.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -24,10 +25,6 @@ namespace graft {
 namespace {
 
 using InfoTree = TextFormat::ParseInfoTree;
-
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
 
 std::unique_ptr<google::protobuf::Message> newMessage(InputKind Kind) {
   switch (Kind) {

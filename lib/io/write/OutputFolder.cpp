@@ -7,6 +7,7 @@
 #include "lib/io/write/OutputFolder.h"
 
 #include "lib/io/write/OutputFile.h"
+#include "lib/support/Failure.h"
 #include "lib/support/Temporaries.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -26,11 +27,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
-
-Error failure(const Twine &What, StringRef Path, std::error_code Reason) {
+Error systemFailure(const Twine &What, StringRef Path, std::error_code Reason) {
   return createStringError(Reason,
                            What + " '" + Path + "': " + Reason.message());
 }
@@ -62,7 +59,7 @@ public:
     std::string Path = inside(Root, Relative);
     sys::fs::file_status Status;
     if (std::error_code Reason = sys::fs::status(Path, Status))
-      return failure("cannot read", Path, Reason);
+      return systemFailure("cannot read", Path, Reason);
     if (Outer && Outer->has(Status.getUniqueID()))
       return failure("'" + Path + "': is a link to a folder that it is in");
     Chain This{Status.getUniqueID(), Outer};
@@ -72,7 +69,7 @@ public:
          I.increment(Reason))
       Names.push_back(sys::path::filename(I->path()).str());
     if (Reason)
-      return failure("cannot read", Path, Reason);
+      return systemFailure("cannot read", Path, Reason);
     sort(Names);
     size_t Before = Files.size();
     for (const std::string &Name : Names) {
@@ -84,7 +81,7 @@ public:
       Below += Name;
       std::string Whole = inside(Root, Below);
       if (std::error_code Why = sys::fs::status(Whole, Status))
-        return failure("cannot read", Whole, Why);
+        return systemFailure("cannot read", Whole, Why);
       if (sys::fs::is_directory(Status)) {
         if (Error E = run(Below, &This, [](StringRef) { return false; }))
           return E;
@@ -121,7 +118,7 @@ Error copyFile(const std::string &From, const std::string &To) {
   if (!Reason)
     Reason = sys::fs::status(From, After);
   if (Reason)
-    return failure("cannot copy", From, Reason);
+    return systemFailure("cannot copy", From, Reason);
   if (Before.getSize() != After.getSize() ||
       Before.getLastModificationTime() != After.getLastModificationTime())
     return failure("'" + From + "': was changed while it was copied");
@@ -135,7 +132,7 @@ Error linkFile(const std::string &From, const std::string &To) {
                ? std::error_code()
                : lastError();
   });
-  return Reason ? failure("--link: cannot link to", From, Reason)
+  return Reason ? systemFailure("--link: cannot link to", From, Reason)
                 : Error::success();
 }
 
@@ -211,7 +208,7 @@ Error OutputFolder::create(StringRef Path, bool MayExist) {
   sys::fs::file_status Status;
   std::error_code Reason = sys::fs::status(Target, Status, /*follow=*/false);
   if (Reason && Reason != std::errc::no_such_file_or_directory)
-    return failure("cannot write", Path, Reason);
+    return systemFailure("cannot write", Path, Reason);
   if (!Reason) {
     if (!sys::fs::is_directory(Target))
       return failure("cannot write '" + Target +
@@ -219,7 +216,7 @@ Error OutputFolder::create(StringRef Path, bool MayExist) {
     if (!MayExist)
       return exists();
     if (std::error_code Why = sys::fs::real_path(Target, Real))
-      return failure("cannot write", Path, Why);
+      return systemFailure("cannot write", Path, Why);
     Target = Real.str().str();
     if (Error E = checkReplaced(Target, Shown))
       return E;
@@ -232,7 +229,7 @@ Error OutputFolder::create(StringRef Path, bool MayExist) {
   if (!Reason)
     return Error::success();
   Name.clear();
-  return failure("cannot write", Path, Reason);
+  return systemFailure("cannot write", Path, Reason);
 }
 
 std::error_code OutputFolder::makeFolder(StringRef Relative) {
@@ -253,7 +250,7 @@ Error OutputFolder::copy(StringRef From, ArrayRef<std::string> Copied,
     StringRef Folder =
         IsFolder ? File.drop_back() : sys::path::parent_path(File);
     if (std::error_code Reason = makeFolder(Folder))
-      return failure("cannot write", path(Folder), Reason);
+      return systemFailure("cannot write", path(Folder), Reason);
     if (IsFolder)
       continue;
     Files.push_back(File.str());
@@ -294,7 +291,7 @@ Error OutputFolder::keep(bool Replace) {
   // folder is not there, and goes after that.
   if (std::error_code Reason =
           Exists ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
-    return failure("cannot write", Target, Reason);
+    return systemFailure("cannot write", Target, Reason);
   // It may be another one than that which create() saw.
   if (Exists)
     if (Error E = checkReplaced(Name, Shown)) {

@@ -10,6 +10,7 @@
 #include "lib/io/OutputBuffer.h"
 #include "lib/io/write/Print.h"
 #include "lib/io/write/TextWriter.h"
+#include "lib/support/Failure.h"
 #include "lib/support/Wire.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -20,10 +21,6 @@ using namespace llvm;
 
 namespace graft {
 namespace {
-
-Error failure(const Twine &Message) {
-  return createStringError(inconvertibleErrorCode(), Message);
-}
 
 /// Counts what passes through, to compare with what was promised.
 class CountingSink final : public ByteSink {

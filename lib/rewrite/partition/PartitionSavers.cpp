@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/AttrWire.h"
 #include "lib/ops/Ops.h"
 #include "lib/rewrite/partition/PartitionEdit.h"
 
@@ -26,9 +27,6 @@ using namespace llvm;
 namespace graft {
 
 namespace {
-
-/// Fields of a TensorProto.
-enum : unsigned { TensorDtype = 1, TensorShape = 2, TensorStrings = 8 };
 
 /// Inputs of SaveV2 in front of the tensors.
 constexpr unsigned SaveArgs = 3;
@@ -49,7 +47,7 @@ std::optional<std::vector<std::string>> stringVector(const Graph &G, NodeId N) {
   std::vector<std::string> Strings;
   wire::Reader R(*Tensor);
   for (wire::Field F; R.next(F);)
-    if (F.Number == TensorStrings)
+    if (F.Number == TensorString)
       Strings.push_back(F.Bytes.str());
   auto Size = static_cast<size_t>(S.Dims[0]);
   if (Strings.empty() || Strings.size() > Size)
@@ -63,10 +61,10 @@ std::string encodeStringVector(ArrayRef<std::string> Strings) {
   std::string Tensor, Value;
   ShapeValue Shape;
   Shape.Dims.push_back(static_cast<int64_t>(Strings.size()));
-  wire::appendInt(Tensor, TensorDtype, DT_STRING);
+  wire::appendInt(Tensor, TensorType, DT_STRING);
   wire::appendBytes(Tensor, TensorShape, encodeShape(Shape));
   for (const std::string &S : Strings)
-    wire::appendBytes(Tensor, TensorStrings, S);
+    wire::appendBytes(Tensor, TensorString, S);
   wire::appendBytes(Value, AttrTensor, Tensor);
   return Value;
 }
