@@ -164,6 +164,12 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
     X.pop_back();
     Y.pop_back();
   }
+  // All others match: the one size that is left holds what is left.
+  for (auto [Left, Other] : {std::pair(&X, &Y), std::pair(&Y, &X)})
+    if (Left->size() == 1 && IsUnknown(Left->front()))
+      if (auto Elements = C.elementsOf(*Other);
+          Elements && Elements->isNumber() && Elements->C > 0)
+        C.assignNumber(Left->front(), Elements->C);
 }
 
 /// Finds the runs of dimensions of \p X and \p Y that hold the same elements.

@@ -514,8 +514,21 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
                (SX->Rows == SY->Rows || SX->B == 0 || SY->B == 0) &&
                SY->C > 0 && SX->C % SY->C == 0 && SX->B >= SY->B &&
                SX->R >= SY->R;
-  if (Symbolic && !Exact && !Left)
-    return slotFrom(Slot | OpaqueSlot, {X, Y});
+  if (Symbolic && !Exact && !Left) {
+    DimId D = slotFrom(Slot | OpaqueSlot, {X, Y});
+    // If 32 divided by the 8 rows has to be 4, then 32 is 4 times the rows.
+    int64_t Ratio = plainNumber(D), Number;
+    if (SY && SY->Ragged == 0 && Ratio > 0 && Table.number(Y) > 0 &&
+        !MulOverflow(Ratio, Table.number(Y), Number) &&
+        Number == Table.number(X) && !MulOverflow(SY->C, Ratio, Number)) {
+      Sym Rows{Number, SY->B, SY->R, SY->Rows};
+      if (Table.hasSym(X) && SX)
+        relate(*SX, Rows);
+      else
+        assign(X, Rows, Y);
+    }
+    return D;
+  }
   DimId D = slotFrom(Slot, {X, Y});
   if (Left && !Left->empty() && !Table.isKnown(D)) {
     unifyProducts(D, *Left);
